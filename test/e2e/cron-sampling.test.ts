@@ -69,7 +69,7 @@ const seen = (fits: RegExp, from: number, chatId = 1) =>
     return found ?? null;
   });
 const sentSoFar = () => telegram.sent.length;
-const mayAnswer = /MCP server "\w+"[^]*May it have a model answer something[^]*go\nsay: forty-two[^]*Answer yes or no/;
+const mayAnswer = /MCP server "\w+"[^]*May it request answers from a model[^]*go\nsay: forty-two[^]*Answer yes or no/;
 
 const resultsOf = async (messageId: string) => {
   const turn = await fixture.ended(messageId);
@@ -94,7 +94,7 @@ describe("a server that wants a model's answer in a job", () => {
     await seen(/^the job is done$/, from);
     const log = await fixture.log((await fixture.session(`cron:${due.id}`)).sessionId);
     const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
-    assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal has answered\./m);
+    assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal answered\./m);
     assert.equal(telegram.sent.slice(from).length, 2, "the yes has begun no turn");
   });
 
@@ -115,10 +115,13 @@ describe("a server that wants a model's answer in a job", () => {
     telegram.say("no", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
     assert.equal(turn.text, "the job is done");
-    assert.match(content, /1\. error: [^]*the user said no[^]*2\. error: [^]*no model answers: the user said no/);
     assert.match(
       content,
-      /\[The server asked a model something\. It got no answer: no model answers: the user said no\.\]/,
+      /1\. error: [^]*the user declined[^]*2\. error: [^]*no consent to sampling: the user declined/,
+    );
+    assert.match(
+      content,
+      /\[The server requested an answer from a model\. The request was refused: no consent to sampling: the user declined\.\]/,
     );
     assert.equal(await modelCalls(turn.sessionId), 2);
   });
@@ -128,7 +131,7 @@ describe("a server that wants a model's answer in a job", () => {
     const messageId = await runJob(fixture.client, (await job(sample("hasty"))).id);
     await seen(mayAnswer, from);
     const { content } = await resultsOf(messageId);
-    assert.match(content, /1\. error: [^]*no model answers: nobody has answered in time/);
+    assert.match(content, /1\. error: [^]*no consent to sampling: nobody answered in time/);
     telegram.say("say: good evening", { from: 1 });
     await seen(/^good evening$/, from);
   });
@@ -137,7 +140,7 @@ describe("a server that wants a model's answer in a job", () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
     const { turn, content } = await resultsOf(messageId);
-    assert.match(content, /1\. error: [^]*declined: nobody can be asked, the job has no delivery address/);
+    assert.match(content, /1\. error: [^]*declined: no person can answer, the job has no delivery address/);
     assert.deepEqual([askedIn(turn.turnId), sentSoFar()], [0, from]);
   });
 
@@ -180,12 +183,12 @@ describe("a server that asks the person in a job", () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(elicit("brief"))).id);
     await seen(/1 of 13/, from);
-    assert.match((await resultsOf(messageId)).content, /What came of it: nobody has answered in time\./);
+    assert.match((await resultsOf(messageId)).content, /Outcome: nobody answered in time\./);
   });
 
   test("is declined at once in a job that delivers to nobody", async () => {
     const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
-    assert.match((await resultsOf(messageId)).content, /declined: nobody can be asked, the job has no delivery address/);
+    assert.match((await resultsOf(messageId)).content, /declined: no person can answer, the job has no delivery address/);
   });
 });
 
@@ -196,9 +199,9 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
   for (const [asks, told] of [
     [
       sample("asking"),
-      /no model answers: declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/,
+      /no consent to sampling: declined: no person can answer, no person waits for this turn \(origin: heartbeat\)/,
     ],
-    [elicit("form"), /declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/],
+    [elicit("form"), /declined: no person can answer, no person waits for this turn \(origin: heartbeat\)/],
     [
       'tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK',
       /^No person can answer: no person waits for this turn/,

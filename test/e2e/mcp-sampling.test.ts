@@ -150,7 +150,7 @@ for (const server of ["local", "remote"]) {
     assert.match(results(), /"type\W+text\W+text\W+forty-two/);
     assert.match(results(), /stopReason\W+endTurn/);
     assert.match(results(), /model\W+claude-/);
-    assert.match(results(), /The server asked a model something\. claude-[^ ]+ has answered\./);
+    assert.match(results(), /The server requested an answer from a model\. claude-[^ ]+ answered\./);
     const [, sampled, ...rest] = sentSince(from);
     assert.equal(rest.length, 1);
     assert.deepEqual(sampled?.tools, []);
@@ -183,7 +183,7 @@ for (const [server, tool, input] of [
     const message = await client.post(call(`${server}__${tool}`, input), { conversation });
     assert.match(
       await asked(conversation),
-      new RegExp(`MCP server "${server}"[^]*May it have a model answer something[^]*go\n[^]*Answer yes or no`),
+      new RegExp(`MCP server "${server}"[^]*May it request answers from a model[^]*go\n[^]*Answer yes or no`),
     );
     await client.post("yes", { conversation });
     const turn = await client.settled(message);
@@ -201,7 +201,10 @@ test("a person's no is told to the server, and no model is asked", async () => {
   await client.post("no", { conversation });
   const turn = await client.settled(message);
   assert.equal(turn.text, "done");
-  assert.match(results(), /1\. error: [^]*no model answers: the user said no[^]*2\. error: [^]*the user said no/);
+  assert.match(
+    results(),
+    /1\. error: [^]*no consent to sampling: the user declined[^]*2\. error: [^]*the user declined/,
+  );
   assert.equal(sentSince(from).length, 2);
   assert.equal(turn.usage.inputTokens, 200);
 });
@@ -215,7 +218,7 @@ test("where nobody can be asked it is declined: a sub-agent's turn", async () =>
   );
   assert.match(
     JSON.stringify(sentSince(from)),
-    /no model answers: declined: nobody can be asked, a sub-agent works on this/,
+    /no consent to sampling: declined: no person can answer, a sub-agent works on this/,
   );
 });
 
@@ -259,7 +262,10 @@ test("in the newer era a no ends the call, since the protocol has no other answe
   await asked(conversation);
   await client.post("no", { conversation });
   assert.equal((await client.settled(message)).text, "done");
-  assert.match(results(), /newno wanted a model's answer and cannot go on without: no model answers: the user said no/);
+  assert.match(
+    results(),
+    /newno stopped because its sampling request was refused: no consent to sampling: the user declined/,
+  );
 });
 
 test("a picture is shown to the model, and so is what was said before", async () => {
@@ -282,7 +288,7 @@ test("outside of a call of its tools a server has no answer: where a resource of
   const from = sentSoFar();
   const input = JSON.stringify({ server: "many", uri: "sampler://asking" });
   await client.ask(`tool: mcp_read ${input}\nthen\nsay: done`, "outside");
-  assert.match(results(), /Parley: no tool of this server is called/);
+  assert.match(results(), /Parley: no tool of this server is being called/);
   assert.equal(sentSince(from).length, 2);
 });
 
@@ -291,7 +297,10 @@ test("a program that runs several calls does not say which one asks: it has no a
   const message = await client.post(call("slow__ask", { prompt: "go\nsay: never" }), { conversation });
   await asked(conversation);
   await client.ask(call("slow__ask", { prompt: "go\nsay: never" }), "another");
-  assert.match(results(), /1\. error: [^]*several calls run, and it is not known which one asks/);
+  assert.match(
+    results(),
+    /1\. error: [^]*several calls are running, and the request cannot be assigned to one of them/,
+  );
   await client.post("no", { conversation });
   assert.equal((await client.settled(message)).text, "done");
 });

@@ -200,7 +200,7 @@ test("a program that speaks to `parley run` sees the servers, switches one, and 
 });
 
 test("/mcp restart gives a server that is well a new process, on every tool-runner", async () => {
-  const ready = () => cluster.lines.filter((line) => line.includes("an MCP server is ready"));
+  const ready = () => cluster.lines.filter((line) => line.includes("MCP server ready"));
   const before = ready().length;
   assert.match(await command("/mcp restart local"), /local is being started again, on every tool-runner/);
   await until(

@@ -116,7 +116,7 @@ test("a server that is not there is named where people look, and stops nobody", 
   });
   const { replicas } = Status.parse(await (await client.fetch("/api/status")).json());
   const runner = replicas.find(({ service }) => service === "tool-runner");
-  assert.match(String(runner?.details["mcp"]), /absent: \w+, 0 tools \(.*there is no program.*\).*local: ready/);
+  assert.match(String(runner?.details["mcp"]), /absent: \w+, 0 tools \(.*program .* not found.*\).*local: ready/);
 });
 
 /** Events of a conversation from now on, until one is found; at the end the stream is over. */
@@ -169,7 +169,7 @@ for (const server of ["local", "remote"]) {
     const message = await client.post(`tool: mcp__${server}__trigger-elicitation-request {}\nthen\nsay: thank you`, {
       conversation,
     });
-    await asked(conversation, new RegExp(`The MCP server "${server}", which I am using for this, asks you`));
+    await asked(conversation, new RegExp(`The MCP server "${server}", which I am using for this task, asks you`));
     const name = await client.post("Ada Lovelace", { conversation });
     await asked(conversation, /^2 of 13/);
     await client.post("done", { conversation });
@@ -177,7 +177,7 @@ for (const server of ["local", "remote"]) {
     assert.equal(turn.text, "thank you");
     assert.equal((await client.settled(name)).turnId, turn.turnId);
     assert.match(results(), /Name: Ada Lovelace/);
-    assert.match(results(), /What came of it: the user answered name: /);
+    assert.match(results(), /Outcome: the user answered name: /);
   });
 }
 
@@ -224,7 +224,7 @@ test("a question that comes in a sub-agent's turn is declined, since nobody talk
   await client.ask(`tool: sessions_spawn ${spawn}\nthen\nsay: done`, "parent");
   const Request = z.object({ messages: z.array(z.unknown()) });
   const told = cluster.strict?.requests.slice(before).map((sent) => Request.parse(sent).messages);
-  assert.match(JSON.stringify(told), /declined: nobody can be asked, a sub-agent works on this/);
+  assert.match(JSON.stringify(told), /declined: no person can answer, a sub-agent works on this/);
 });
 
 test("a picture that a server answers with is shown to the model", async () => {
@@ -259,10 +259,10 @@ test("a prompt that there is not, or that lacks an argument, is answered and nev
   const before = cluster.strict?.requests.length;
   assert.match(
     await command("unknown", "/mcp__local__nothing"),
-    /has no prompt "nothing"\. It has: simple-prompt, args-prompt, /,
+    /has no prompt "nothing"\. Its prompts: simple-prompt, args-prompt, /,
   );
-  assert.match(await command("unknown", "/mcp__nobody__nothing"), /There is no MCP server "nobody"/);
-  assert.match(await command("unknown", "/mcp__local__args-prompt"), /it needs city/);
+  assert.match(await command("unknown", "/mcp__nobody__nothing"), /Unknown MCP server "nobody"/);
+  assert.match(await command("unknown", "/mcp__local__args-prompt"), /it requires city/);
   assert.equal(cluster.strict?.requests.length, before);
 });
 

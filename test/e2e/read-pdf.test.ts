@@ -46,6 +46,6 @@ describe("read", () => {
     const [text, whole] = results;
     assert.deepEqual([text?.isError, text?.content], [false, "[page 1 of 1]\nThe invoice is paid"]);
     assert.equal(whole?.attachments?.[0]?.mediaType, "application/pdf");
-    assert.match(whole.content, /It has 1 page\. Its text: read/);
+    assert.match(whole.content, /It has 1 page\. Read its text with: read/);
   });
 });

@@ -93,7 +93,7 @@ describe("with PARLEY_WEB_EXEC_ISOLATION=container in .env", () => {
     const sandbox = await sandboxOf(cluster);
     assert.equal(sandbox?.severity, "warning");
     assert.match(sandbox.message, /container: commands .* that network reaches the internet/);
-    assert.ok(cluster.lines.some((line) => line.includes("commands reach the internet")));
+    assert.ok(cluster.lines.some((line) => line.includes("commands not isolated from the internet")));
   });
 
   test("a person is asked before a command runs, and its result says that it had the internet", async () => {

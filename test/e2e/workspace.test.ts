@@ -64,7 +64,7 @@ test("a command in the background that fills the workspace is stopped, and one b
     );
   await begin("while [ ! -e go ]; do sleep 0.05; done; echo it went on");
   await begin("while true; do head -c 6000000 /dev/urandom > filling; done");
-  await told(/Stopped: the workspace grew over its limit/);
+  await told(/Stopped: the workspace exceeded its quota/);
   await fixture.turn(exec("rm filling; touch go"), "beside");
   await told(/exit code 0[^]*it went on/);
 });

@@ -1,20 +1,20 @@
-// Content that leaves and enters the workspace by its hash. Kept by the store; a tool knows neither the bus nor chunks.
+// Stores and fetches attachments by hash. The content is in the store; tools do not depend on the bus or on chunks.
 import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
 import { WireError, type Attachment } from "@parley/contracts";
 
 export interface KeptContents {
-  /** Keeps content under its hash. Rejects with ContentRefused, in words for the model. */
+  /** Stores content under its hash. Rejects with ContentRefused, whose message is for the model. */
   keep(content: Uint8Array): Promise<Omit<Attachment, "name">>;
-  /** Only content that the call's session refers to. Rejects with ContentRefused when there is none of this id. */
+  /** Fetches content that the call's session refers to. Rejects with ContentRefused when there is none with this id. */
   fetch(id: string): Promise<Uint8Array>;
 }
 
-/** The store does not take a content, does not have it, or is away; the message says which. */
+/** The store rejects the content, does not have it, or is unavailable; the message names the reason. */
 export class ContentRefused extends Error {
   override readonly name = "ContentRefused";
 }
 
-/** For one call, by its grant: it has the content of its own session, and what it keeps belongs to that session. */
+/** The attachments of one call: its grant limits it to the content of its own session. */
 export function contentsOverBus(bus: Bus, grant: string): KeptContents {
   return {
     keep: (content) => inWords(() => keepBlob(bus, content, grant)),
@@ -22,7 +22,7 @@ export function contentsOverBus(bus: Bus, grant: string): KeptContents {
   };
 }
 
-/** For a prompt that a person fills in: no call, so nothing can be fetched. */
+/** For rendering an MCP prompt: without a call, content can be stored but not fetched. */
 export function promptContents(bus: Bus): Pick<KeptContents, "keep"> {
   return { keep: (content) => inWords(() => keepBlob(bus, content, null)) };
 }
@@ -33,7 +33,7 @@ async function inWords<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!WireError.is(error)) throw error;
     const away = error.code === "UNAVAILABLE" || error.code === "TIMEOUT";
-    const reason = away ? "attachments cannot be reached at the moment; try again" : error.message;
+    const reason = away ? "attachments are temporarily unavailable; try again later" : error.message;
     throw new ContentRefused(reason, { cause: error });
   }
 }

@@ -1,4 +1,4 @@
-// The tool-runner's configuration: the only place here that reads the environment.
+// The tool-runner's configuration. Only this module reads the environment.
 import { basename, dirname, join, resolve } from "node:path";
 import { isolationLevels, type IsolationLevel, type ParleySettings } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
@@ -17,20 +17,20 @@ import { stateFolderOf } from "./workspace/paths.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
-  /** The folder the tools work in. */
+  /** The folder in which the tools work. */
   workspace: string;
   /**
-   * The service's own files, outside of the workspace and shared by all replicas that share it: locks, taint records, workspaces
-   * of people other than the owner. No tool and no sandboxed command reaches it.
+   * The service's own files, outside the workspace and shared by all replicas of it: locks, taint records, workspaces of people
+   * other than the owner. No tool and no sandboxed command can access it.
    */
   stateFolder: string;
   room: RoomRules;
   isolation: IsolationSetting;
-  /** With less commands are refused. */
+  /** Commands are refused below this level. */
   minIsolation: IsolationLevel;
-  /** Whoever deployed it says that its network reaches the internet: infra/docker/web.yml, k8s/components/web. */
+  /** The deployment declares that its network reaches the internet: infra/docker/web.yml, k8s/components/web. */
   internet: boolean;
-  /** Hosts that commands reach. */
+  /** Hosts that commands may reach. */
   egress: EgressSettings;
   /** Secrets of commands. */
   execSecrets: ToolSecrets;
@@ -38,25 +38,25 @@ export interface Config extends BaseConfig {
   maxCpuSeconds: number | undefined;
   /** CPUs that one command may keep busy; undefined: all. */
   maxCpus: number | undefined;
-  /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
+  /** The bubblewrap program: a path, or a name on `searchPath`. */
   bwrap: string;
   searchPath: string;
-  /** Names of the environment variables that are set; what is in them stays out of here. */
+  /** Names, not values, of the environment variables that are set. */
   environmentNames: ReadonlySet<string>;
   maxConcurrentCalls: number;
   execTimes: ExecTimes;
-  /** Commands of one session in the background at the same time. */
+  /** Maximum number of concurrent background processes per session. */
   maxBackground: number;
   web: Omit<WebFetchOptions, "resolve">;
-  /** Who answers `web_search`, or why nobody does. */
+  /** The provider of `web_search`, or the reason why there is none. */
   search: ReturnType<typeof searchProvider>;
   checkpoints: CheckpointConfig;
-  /** Where the commands of hooks run: the folder of parley.toml, or an empty one where there is no file. */
+  /** The working directory of hook commands: the folder of parley.toml, or an empty folder without that file. */
   hookFolder: string;
-  /** What hooks may see of the environment. */
+  /** The environment variables that hooks may read. */
   hookVariables: HookVariables;
   mcp: McpConfig;
-  /** How long calls may go on after the service was told to stop. */
+  /** How long running calls may continue after the service began to stop. */
   drainGraceMs: number;
 }
 
@@ -93,7 +93,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     },
     checkpoints: {
       enabled: checkpoints.enabled,
-      // Beside the workspace, where its tools do not look.
+      // Next to the workspace, where tools have no access.
       folder: own.PARLEY_CHECKPOINTS ?? join(dirname(workspace), `.${basename(workspace)}-checkpoints`),
       maxFileBytes: checkpoints.max_file_bytes,
     },
@@ -114,7 +114,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
     mcp: mcpConfig(base.settings.mcp, env, { workspace, programFolder, searchPath: own.PATH }),
-    // Half of the time for the calls, half for stopping and settling what is left.
+    // Half of the time is for running calls, half for stopping and settling the rest.
     drainGraceMs: Math.floor(base.drainMs / 2),
   };
 }

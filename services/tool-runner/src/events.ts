@@ -1,4 +1,4 @@
-// What happens here, for those who watch: one helper an event, each a counter and a log line. They never throw.
+// Observability of tool calls: one function per event, which updates metrics and writes a log line. They never throw.
 import type { ToolCallRequest } from "@parley/contracts";
 import { Counter, Gauge, Histogram, type Chassis } from "@parley/chassis";
 
@@ -21,7 +21,7 @@ export function createEvents(
   });
   const durations = new Histogram({
     name: "parley_tool_call_seconds",
-    help: "From the request to the settled result",
+    help: "Duration from the request to the settled result",
     labelNames: ["tool"],
     buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600],
     registers,
@@ -35,7 +35,7 @@ export function createEvents(
   for (const [state, count] of Object.entries(load)) {
     const gauge: Gauge = new Gauge({
       name: `parley_tool_calls_${state}`,
-      help: `Tool calls ${state} now`,
+      help: `Number of tool calls currently ${state}`,
       registers,
       collect: () => gauge.set(count()),
     });
@@ -45,11 +45,14 @@ export function createEvents(
       calls.inc({ tool: request.tool, state });
       durations.observe({ tool: request.tool }, durationMs / 1_000);
       const { turnId, n, tool } = request;
-      log.debug({ turnId, n, tool, state, durationMs: Math.round(durationMs) }, "call ended");
+      log.debug({ turnId, n, tool, state, durationMs: Math.round(durationMs) }, "tool call ended");
     },
     toolFault: (error, request) => {
       faults.inc({ tool: request.tool });
-      log.error({ err: error, turnId: request.turnId, n: request.n, tool: request.tool }, "a tool threw");
+      log.error(
+        { err: error, turnId: request.turnId, n: request.n, tool: request.tool },
+        "tool failed: unexpected exception",
+      );
     },
   };
 }

@@ -1,4 +1,4 @@
-// The tool-runner as a process.
+// Entry point of the tool-runner process.
 import { runService } from "@parley/chassis";
 import { readConfig } from "./config.ts";
 import { start } from "./service.ts";

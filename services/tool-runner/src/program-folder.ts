@@ -1,5 +1,5 @@
-// The folder that programs outside of the sandbox run in: empty, and not writable, so that nothing they load from where they run can
-// be put there.
+// The working directory of programs outside the sandbox: empty and read-only, so that nobody can place files there that the
+// programs would load.
 import { ConfigError } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { randomUUID } from "node:crypto";
@@ -10,21 +10,24 @@ import { errnoOf } from "./workspace/errors.ts";
 
 const name = "program-cwd";
 
-/** What programs outside of the sandbox see of the environment unless their settings name another value: Python loads nothing from where it runs. */
+/** Default environment of programs outside the sandbox: Python does not load modules from its working directory. */
 export const safeVariables: Readonly<Record<string, string>> = { PYTHONSAFEPATH: "1", PYTHONNOUSERSITE: "1" };
 
 export function programFolderOf(stateFolder: string): string {
   return join(stateFolder, name);
 }
 
-/** Makes the folder. What is there and is not an empty folder of this user is moved away. Safe for several replicas at a time. Throws ConfigError. */
+/**
+ * Creates the folder. Moves away an existing entry that is not an empty, read-only folder of this user. Safe for concurrent replicas.
+ * Throws ConfigError.
+ */
 export async function makeProgramFolder(stateFolder: string): Promise<void> {
   try {
     await mkdir(stateFolder, { recursive: true, mode: 0o700 });
     await access(stateFolder, constants.W_OK);
   } catch (error) {
     throw new ConfigError(
-      `the state folder ${stateFolder} cannot be written (${errorMessage(error)}): set PARLEY_STATE to a folder that can, the same one for all replicas that share the workspace`,
+      `the state folder ${stateFolder} is not writable (${errorMessage(error)}): set PARLEY_STATE to a writable folder, the same for all replicas of the workspace`,
     );
   }
   const folder = programFolderOf(stateFolder);
@@ -38,7 +41,7 @@ export async function makeProgramFolder(stateFolder: string): Promise<void> {
     try {
       await rename(folder, join(stateFolder, `.${name}-${randomUUID()}`));
     } catch (error) {
-      // Another replica was faster.
+      // Another replica has already moved it.
       if (errnoOf(error) !== "ENOENT") throw error;
     }
   }

@@ -1,5 +1,5 @@
-// The tools of this deployment by name, and the one place where a call becomes a result whatever happens inside.
-// It does not know the bus or the store.
+// The tools of this deployment by name, and the one place that turns every outcome of a call into a result.
+// It does not depend on the bus or the store.
 import type { ToolDescriptor } from "@parley/contracts";
 import { failure, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
 import { TextJobError } from "./text/text-worker.ts";
@@ -8,23 +8,23 @@ import { describeFileError } from "./workspace/errors.ts";
 export interface Registry {
   /** Sorted by name. */
   readonly descriptors: readonly ToolDescriptor[];
-  /** By its name, or by another name it is known by. */
+  /** Finds a tool by its name or alias. */
   find(name: string): Tool | undefined;
-  /** Waits for a tool that is about to come, within bounds; resolves at once for every other. */
+  /** Waits for a tool whose server is starting, with a time limit; resolves at once for all others. */
   ready?(name: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Two tools of one name or alias are a bug and throw. */
+/** Throws when two tools have the same name or alias, which is a bug. */
 export function createRegistry(tools: readonly Tool[]): Registry {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
-    if (byName.has(tool.descriptor.name)) throw new Error(`two tools are named ${tool.descriptor.name}`);
+    if (byName.has(tool.descriptor.name)) throw new Error(`duplicate tool name ${tool.descriptor.name}`);
     byName.set(tool.descriptor.name, tool);
   }
   const byAlias = new Map<string, Tool>();
   for (const tool of tools) {
     for (const alias of tool.descriptor.aliases) {
-      if (byName.has(alias) || byAlias.has(alias)) throw new Error(`two tools are named ${alias}`);
+      if (byName.has(alias) || byAlias.has(alias)) throw new Error(`duplicate tool name ${alias}`);
       byAlias.set(alias, tool);
     }
   }
@@ -34,7 +34,7 @@ export function createRegistry(tools: readonly Tool[]): Registry {
   return { descriptors, find: (name) => byName.get(name) ?? byAlias.get(name) };
 }
 
-/** Runs a call and answers with a result in every case; `onBug` is told of exceptions. */
+/** Runs a call and always returns a result; passes unexpected exceptions to `onBug`. */
 export async function runTool(
   registry: Registry,
   name: string,
@@ -45,13 +45,15 @@ export async function runTool(
   const tool = registry.find(name);
   if (tool === undefined) {
     const names = registry.descriptors.map((descriptor) => descriptor.name).join(", ");
-    return failure(`There is no tool named "${name}". The tools are: ${names}.`);
+    return failure(`Unknown tool "${name}". Available tools: ${names}.`);
   }
   let args: unknown;
   try {
     args = inputJson.trim() === "" ? {} : JSON.parse(inputJson);
   } catch (error) {
-    return failure(`The arguments of ${name} are not JSON: ${error instanceof Error ? error.message : "unreadable"}.`);
+    return failure(
+      `The arguments for ${name} are not valid JSON: ${error instanceof Error ? error.message : "unreadable"}.`,
+    );
   }
   try {
     return await tool.call(args, context);
@@ -59,6 +61,6 @@ export async function runTool(
     const known = error instanceof TextJobError ? error.message : describeFileError(error);
     if (known !== undefined) return failure(known);
     if (!context.signal.aborted) onBug(error);
-    return failure(`${name} failed inside: this is a fault of the tool, not of the call. It has been logged.`);
+    return failure(`${name} failed with an internal error. The call is not at fault; the error was logged.`);
   }
 }

@@ -1,4 +1,4 @@
-// Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
+// Assembles the tool-runner: workspace, sandbox, tools, and the subjects it serves.
 import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
 import { join } from "node:path";
@@ -65,13 +65,13 @@ import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
 import { Workspaces } from "./workspace/workspaces.ts";
 import { waitForWritable, type NeededFolder } from "./workspace/writable.ts";
 
-/** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
+/** Maximum number of background processes per replica, independent of the limit per session. */
 const maxBackgroundInAll = 64;
 
-/** For saying, at the end, which commands in the background end with this replica: its next life says it otherwise. */
+/** Time at shutdown to report the background processes that end with this replica; otherwise its next instance reports them. */
 const lastWordsMs = 2_000;
 
-/** What a test may put in the place of the real thing. */
+/** Replacements for tests. */
 export interface Overrides {
   log?: Logger;
   limits?: Partial<ExecLimits>;
@@ -79,13 +79,13 @@ export interface Overrides {
   rewindTimes?: Partial<RewindTimes>;
   mcpTimes?: Partial<ServerTimes>;
   watchTimes?: Partial<WatchTimes>;
-  /** In addition to the built-in ones. */
+  /** Tools in addition to the built-in ones. */
   tools?: readonly Tool[];
-  /** What the process has opened before. */
+  /** Resources that the process has already opened. */
   context?: StartContext;
 }
 
-/** Throws ConfigError where the configuration demands what this machine does not have. */
+/** Throws ConfigError when the configuration requires something that this machine does not have. */
 export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
   const { maxCpuSeconds, maxCpus } = config;
   const limits: ExecLimits = {
@@ -106,7 +106,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   await waitForWritable(neededFolders(config), startup);
   const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
   await makeProgramFolder(config.stateFolder);
-  // The log comes after the wall is known to hold.
+  // Set only after the sandbox has been verified.
   const egressLog: { current?: Logger } = {};
   const executor = await openExecutor({
     workspace,
@@ -120,17 +120,17 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     egress: {
       settings: config.egress,
       resolve: systemResolver,
-      onEvent: (event, call) => egressLog.current?.info({ call, ...event }, "a command used the network"),
+      onEvent: (event, call) => egressLog.current?.info({ call, ...event }, "command network access handled"),
     },
   });
   const { isolation } = executor;
   if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
     await workspace[Symbol.asyncDispose]();
-    throw new ConfigError(`tools.exec.isolation is "bubblewrap", and commands cannot run so: ${isolation.reason}`);
+    throw new ConfigError(`tools.exec.isolation is "bubblewrap", but bubblewrap cannot be used: ${isolation.reason}`);
   }
   if (executor.problem !== undefined) {
     await workspace[Symbol.asyncDispose]();
-    throw new ConfigError(`tools.exec.allow_hosts cannot be held: ${executor.problem}.`);
+    throw new ConfigError(`tools.exec.allow_hosts cannot be enforced: ${executor.problem}.`);
   }
   const chassis = await openChassis(config, { log, context: overrides.context });
   const { bus, metrics } = chassis;
@@ -227,7 +227,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       missingEnv: env.filter((name) => !config.environmentNames.has(name)),
     })),
     bus.serve(toolCatalog, async () => {
-      // At once, with what there is: a server that comes up later is announced with `toolsChanged`.
+      // Returns the current tools at once: `toolsChanged` announces servers that start later.
       const statuses = mcp.statuses();
       const containment = containmentOf(isolation);
       return {
@@ -269,12 +269,15 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const watch = watchOthers({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
   await bus.permitted();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
-  if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
-  if (config.search.provider === null) log.info({ reason: config.search.reason }, "there is no web_search");
+  if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec disabled: no sandbox is available");
+  if (config.search.provider === null) log.info({ reason: config.search.reason }, "web_search disabled");
   if (reachesInternet(isolation)) {
-    log.warn({ isolation: isolation.kind }, "commands reach the internet: they share the tool-runner's network");
+    log.warn(
+      { isolation: isolation.kind },
+      "commands not isolated from the internet: they share the tool-runner's network",
+    );
   }
-  if (isolation.kind === "none") log.warn("commands run without isolation, because the configuration says so");
+  if (isolation.kind === "none") log.warn("command isolation disabled by the configuration");
 
   return {
     log,
@@ -303,12 +306,12 @@ function neededFolders({ workspace, stateFolder, checkpoints }: Config): NeededF
     { purpose: "the workspace", path: workspace, variable: "PARLEY_WORKSPACE" },
     { purpose: "the state folder", path: stateFolder, variable: "PARLEY_STATE" },
     ...(checkpoints.enabled
-      ? [{ purpose: "the folder of checkpoints", path: checkpoints.folder, variable: "PARLEY_CHECKPOINTS" }]
+      ? [{ purpose: "the checkpoint folder", path: checkpoints.folder, variable: "PARLEY_CHECKPOINTS" }]
       : []),
   ];
 }
 
-/** How full the workspace is, in bytes. */
+/** The usage and limit of the workspace, in bytes. */
 function roomDetail({ room }: Workspace): Record<string, number> {
   const { usedBytes, rules } = room;
   return {
@@ -317,7 +320,7 @@ function roomDetail({ room }: Workspace): Record<string, number> {
   };
 }
 
-/** How the MCP servers are, a few words each, and how many of them nobody can use. */
+/** A summary of the MCP servers, and how many of them are unusable. */
 function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string; mcpDown?: number } {
   if (statuses === undefined) return {};
   const words = statuses.map(

@@ -1,5 +1,5 @@
-// What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
-// It does not know how calls arrive, are claimed or settled.
+// Defines a tool: its description for the model, arguments, effect class and implementation.
+// It does not depend on how calls arrive, are claimed or are settled.
 import type {
   Attachment,
   ContactRole,
@@ -20,90 +20,90 @@ import type { Sampler } from "./serving/sampler.ts";
 import type { TextWorker } from "./text/text-worker.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
-/** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
+/** The result for the model. A failed call is content with `isError`, never an exception. */
 export interface ToolOutput {
   content: string;
   isError: boolean;
-  /** What the model is shown beside the text: pictures, documents. */
+  /** Pictures and documents that the model is shown with the text. */
   attachments?: Attachment[];
   /** The content is, or may be, derived from untrusted content. */
   untrusted?: true;
-  /** Files whose names or lines the content shows, of those that were searched; left out: all that the tool opened. */
+  /** The searched files whose names or lines the content shows. Default: every file that the tool opened. */
   files?: ReadonlySet<string>;
-  /** Content that the call has kept for the session, without showing it. */
+  /** Attachments that the call has stored for the session without showing them. */
   kept?: Attachment[];
-  /** Where a command ran: what stood between it and the machine, in a word. */
+  /** The kind of isolation that a command ran in. */
   isolation?: string;
 }
 
 export interface ToolContext {
   workspace: Workspace;
-  /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
+  /** MEMORY.md, memory/, skills/ and the like, which are in the store; null when all of the workspace is on disk. */
   documents: DocumentView | null;
   searcher: Searcher;
-  /** Does work on whole texts that may take long. */
+  /** Runs work on whole texts that may take long. */
   textWorker: TextWorker;
-  /** Keeps files as they are: a tool says which it is about to change before it does. Documents keep their versions themselves. */
+  /** Captures files: a tool must report each file before changing it. Documents have their own versions. */
   checkpoint: Checkpoint;
-  /** Content by its hash; left out: no attachments are kept here. */
+  /** Attachment contents by hash; undefined: attachments are not available. */
   contents?: KeptContents;
-  /** The person of the turn; left out: this tool may ask nothing. */
+  /** The person of the turn; undefined: this tool may not ask questions. */
   person?: Person;
-  /** Has a model answer something for this call; left out: nobody does. */
+  /** Requests model answers for this call; undefined: sampling is not available. */
   sampler?: Sampler;
-  /** Shows how far the call has come; as often as it likes. */
+  /** Reports progress of the call; may be called at any rate. */
   progress?: (progress: ToolProgress) => void;
-  /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
+  /** Aborted when the call is cancelled or times out; the tool then ends everything it started. */
   signal: AbortSignal;
-  /** The rights of the call, signed by the leader: for what is requested of the store in its name. */
+  /** The rights of the call, signed by the leader; sent with its requests to the store. */
   grant: string;
-  /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
+  /** The session of the call and of the background processes that it starts. */
   sessionId: string;
   turnId: string;
-  /** Whose word the turn at the top is; left out: the owner's. */
+  /** The role of the principal of the top-level turn. Default: owner. */
   role?: ContactRole;
-  /** The turn has read what outsiders wrote. */
+  /** The turn has read untrusted content. */
   tainted: boolean;
-  /** What the call started goes on in the background until then. */
+  /** Registers background work of the call that lasts until the promise settles. */
   outlives?: (end: Promise<unknown>) => void;
-  /** Patterns of paths that the call may not reach; `workspace` resolves none of them. Left out: there are none. */
+  /** Path patterns that the call may not access; `workspace` resolves none of them. Default: none. */
   denyPaths?: readonly string[] | undefined;
-  /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
+  /** The minimum isolation that the call requires for a command. Default: as in the settings. */
   minIsolation?: IsolationLevel | undefined;
-  /** The same for every run of this call: `<turn>:<n>`. */
+  /** Identical for every run of this call: `<turn>:<n>`. */
   idempotencyKey: string;
-  /** The call's name in a file name. */
+  /** Identifies the call in file names. */
   callName: string;
 }
 
 export interface Tool {
   readonly descriptor: ToolDescriptor;
-  /** Bounds of its arguments, work and result, a sentence each: for docs/tools.md. */
+  /** Limits of arguments, work and result, one sentence each, for docs/tools.md. */
   readonly limits: readonly string[];
-  /** What its arguments are checked with; left out: whoever carries it out checks them. */
+  /** Schema of the arguments; undefined: the MCP server validates them. */
   readonly args?: z.ZodType;
-  /** Runs the call. Arguments that do not fit are an error result that names the field; what is thrown is a bug. */
+  /** Runs the call. Invalid arguments give an error result that names the field; an exception is a bug. */
   call(args: unknown, context: ToolContext): Promise<ToolOutput>;
 }
 
 export interface ToolSpec<S extends z.ZodType> {
   name: string;
-  /** Other names that mean this tool. */
+  /** Other accepted names of the tool. */
   aliases?: readonly string[];
-  /** One line: what it does. */
+  /** One line: what the tool does. */
   summary: string;
-  /** For the model: what it does, when to use it, what comes back. */
+  /** For the model: what the tool does, when to use it, what it returns. */
   description: string;
   args: S;
-  /** One to three calls as they may be made; see the descriptor. */
+  /** One to three valid calls; see the descriptor. */
   examples?: readonly z.input<S>[];
-  /** The model is shown them with the definition. */
+  /** The model is shown the examples with the definition. */
   showExamples?: boolean;
   class: ToolClass;
   readOnly: boolean;
   risk: ToolRisk;
   effects: readonly ToolEffect[];
-  /** What writing calls take turns at; none when left out. */
+  /** The resource that serialises writing calls. Default: none. */
   resource?: ToolDescriptor["resource"];
   /** Wall time after which the call is stopped. */
   timeoutMs: number;
@@ -134,9 +134,7 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
     call: async (args, context) => {
       const parsed = spec.args.safeParse(args);
       if (!parsed.success) {
-        return failure(
-          `The arguments of ${spec.name} are wrong.\n${describe(parsed.error)}\n${argumentNames(inputSchema)}`,
-        );
+        return failure(`Invalid arguments for ${spec.name}:\n${describe(parsed.error)}\n${argumentNames(inputSchema)}`);
       }
       return spec.run(parsed.data, context);
     },
@@ -145,7 +143,7 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
 
 const Example = z.record(z.string(), z.unknown());
 
-/** Whose background processes a call starts and sees; undefined: the owner's, who sees all of the session. */
+/** The scope of the background processes that a call starts and sees; undefined: the owner's, which covers the session. */
 export function processScope({
   role = "owner",
   workspace,
@@ -161,16 +159,16 @@ export function failure(content: string): ToolOutput {
   return { content, isError: true };
 }
 
-/** How the model would write a call: the literal next step in a notice. */
+/** Formats a call for a notice, so that the model can repeat it literally. */
 export function callText(tool: string, args: Record<string, unknown>): string {
   return `${tool}(${JSON.stringify(args)})`;
 }
 
-/** The names a call may use, so that the next try can be right. */
+/** Lists the accepted argument names, so that the model can correct its call. */
 function argumentNames(schema: Record<string, unknown>): string {
   const { properties = {}, required = [] } = ObjectSchema.parse(schema);
   const names = Object.keys(properties).map((name) => (required.includes(name) ? `${name} (required)` : name));
-  return names.length === 0 ? "It takes no arguments." : `Its arguments are: ${names.join(", ")}.`;
+  return names.length === 0 ? "The tool takes no arguments." : `Accepted arguments: ${names.join(", ")}.`;
 }
 
 const ObjectSchema = z.object({
@@ -178,7 +176,7 @@ const ObjectSchema = z.object({
   required: z.array(z.string()).optional(),
 });
 
-/** One line an issue: the field, and what is wrong with it. */
+/** One line per issue: the field and the problem. */
 function describe(error: z.ZodError): string {
   return error.issues
     .map((issue) => `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`)

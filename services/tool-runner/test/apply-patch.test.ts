@@ -1,4 +1,4 @@
-// apply_patch: what it changes, what it refuses, and that it is all or nothing.
+// apply_patch: changes, refusals and atomicity.
 import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ async function makeFiles(files: Record<string, string>): Promise<Ground> {
 const apply = (ground: Ground, text: string) => ground.call(applyPatchTool, { patch: text });
 const read = (ground: Ground, path: string) => readFile(join(ground.inside, path), "utf8");
 
-/** Everything in the workspace. */
+/** The content of all files in the workspace. */
 async function tree(ground: Ground): Promise<Record<string, string>> {
   const all: Record<string, string> = {};
   for (const entry of await readdir(ground.inside, { recursive: true, withFileTypes: true })) {
@@ -35,7 +35,7 @@ async function tree(ground: Ground): Promise<Record<string, string>> {
 }
 
 // design: 000.15
-test("files are added, updated, moved and deleted by one patch", async () => {
+test("adds, updates, moves and deletes files with one patch", async () => {
   await using ground = await makeFiles({
     "src/a.ts": "one\ntwo\nthree\nfour\nfive\n",
     "old.txt": "bye\n",
@@ -87,28 +87,28 @@ test("files are added, updated, moved and deleted by one patch", async () => {
   assert.equal((await stat(join(ground.inside, "bin/run"))).mode & 0o777, 0o750);
 });
 
-test("a patch of which one part does not fit changes nothing, and the failing hunk is named and shown", async () => {
+test("changes nothing when one part does not apply, and names the failing hunk", async () => {
   const files = { "a.txt": "one\ntwo\n", "b.txt": "x\ny\nx\n" };
   await using ground = await makeFiles(files);
   for (const [bad, said] of [
     [
       ["*** Update File: b.txt", "@@", " y", "-z"],
-      /"b\.txt", hunk 1 of 1 \(line 8 of the patch\): these lines do not stand in the file:\n {2}y\n {2}z$/,
+      /"b\.txt", hunk 1 of 1 \(line 8 of the patch\): these lines were not found in the file:\n {2}y\n {2}z$/,
     ],
-    [["*** Update File: b.txt", "@@", "-x", "+z"], /its lines stand at 2 places \(lines 1, 3\)/],
-    [["*** Update File: b.txt", "@@ nowhere", "-x"], /no line "nowhere" stands after line 0/],
-    [["*** Update File: b.txt", "@@", "+new"], /only adds lines and does not say where/],
+    [["*** Update File: b.txt", "@@", "-x", "+z"], /its lines occur at 2 places \(lines 1, 3\)/],
+    [["*** Update File: b.txt", "@@ nowhere", "-x"], /the line "nowhere" was not found after line 0/],
+    [["*** Update File: b.txt", "@@", "+new"], /adds lines without context/],
     [["*** Update File: none.txt", "@@", "-x"], /"none\.txt" does not exist/],
-    [["*** Add File: b.txt", "+x"], /"b\.txt" is there already/],
+    [["*** Add File: b.txt", "+x"], /"b\.txt" already exists/],
     [["*** Delete File: none.txt"], /does not exist/],
-    [["*** Move File: b.txt", "*** Move to: a.txt"], /"a\.txt" is there already/],
+    [["*** Move File: b.txt", "*** Move to: a.txt"], /"a\.txt" already exists/],
     [["*** Move File: b.txt", "*** Move to: ./b.txt"], /to itself/],
     [["*** Delete File: ./a.txt"], /"a\.txt" more than once/],
     [["*** Add File: ../outside/x", "+x"], /outside the workspace/],
     [["*** Update File: ../outside/secret.txt", "@@", "+x"], /outside the workspace/],
     [["*** Delete File: sub"], /is a directory/],
-    [["*** Rename File: b.txt"], /Here must stand/],
-    [["*** Update File: b.txt", "@@", "x"], /at line 9 \("x"\).*begins with a space/],
+    [["*** Rename File: b.txt"], /Expected `\*\*\* Add File/],
+    [["*** Update File: b.txt", "@@", "x"], /at line 9 \("x"\).*must begin with a space/],
     [["*** Update File: b.txt"], /at least one hunk/],
   ] as const) {
     await mkdir(join(ground.inside, "sub"), { recursive: true });
@@ -122,10 +122,10 @@ test("a patch of which one part does not fit changes nothing, and the failing hu
   }
 });
 
-test("a write that fails takes back those before it", async () => {
+test("rolls back earlier writes when one fails", async () => {
   const files = { "a.txt": "one\n", file: "x\n" };
   await using ground = await makeFiles(files);
-  // The second one's directory is made by the first: what was checked does not hold any more.
+  // The first write creates a file where the second needs a directory, so the earlier check no longer holds.
   const { content, isError } = await apply(
     ground,
     patch("*** Update File: a.txt", "-one", "+1", "*** Add File: new", "+x", "*** Add File: new/below", "+x"),
@@ -135,7 +135,7 @@ test("a write that fails takes back those before it", async () => {
   assert.deepEqual(await tree(ground), files);
 });
 
-test("white space may differ, and what stays keeps its own; nothing else is guessed", async () => {
+test("tolerates only white space differences, and keeps that of context lines", async () => {
   await using ground = await makeFiles({ "a.py": "def f():\n\treturn  1   \n\nend\n", "crlf.txt": "a\r\nb\r\nc\r\n" });
   await apply(ground, patch("*** Update File: a.py", "@@", " def f():", "     return 1", "+    pass", ""));
   assert.equal(await read(ground, "a.py"), "def f():\n\treturn  1   \n    pass\n\nend\n");
@@ -145,25 +145,25 @@ test("white space may differ, and what stays keeps its own; nothing else is gues
   assert.equal(other.isError, true);
 });
 
-test("a line above tells apart what looks alike", async () => {
+test("selects among equal places by the @@ line", async () => {
   await using ground = await makeFiles({ "a.ts": "class A {\n  x = 1;\n}\nclass B {\n  x = 1;\n}\n" });
   await apply(ground, patch("*** Update File: a.ts", "@@ class B {", "-  x = 1;", "+  x = 2;"));
   assert.equal(await read(ground, "a.ts"), "class A {\n  x = 1;\n}\nclass B {\n  x = 2;\n}\n");
 });
 
-test("what is no patch is said to be none, with the line", async () => {
+test("reports the invalid line when the text is not a patch", async () => {
   await using ground = await makeGround();
   for (const [text, said] of [
-    ["diff --git a/x b/x", /begins with `\*\*\* Begin Patch`/],
-    ["*** Begin Patch\n*** Delete File: x", /at its end.*ends with `\*\*\* End Patch`/],
+    ["diff --git a/x b/x", /must begin with `\*\*\* Begin Patch`/],
+    ["*** Begin Patch\n*** Delete File: x", /at its end.*must end with `\*\*\* End Patch`/],
     ["*** Begin Patch\n*** End Patch", /changes nothing/],
   ] as const) {
     assert.match((await apply(ground, text)).content, said);
   }
-  assert.match((await ground.call(applyPatchTool, { text: "x" })).content, /Its arguments are: patch \(required\)\./);
+  assert.match((await ground.call(applyPatchTool, { text: "x" })).content, /Accepted arguments: patch \(required\)\./);
 });
 
-test("a patch does not write through a link that leads out", async () => {
+test("does not write through a link to outside the workspace", async () => {
   await using ground = await makeGround();
   await symlink(ground.outside, join(ground.inside, "out"));
   for (const lines of [
@@ -176,7 +176,7 @@ test("a patch does not write through a link that leads out", async () => {
   assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
 });
 
-test("a cancelled call changes nothing", async () => {
+test("changes nothing when cancelled", async () => {
   await using ground = await makeFiles({ "a.txt": "one\n" });
   const text = patch("*** Update File: a.txt", "-one", "+1");
   const { isError } = await ground.call(applyPatchTool, { patch: text }, AbortSignal.abort(new Error("cancelled")));
@@ -184,7 +184,7 @@ test("a cancelled call changes nothing", async () => {
   assert.equal(await read(ground, "a.txt"), "one\n");
 });
 
-test("property: a hunk with its whole file around it makes the file it describes", () => {
+test("property: applies a hunk that covers the whole file", () => {
   const line = fc.record({
     kind: fc.constantFrom("keep", "remove", "add"),
     text: fc.string({ unit: fc.constantFrom("a", "b", " ", "é"), maxLength: 5 }),
@@ -209,7 +209,7 @@ test("property: a hunk with its whole file around it makes the file it describes
   );
 });
 
-test("property: whatever a hunk holds, lines outside of it stay as they are, or it is refused", () => {
+test("property: changes only the lines of the hunk, or refuses it", () => {
   const text = fc.array(fc.constantFrom("a", "b", "c", "  a"), { maxLength: 8 });
   fc.assert(
     fc.property(text, text, text, (before, removed, after) => {
@@ -226,7 +226,7 @@ test("property: whatever a hunk holds, lines outside of it stay as they are, or 
         assert.equal(result, file.split("\n").length - removed.length);
       } catch (error) {
         assert.ok(error instanceof PatchError);
-        assert.match(error.message, /stand at \d+ places/);
+        assert.match(error.message, /occur at \d+ places/);
       }
     }),
   );

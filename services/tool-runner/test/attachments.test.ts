@@ -1,4 +1,4 @@
-// Pictures and documents as content of a result, files as attachments and back: on a real store.
+// Pictures and documents in results, and conversion between files and attachments, with a real store.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -35,7 +35,7 @@ async function result(tool: string, input: object): Promise<ToolResult> {
   return (await stage.call(request)).result;
 }
 
-test("a PDF and a picture are content of the result, by what they are and not by their names; the session holds on to them", async () => {
+test("returns a PDF and a picture as attachments by content type, kept by the session", async () => {
   for (const [name, content, mediaType] of [
     ["report.txt", pdf("read"), "application/pdf"],
     ["picture.pdf", jpeg(700_000), "image/jpeg"],
@@ -53,7 +53,7 @@ test("a PDF and a picture are content of the result, by what they are and not by
   }
 });
 
-test("other binary files are still named for what they are, and text is text", async () => {
+test("names the kind of other binary files and returns text as text", async () => {
   await writeFile(join(workspace, "data.gz"), Buffer.from([0x1f, 0x8b, 8, 0, 0]));
   const gzip = await result("read", { path: "data.gz" });
   assert.deepEqual([gzip.isError, gzip.attachments], [true, undefined]);
@@ -63,7 +63,7 @@ test("other binary files are still named for what they are, and text is text", a
   assert.deepEqual([text.isError, text.attachments], [false, undefined]);
 });
 
-test("a file above the limit is refused in words, before and after it is read", async () => {
+test("refuses a file above the limits", async () => {
   await writeFile(join(workspace, "large.jpg"), jpeg(21 * 1024 * 1024));
   const refused = await result("attach", { path: "large.jpg" });
   assert.equal(refused.isError, true);
@@ -72,7 +72,7 @@ test("a file above the limit is refused in words, before and after it is read", 
   assert.match((await result("attach", { path: "huge.jpg" })).content, /at most 64\.0 MiB/);
 });
 
-test("attach keeps a file as it is now and says its id; a name with a path in it loses it", async () => {
+test("attach stores a copy, returns its id and removes a path from its name", async () => {
   const content = Buffer.from("a,b\n1,2\n");
   await writeFile(join(workspace, "table.csv"), content);
   const attached = await result("attach", { path: "table.csv", name: "../../quarter\u202e.csv" });
@@ -85,7 +85,7 @@ test("attach keeps a file as it is now and says its id; a name with a path in it
   assert.deepEqual(await fetchBlob(gateway, hashOf(content)), content);
 });
 
-test("attach stays in the workspace and takes no folder, no document and nothing that is not there", async () => {
+test("attach refuses paths outside the workspace, folders, documents and missing files", async () => {
   await writeFile(join(workspace, "..", "outside.txt"), "secret");
   await symlink("../outside.txt", join(workspace, "link.txt"));
   for (const path of ["../outside.txt", "/etc/passwd", "link.txt", ".", "nothing.txt", "MEMORY.md"]) {
@@ -97,7 +97,7 @@ test("attach stays in the workspace and takes no folder, no document and nothing
   assert.deepEqual(blobs, []);
 });
 
-test("save_attachment writes the content byte for byte, below the workspace only, and knows what is not there", async () => {
+test("save_attachment writes identical bytes, only in the workspace, for known ids", async () => {
   const content = randomBytes(600_000);
   const attached = { type: "blob" as const, name: "file.bin", ...(await keepBlob(gateway, content)) };
   const { sha256 } = attached;

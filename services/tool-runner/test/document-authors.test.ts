@@ -148,7 +148,7 @@ test("truncates grep output after a line, never between a warning and its lines"
   );
   const shown = (await call("grep", { pattern: "airship", limit: 1_000 })).split("\n");
   assert.ok(shown.join("\n").length < 50_200);
-  assert.match(shown.at(-1) ?? "", /^\[Cut: \d+ lines of the answer do not fit/);
+  assert.match(shown.at(-1) ?? "", /^\[Truncated: \d+ lines of the result do not fit/);
   for (const [index, text] of shown.entries())
     if (text.includes("outsider's airship")) assert.equal(shown[index - 1], untrustedMark);
   assert.ok(shown.filter((text) => text.includes("outsider's airship")).length > 100);

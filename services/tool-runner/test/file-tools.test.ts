@@ -1,4 +1,4 @@
-// read, write, edit and ls as a model meets them.
+// read, write, edit and ls as a model uses them.
 import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { writeTool } from "../src/tools/write.ts";
 import { makeGround } from "./support/ground.ts";
 
 // design: 000.15
-test("read numbers lines and names the literal call that reads on, until the end", async () => {
+test("read numbers lines and returns the call for the next page until the end", async () => {
   await using ground = await makeGround();
   const lines = Array.from({ length: 5_000 }, (_, index) => `line number ${index + 1}`);
   await writeFile(join(ground.inside, "long.txt"), `${lines.join("\n")}\n`);
@@ -32,7 +32,7 @@ test("read numbers lines and names the literal call that reads on, until the end
   assert.deepEqual(seen, lines);
 });
 
-test("read keeps offset and limit, and says where the file ends", async () => {
+test("read applies offset and limit, and reports an offset past the end", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "f.txt"), "a\nb\nc\nd");
   assert.equal(
@@ -48,7 +48,7 @@ test("read keeps offset and limit, and says where the file ends", async () => {
   assert.match((await ground.call(readTool, { path: "." })).content, /is a directory; list it with ls/);
 });
 
-test("a file of 300 MB is paged without being loaded", async () => {
+test("read pages a file of 300 MB without loading it", async () => {
   await using ground = await makeGround();
   const megabyte = Buffer.from("0123456789abcde\n".repeat(65_536));
   const handle = await import("node:fs/promises").then(({ open }) => open(join(ground.inside, "big.txt"), "w"));
@@ -62,7 +62,7 @@ test("a file of 300 MB is paged without being loaded", async () => {
   assert.ok(grownMib < 60, `memory grew by ${grownMib.toFixed(1)} MiB`);
 });
 
-test("one endless line is cut, and the rest of the file stays reachable", async () => {
+test("read cuts a very long line and can read the lines after it", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "min.js"), `first\n${"x".repeat(3_000_000)}\nlast\n`);
   const first = await ground.call(readTool, { path: "min.js" });
@@ -75,7 +75,7 @@ test("one endless line is cut, and the rest of the file stays reachable", async 
   assert.match((await ground.call(readTool, { path: "min.js", offset: 3 })).content, /3\tlast/);
 });
 
-test("binary files are named as such", async () => {
+test("read names the kind of a binary file", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "a.png"), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 1]));
   await writeFile(join(ground.inside, "b.bin"), Buffer.from([1, 2, 0, 3]));
@@ -83,7 +83,7 @@ test("binary files are named as such", async () => {
   assert.match((await ground.call(readTool, { path: "b.bin" })).content, /binary data/);
 });
 
-test("property: pages put together are the file", async () => {
+test("property: all pages together are the file", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.string({ unit: fc.constantFrom("a", "é", "漢", "\t", "🙂"), maxLength: 30 }), { maxLength: 40 }),
@@ -109,7 +109,7 @@ test("property: pages put together are the file", async () => {
   );
 });
 
-test("write makes directories, replaces whole files, keeps the mode and leaves nothing else behind", async () => {
+test("write creates directories, replaces files, keeps the mode and leaves no other files", async () => {
   await using ground = await makeGround();
   assert.match(
     (await ground.call(writeTool, { path: "a/b/run.sh", content: "#!/bin/sh\n" })).content,
@@ -127,7 +127,7 @@ test("write makes directories, replaces whole files, keeps the mode and leaves n
   );
 });
 
-test("a reader never sees a part of a written file", async () => {
+test("write replaces a file atomically", async () => {
   await using ground = await makeGround();
   const contents = ["a", "b"].map((letter) => letter.repeat(400_000));
   await ground.call(writeTool, { path: "f", content: contents[0] });
@@ -141,7 +141,7 @@ test("a reader never sees a part of a written file", async () => {
 });
 
 // design: 000.15
-test("edit needs exactly one place, says how many there are, and keeps line ends", async () => {
+test("edit requires exactly one match, reports the count and keeps line ends", async () => {
   await using ground = await makeGround();
   const file = join(ground.inside, "f.txt");
   await writeFile(file, "one\r\ntwo\r\ntwo\r\n");
@@ -157,17 +157,20 @@ test("edit needs exactly one place, says how many there are, and keeps line ends
   assert.equal(await readFile(file, "utf8"), "eins\r\nz$&ei\r\nt$&o\r\n");
 });
 
-test("edit leaves files alone that are not text", async () => {
+test("edit refuses files that are not text", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "latin1.txt"), Buffer.from([0x61, 0xe9, 0x62]));
   assert.match(
     (await ground.call(editTool, { path: "latin1.txt", old_text: "a", new_text: "b" })).content,
     /not a UTF-8 text file/,
   );
-  assert.match((await ground.call(editTool, { path: "latin1.txt", old_text: "a", new_text: "a" })).content, /the same/);
+  assert.match(
+    (await ground.call(editTool, { path: "latin1.txt", old_text: "a", new_text: "a" })).content,
+    /identical/,
+  );
 });
 
-test("property: an edit changes its passage and nothing else", () => {
+test("property: an edit changes only its passage", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "\n", "\r\n", "é") });
   fc.assert(
     fc.property(text, text, text, text, (before, passage, after, replacement) => {
@@ -180,7 +183,7 @@ test("property: an edit changes its passage and nothing else", () => {
   );
 });
 
-test("ls shows type, size and where links lead", async () => {
+test("ls shows type, size and link targets", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "dir"));
   await writeFile(join(ground.inside, "file.txt"), "12345");

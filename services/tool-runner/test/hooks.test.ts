@@ -1,5 +1,5 @@
-// Hooks as agent-core meets them: asked over a real bus, with its permissions, carried out by a real tool-runner as real
-// commands and real posts.
+// Hooks as agent-core uses them: requested over a real bus with its permissions, run by a real tool-runner as real
+// commands and HTTP requests.
 import assert from "node:assert/strict";
 import { watch } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -18,11 +18,11 @@ import { running, sleeper } from "./support/commands.ts";
 const cleanup = new Cleanup();
 let nats: Awaited<ReturnType<typeof startTestNats>>;
 let core: Bus;
-/** The one that serves. */
+/** The tool-runner under test. */
 let runner: RunningService;
 let workspace: string;
 let address: string;
-/** What the server of a test does with the next post. */
+/** How the test's server handles the next request. */
 let respond: (request: IncomingMessage, body: string, response: ServerResponse) => void;
 
 const PayloadJson = z.record(z.string(), z.unknown());
@@ -39,10 +39,10 @@ const preToolUse: HookPayload = {
   tool_input: { command: "ls" },
 };
 
-/** What hooks leave behind, if they can. No two of them run at the same time. */
+/** Files that hooks may create. Hooks never run concurrently here. */
 const sleep = sleeper();
 
-/** The settings of the runner under test: a hook a line. `$ADDRESS` is the server of the test. */
+/** The settings of the runner under test, one hook per line. `$ADDRESS` is the test's server. */
 const hooks = [
   { name: "says-input", command: "cat > said.json" },
   { name: "rewrites", command: `echo '{"hookSpecificOutput": {"updatedInput": {"command": "ls -a"}}}'` },
@@ -65,7 +65,7 @@ const hooks = [
 
 const asToml = (value: unknown) => JSON.stringify(value).replaceAll("$ADDRESS", address);
 
-/** Of the settings, where hooks run. */
+/** The folder of the settings, in which hooks run. */
 let folder: string;
 
 async function startRunner(replica: string) {
@@ -126,7 +126,7 @@ async function reasonOf(hook: string): Promise<string> {
 }
 
 describe("a command", () => {
-  test("is told what happens as JSON on its standard input, and where the workspace is", async () => {
+  test("receives the event and the workspace as JSON on standard input", async () => {
     assert.deepEqual(await ask("says-input"), { outcome: "answered", answer: {} });
     const said = PayloadJson.parse(JSON.parse(await readFile(join(folder, "said.json"), "utf8")));
     assert.deepEqual(said, { ...preToolUse, cwd: workspace });
@@ -150,48 +150,48 @@ describe("a command", () => {
     });
   });
 
-  test("that does not read what it is told is heard all the same", async () => {
+  test("that does not read its input still counts", async () => {
     const long = { ...preToolUse, tool_input: { command: "x".repeat(300_000) } };
     const result = await ask("denies", long);
     assert.equal(result.outcome === "answered" && result.answer.decision, "deny");
   });
 
-  test("that need not say anything has no opinion", async () => {
+  test("without output is neutral", async () => {
     assert.deepEqual(await ask("silent"), { outcome: "answered", answer: {} });
   });
 
-  test("that ends with another exit code, or by a signal, has failed", async () => {
+  test("fails on another exit code or a signal", async () => {
     assert.match(await reasonOf("exit-3"), /exit code 3/);
     assert.match(await reasonOf("killed"), /SIGTERM/);
   });
 
-  test("that prints what is no answer has failed", async () => {
+  test("fails on invalid output", async () => {
     assert.match(await reasonOf("junk"), /not JSON/);
     assert.match(await reasonOf("wrong"), /decision/);
   });
 
-  test("that prints without end is ended, and nothing of it believed", async () => {
+  test("is killed on endless output, which is discarded", async () => {
     assert.match(await reasonOf("floods"), /more than 65536 bytes/);
     assert.deepEqual(running(`yes { "${sleep}"`), []);
   });
 
-  test("that complains at length on standard error is still heard", async () => {
+  test("with long standard error output still counts", async () => {
     assert.deepEqual(await ask("complains"), { outcome: "answered", answer: { decision: "allow" } });
   });
 
   // design: 003.24
-  test("that is too slow is killed with everything it started, whatever it traps and wherever its children went", async () => {
+  test("is killed with all its children on timeout, despite traps and new sessions", async () => {
     assert.match(await reasonOf("slow"), /longer than 0.4 s/);
     assert.match(await reasonOf("stubborn"), /longer than 0.4 s/);
     assert.deepEqual(running(sleep), []);
   });
 
-  test("leaves no child behind that outlives it", async () => {
+  test("leaves no child process", async () => {
     assert.deepEqual(await ask("leaves-a-child"), { outcome: "answered", answer: { decision: "allow" } });
     assert.deepEqual(running(sleep), []);
   });
 
-  test("sees the variables its settings name, and nothing else of the runner's environment", async () => {
+  test("sees only the variables that its settings name", async () => {
     process.env["PARLEY_CANARY"] = "canary-value";
     await ask("shows-env");
     const seen = (await readFile(join(folder, "seen.txt"), "utf8")).split("\n").map((line) => line.split("=")[0]);
@@ -203,8 +203,8 @@ describe("a command", () => {
   });
 });
 
-describe("an address", () => {
-  test("is posted the same JSON with its token, and its answer is taken", async () => {
+describe("a URL", () => {
+  test("receives the same JSON with its token, and its response is used", async () => {
     const asked = Promise.withResolvers<{ headers: IncomingMessage["headers"]; body: string }>();
     respond = ({ headers }, body, response) => {
       asked.resolve({ headers, body });
@@ -220,17 +220,17 @@ describe("an address", () => {
     assert.deepEqual(JSON.parse(body), { ...preToolUse, cwd: workspace });
   });
 
-  test("that answers with nothing has no opinion", async () => {
+  test("with an empty response is neutral", async () => {
     respond = (_, __, response) => response.writeHead(204).end();
     assert.deepEqual(await ask("post"), { outcome: "answered", answer: {} });
   });
 
-  test("that answers with an error has failed", async () => {
+  test("fails on an error status", async () => {
     respond = (_, __, response) => response.writeHead(503).end('{"decision": "allow"}');
     assert.match(await reasonOf("post"), /status 503/);
   });
 
-  test("is not left for another one: a redirect is a failure", async () => {
+  test("fails on a redirect", async () => {
     let asked = 0;
     respond = (_, __, response) => {
       asked += 1;
@@ -240,7 +240,7 @@ describe("an address", () => {
     assert.equal(asked, 1);
   });
 
-  test("that does not answer in time, or answers without end, has failed", async () => {
+  test("fails on a timeout or an endless response", async () => {
     respond = () => undefined;
     assert.match(await reasonOf("post"), /longer than 0.5 s/);
     respond = (_, __, response) => {
@@ -253,14 +253,14 @@ describe("an address", () => {
     assert.match(await reasonOf("post"), /more than 65536 bytes/);
   });
 
-  test("that nobody listens at has failed", async () => {
+  test("fails when nothing listens", async () => {
     respond = (request) => request.socket.destroy();
-    assert.match(await reasonOf("post"), /could not be asked/);
+    assert.match(await reasonOf("post"), /could not be reached/);
   });
 });
 
-describe("whoever asks", () => {
-  test("can have configured hooks carried out and no others, each at its own event only", async () => {
+describe("the caller", () => {
+  test("can run only configured hooks, each for its own event", async () => {
     const refused = (error: unknown) => WireError.is(error, "NOT_FOUND");
     await assert.rejects(ask("rm -rf ."), refused);
     const stop: HookPayload = {
@@ -277,14 +277,14 @@ describe("whoever asks", () => {
     await assert.rejects(ask("denies", stop), refused);
   });
 
-  test("is agent-core: the bus turns everybody else away", async () => {
+  test("must be agent-core: the bus refuses all others", async () => {
     await using local = new Cleanup();
     const gateway = await openTestBus(nats, "channel-gateway", local);
     await assert.rejects(gateway.request(hookRun, { hook: "silent", payload: preToolUse }, { timeoutMs: 300 }));
   });
 });
 
-test("a hook whose runner stops is ended there and carried out by the next one", async () => {
+test("ends a hook when its runner stops, and the next runner runs it", async () => {
   const begun = Promise.withResolvers<void>();
   const watcher = watch(folder, (_, name) => {
     if (name === "begun") begun.resolve();
@@ -299,7 +299,7 @@ test("a hook whose runner stops is ended there and carried out by the next one",
   assert.deepEqual(running(sleep), []);
 });
 
-test("a hook that names a variable which is not there keeps the runner from starting", async () => {
+test("does not start the runner when a hook's variable is missing", async () => {
   const base = testBaseConfig(nats, "tool-runner");
   const settings = {
     ...base.settings,
@@ -315,6 +315,6 @@ test("a hook that names a variable which is not there keeps the runner from star
   };
   assert.throws(
     () => readConfig({}, { ...base, settings }),
-    /hook PreToolUse-0 needs the environment variable PARLEY_HOOK_KEY/,
+    /hook PreToolUse-0 requires the environment variable PARLEY_HOOK_KEY/,
   );
 });

@@ -1,4 +1,4 @@
-// Work on texts that are made to take long: it is linear, outside of the service's own thread, and ended by a deadline.
+// Work on hostile texts: it is linear, outside the main thread, and ended by a deadline.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,17 +17,17 @@ import { replaceText } from "../src/tools/replace-text.ts";
 import { makeGround } from "./support/ground.ts";
 
 const signal = new AbortController().signal;
-/** A busy machine needs several times what an idle one does; the defects took from 10 s to hours. */
+/** Generous for a busy machine; the defects took from 10 s to hours. */
 const boundMs = 30_000;
-/** How long the service's own thread may be held. */
+/** How long the event loop may be blocked. */
 const heldMs = 1_000;
 
-/** Longest time for which the event loop was held meanwhile. */
+/** The longest time for which the event loop was blocked. */
 async function held(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
   await work();
-  // The delay of a loop that was held is seen in its next turns.
+  // The delay of a blocked loop shows in its next iterations.
   await new Promise((resolve) => setTimeout(resolve, 20));
   delay.disable();
   return delay.max / 1e6;
@@ -38,7 +38,7 @@ function hunkPatch(lines: readonly string[]): string {
 }
 
 test(
-  "answers within a bound when a patch's hunk nearly matches at millions of places",
+  "patches within the time limit when a hunk nearly matches at millions of places",
   { timeout: boundMs },
   async () => {
     await using ground = await makeGround();
@@ -46,25 +46,25 @@ test(
     const lines = ["@@", ...Array.from({ length: 400 }, () => "-a"), "-b", "+c"];
     const ms = await held(async () => {
       const result = await ground.call(applyPatchTool, { patch: hunkPatch(lines) });
-      assert.match(result.content, /^Nothing was changed\. "long.txt", hunk 1 of 1 .*do not stand in the file/);
+      assert.match(result.content, /^Nothing was changed\. "long.txt", hunk 1 of 1 .*were not found in the file/);
     });
-    assert.ok(ms < heldMs, `the event loop was held for ${ms} ms`);
+    assert.ok(ms < heldMs, `the event loop was blocked for ${ms} ms`);
   },
 );
 
-test("refuses a patch with too many hunks, and one whose files are too large together", async () => {
+test("refuses a patch with too many hunks or too large files in total", async () => {
   await using ground = await makeGround();
   const many = await ground.call(applyPatchTool, {
     patch: hunkPatch(Array.from({ length: 1_001 }, () => "@@\n-a\n+b")),
   });
-  assert.equal(many.content, "A patch may have 1000 hunks, not 1001.");
+  assert.equal(many.content, "A patch may have at most 1000 hunks; this one has 1001. Split it.");
   const names = Array.from({ length: 8 }, (_, n) => `${n}.txt`);
   for (const name of names) await writeFile(join(ground.inside, name), "a".repeat(9_000_000));
   const deletions = names.map((name) => `*** Delete File: ${name}`);
   const large = await ground.call(applyPatchTool, {
     patch: ["*** Begin Patch", ...deletions, "*** End Patch"].join("\n"),
   });
-  assert.match(large.content, /Nothing was changed\..*more than 67108864 bytes together/);
+  assert.match(large.content, /Nothing was changed\..*more than 67108864 bytes in total/);
 });
 
 const edits: Record<string, { text: string; oldText: string; newText: string; says: RegExp; all?: boolean }> = {
@@ -96,7 +96,7 @@ const edits: Record<string, { text: string; oldText: string; newText: string; sa
 };
 
 for (const [what, { text, oldText, newText, says, all = false }] of Object.entries(edits)) {
-  test(`answers an edit within a bound when ${what}`, { timeout: boundMs }, async () => {
+  test(`edits within the time limit when ${what}`, { timeout: boundMs }, async () => {
     await using ground = await makeGround();
     await writeFile(join(ground.inside, "long.txt"), text);
     const ms = await held(async () => {
@@ -109,12 +109,12 @@ for (const [what, { text, oldText, newText, says, all = false }] of Object.entri
       assert.match(result.content, says);
       assert.equal(result.isError, true);
     });
-    assert.ok(ms < heldMs, `the event loop was held for ${ms} ms`);
+    assert.ok(ms < heldMs, `the event loop was blocked for ${ms} ms`);
     assert.equal((await readFile(join(ground.inside, "long.txt"))).length, text.length);
   });
 }
 
-test("changes and shows a large notebook without holding the event loop", { timeout: boundMs }, async () => {
+test("changes and shows a large notebook without blocking the event loop", { timeout: boundMs }, async () => {
   await using ground = await makeGround();
   const cells = Array.from({ length: 60_000 }, () => ({ cell_type: "code", metadata: {}, source: [], outputs: [] }));
   await writeFile(join(ground.inside, "long.ipynb"), JSON.stringify({ nbformat: 4, nbformat_minor: 4, cells }));
@@ -124,10 +124,10 @@ test("changes and shows a large notebook without holding the event loop", { time
     const shown = await ground.call(readTool, { path: "long.ipynb", limit: 3 });
     assert.match(shown.content, /cell 1: code/);
   });
-  assert.ok(ms < heldMs, `the event loop was held for ${ms} ms`);
+  assert.ok(ms < heldMs, `the event loop was blocked for ${ms} ms`);
 });
 
-test("ends a job at its deadline and says so", async () => {
+test("ends a job at its deadline with an error", async () => {
   await using worker = createTextWorker();
   const command = `rm ${"$(".repeat(400_000)}`;
   await assert.rejects(worker.run("predict", { command, directory: "." }, signal, 50), TextJobError);
@@ -150,12 +150,12 @@ test("masks every value in one pass over the output when one value is everywhere
   assert.equal(Buffer.concat([shown, mask.end()]).toString(), "***".repeat(1_000_000));
 });
 
-/** As the engine does it, which is right and may be slow. */
+/** The engine's own search, which is correct but may be slow. */
 function occurrences(text: string, sought: string): number[] {
   return Array.from({ length: text.length }, (_, at) => at).filter((at) => text.startsWith(sought, at));
 }
 
-test("finds the passages that a plain search finds", () => {
+test("finds the same passages as a plain search", () => {
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "\n", "é", "😀"), maxLength: 60 });
   const passage = fc.string({ unit: fc.constantFrom("a", "b", "\n", "é", "😀"), minLength: 1, maxLength: 5 });
   fc.assert(
@@ -171,8 +171,8 @@ test("finds the passages that a plain search finds", () => {
   );
 });
 
-/** The lines that stay and go, compared one place after the other. */
-test("finds a hunk where a plain search finds it, with any white space at the lines' ends", () => {
+/** Compares the kept and removed lines at each position. */
+test("finds a hunk at the same place as a plain search, with any trailing white space", () => {
   const line = fc.stringMatching(/^[ab ]{0,3}$/);
   fc.assert(
     fc.property(fc.array(line, { maxLength: 12 }), fc.array(line, { minLength: 1, maxLength: 3 }), (file, wanted) => {
@@ -193,7 +193,7 @@ test("finds a hunk where a plain search finds it, with any white space at the li
       ];
       const places = levels.find((found) => found.length > 0) ?? [];
       const apply = () => applyHunks(text, operation.hunks, "long.txt");
-      if (places.length !== 1) assert.throws(apply, places.length === 0 ? /do not stand/ : /stand at \d+ places/);
+      if (places.length !== 1) assert.throws(apply, places.length === 0 ? /were not found/ : /occur at \d+ places/);
       else
         assert.equal(
           apply(),

@@ -1,4 +1,4 @@
-// notebook_edit as a model meets it: cells as `read` names them, and everything else of the file as it was.
+// notebook_edit as a model uses it: cells as `read` names them, and an otherwise unchanged file.
 import assert from "node:assert/strict";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const notebook = (cells: readonly object[], minor = 5) => ({
   nbformat: 4,
   nbformat_minor: minor,
 });
-/** As nbformat writes it. */
+/** The format that nbformat writes. */
 const written = (value: unknown) => `${JSON.stringify(value, null, 1)}\n`;
 
 const Cells = z.object({ cells: z.array(z.record(z.string(), z.unknown())) });
@@ -45,14 +45,14 @@ async function withNotebook(content: string) {
 }
 
 // design: 003.17
-test("a cell is replaced by the id or the number that read shows, and a code cell loses what it had printed", async () => {
+test("replaces a cell by the id or number from read and clears a code cell's outputs", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   const { content } = await work.ground.call(readTool, { path: "work.ipynb" });
   assert.match(content, /\[cell 1: markdown, id title\]/);
   assert.match(content, /\[cell 2: code, id sum, run as \[7\]\]/);
   const byId = await work.edit({ cell_id: "sum", new_source: "b = 2\n" });
   assert.deepEqual(byId, {
-    content: 'Replaced cell 2 (code, id sum) of "work.ipynb". What it had printed was cleared.',
+    content: 'Replaced cell 2 (code, id sum) of "work.ipynb". Its outputs were cleared.',
     isError: false,
   });
   const changed = { ...code, execution_count: null, outputs: [], source: ["b = 2\n"] };
@@ -62,24 +62,24 @@ test("a cell is replaced by the id or the number that read shows, and a code cel
   assert.equal(await work.text(), written(notebook([{ ...title, source: ["# Other"] }, changed])));
 });
 
-test("a cell that says that already keeps what it has printed, and the file is not written", async () => {
+test("does not write the file when the source is unchanged", async () => {
   const before = written(notebook([title, code]));
   await using work = await withNotebook(before);
   const same = await work.edit({ cell_number: 2, new_source: code.source.join("") });
   assert.deepEqual(
     [same.isError, same.content],
-    [false, '"work.ipynb" was left as it is: cell 2 (code, id sum) says that already.'],
+    [false, '"work.ipynb" was not changed: cell 2 (code, id sum) already has this text.'],
   );
   assert.equal(await work.text(), before);
 });
 
-test("a new cell comes after the one that is named, or first, with what nbformat wants of it", async () => {
+test("inserts a valid cell after the named one, or first", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   const insert = { edit_mode: "insert", new_source: "x\ny" };
   const after = await work.edit({ ...insert, cell_type: "code", cell_id: "title" });
   assert.match(
     after.content,
-    /^Inserted cell 2 \(code, id [0-9a-f]{8}\) in "work\.ipynb"\. It has 3 cells now; those behind it count one more\.$/,
+    /^Inserted cell 2 \(code, id [0-9a-f]{8}\) in "work\.ipynb"\. The notebook now has 3 cells; the numbers of later cells increase by one\.$/,
   );
   const first = await work.edit({ ...insert, cell_type: "markdown" });
   assert.match(first.content, /^Inserted cell 1 \(markdown, id [0-9a-f]{8}\)/);
@@ -99,7 +99,7 @@ test("a new cell comes after the one that is named, or first, with what nbformat
   );
 });
 
-test("two cells never get one id, whatever it is made of", () => {
+test("never generates a duplicate cell id", () => {
   const change: CellChange = { mode: "insert", cell: {}, source: "", type: "code", idSeed: "seed" };
   const once = changeNotebook(written(notebook([])), change);
   assert.ok(once.status === "changed");
@@ -108,22 +108,22 @@ test("two cells never get one id, whatever it is made of", () => {
   assert.equal(new Set(cellsOf(twice.text).map(({ id }) => id)).size, 2);
 });
 
-test("before nbformat 4.5 cells have no ids, and a new one gets none", async () => {
+test("inserts a cell without id before nbformat 4.5", async () => {
   const { id: _, ...old } = code;
   await using work = await withNotebook(written(notebook([old], 4)));
   await work.edit({ edit_mode: "insert", cell_number: 1, cell_type: "markdown", new_source: "" });
   assert.equal(await work.text(), written(notebook([old, { cell_type: "markdown", metadata: {}, source: [] }], 4)));
   assert.match(
     (await work.edit({ edit_mode: "delete", cell_id: "x" })).content,
-    /It has 2 cells, without ids: give cell_number\. Look at its cells with: read\(\{"path":"work\.ipynb"\}\)/,
+    /It has 2 cells without ids: pass cell_number\. List its cells with: read\(\{"path":"work\.ipynb"\}\)/,
   );
 });
 
-test("a cell is deleted, also the last that is left, and a notebook without cells takes a new one", async () => {
+test("deletes a cell, even the last one, and inserts into an empty notebook", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   assert.equal(
     (await work.edit({ edit_mode: "delete", cell_id: "title", new_source: "" })).content,
-    'Deleted cell 1 (markdown, id title) of "work.ipynb". It has 1 cell now; those behind it count one less.',
+    'Deleted cell 1 (markdown, id title) of "work.ipynb". The notebook now has 1 cell; the numbers of later cells decrease by one.',
   );
   assert.equal(await work.text(), written(notebook([code])));
   await work.edit({ edit_mode: "delete", cell_number: 1 });
@@ -132,7 +132,7 @@ test("a cell is deleted, also the last that is left, and a notebook without cell
   assert.equal(cellsOf(await work.text()).length, 1);
 });
 
-test("a cell that becomes another kind has the fields of that kind, in their places", async () => {
+test("adapts the fields of a cell when its type changes", async () => {
   const drawn = { attachments: { "a.png": {} }, ...title };
   await using work = await withNotebook(written(notebook([drawn, code])));
   await work.edit({ cell_id: "title", cell_type: "code", new_source: "1" });
@@ -148,7 +148,7 @@ test("a cell that becomes another kind has the fields of that kind, in their pla
   );
 });
 
-test("what is not changed stays as it is to the byte: numbers, escapes, line ends, indentation, a source in one piece", async () => {
+test("preserves the unchanged bytes: numbers, escapes, line ends, indentation", async () => {
   const odd = [
     "{",
     '\t"nbformat": 4.0,',
@@ -174,21 +174,21 @@ test("what is not changed stays as it is to the byte: numbers, escapes, line end
   assert.equal(await work.text(), compact.replace(JSON.stringify(title.source), '["x"]'));
 });
 
-test("a cell that cannot be meant is refused with why and what to do, and nothing is written", async () => {
+test("explains an unknown or ambiguous cell and writes nothing", async () => {
   const before = written(notebook([title, code, { ...code, metadata: {} }]));
   await using work = await withNotebook(before);
   const refusals: [object, RegExp][] = [
     [
       { cell_number: 4, new_source: "x" },
-      /^Nothing was changed in "work\.ipynb"\. It has 3 cells, and none with the number 4\. Look/,
+      /^Nothing was changed in "work\.ipynb"\. It has 3 cells, none with the number 4\. List/,
     ],
-    [{ cell_id: "none", new_source: "x" }, /and none with the id "none"/],
-    [{ cell_id: "sum", new_source: "x" }, /Cells 2, 3 have the id "sum": give cell_number/],
+    [{ cell_id: "none", new_source: "x" }, /none with the id "none"/],
+    [{ cell_id: "sum", new_source: "x" }, /Cells 2, 3 have the id "sum": pass cell_number/],
     [{ cell_id: "title", cell_number: 2, new_source: "x" }, /The cell with the id "title" is cell 1, not cell 2/],
-    [{ cell_number: 1 }, /- new_source: needed/],
-    [{ new_source: "x" }, /- cell_number: say which cell/],
-    [{ edit_mode: "delete" }, /- cell_number: say which cell/],
-    [{ edit_mode: "insert", new_source: "x" }, /- cell_type: insert needs it/],
+    [{ cell_number: 1 }, /- new_source: required/],
+    [{ new_source: "x" }, /- cell_number: name the cell/],
+    [{ edit_mode: "delete" }, /- cell_number: name the cell/],
+    [{ edit_mode: "insert", new_source: "x" }, /- cell_type: required for insert/],
   ];
   for (const [args, said] of refusals) {
     const { content, isError } = await work.edit(args);
@@ -200,10 +200,10 @@ test("a cell that cannot be meant is refused with why and what to do, and nothin
   assert.deepEqual(cellsOf(await work.text())[1], code);
 });
 
-test("what is no notebook of nbformat 4 is refused with what to do", async () => {
+test("refuses other files with advice", async () => {
   await using work = await withNotebook("{}");
   const change = { cell_number: 1, new_source: "x" };
-  const noNotebook = /is not a Jupyter notebook .* left as it is\. Change a text with edit or write/;
+  const noNotebook = /is not a Jupyter notebook .* not changed\. Change text files with edit or write/;
   for (const content of ["{}", "", "[", '{"nbformat": 4}', '{"nbformat": 3, "cells": []}']) {
     await writeFile(work.file, content);
     assert.match((await work.edit(change)).content, noNotebook);
@@ -217,15 +217,15 @@ test("what is no notebook of nbformat 4 is refused with what to do", async () =>
   const deep = `{"nbformat":4,"cells":[],"metadata":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
   await writeFile(work.file, deep);
   const insert = { edit_mode: "insert", cell_type: "code", new_source: "x" };
-  assert.match((await work.edit(insert)).content, /nested too deeply to be changed by cell; it was left as it is/);
+  assert.match((await work.edit(insert)).content, /nested too deeply to be changed by cell; it was not changed/);
   await writeFile(work.file, `${written(notebook([title]))}${" ".repeat(5 * 1024 * 1024)}`);
-  assert.match((await work.edit(change)).content, /takes notebooks of up to 5242880\. Make it smaller first/);
+  assert.match((await work.edit(change)).content, /accepts notebooks of up to 5242880 bytes\. Make it smaller first/);
   await writeFile(join(work.ground.inside, "work.json"), written(notebook([title])));
   assert.match((await work.ground.call(notebookEditTool, { ...change, path: "work.json" })).content, noNotebook);
   assert.match((await work.edit({ ...change, path: "none.ipynb" })).content, /"none\.ipynb" does not exist/);
 });
 
-test("it stays in the workspace and within its quota", async () => {
+test("stays in the workspace and within its quota", async () => {
   await using ground = await makeGround({ maxBytes: 256 * 1024, minFreeBytes: 0 });
   const before = written(notebook([title]));
   await writeFile(join(ground.outside, "n.ipynb"), before);
@@ -250,7 +250,7 @@ test("it stays in the workspace and within its quota", async () => {
   assert.deepEqual(cellsOf(await readFile(join(ground.inside, "deep/real.ipynb"), "utf8"))[0]?.["source"], ["changed"]);
 });
 
-test("cells that are changed at the same time are all changed", async () => {
+test("applies concurrent changes of cells", async () => {
   const cells = Array.from({ length: 12 }, (_, n) => ({ ...title, id: `c${n}` }));
   await using work = await withNotebook(written(notebook(cells)));
   const answers = await Promise.all(cells.map(({ id }) => work.edit({ cell_id: id, new_source: `I am ${id}` })));
@@ -288,7 +288,7 @@ function changeTo({
   return mode === "replace" ? { mode, ...said } : { mode, ...said };
 }
 
-test("property: whatever is changed, the file is what nbformat would have written, and one cell is another", () => {
+test("property: changes one cell and writes the file as nbformat would", () => {
   fc.assert(
     fc.property(someCells, someChange, fc.constantFrom<string | number>(0, 1, 2, "\t"), (cells, said, indent) => {
       const print = (value: unknown) => JSON.stringify(value, null, indent);
@@ -318,7 +318,7 @@ test("property: whatever is changed, the file is what nbformat would have writte
           ? cells.toSpliced(number, 0, made)
           : cells.toSpliced(number - 1, 1, ...(said.mode === "replace" ? [made] : []));
       assert.ok(changed.status === "changed");
-      // On one line a key that is new has a space behind its colon.
+      // On one line a new key has a space after its colon.
       const text = indent === 0 ? print(JSON.parse(changed.text)) : changed.text;
       assert.equal(text, print(notebook(expected, 4)));
     }),
@@ -326,7 +326,7 @@ test("property: whatever is changed, the file is what nbformat would have writte
   );
 });
 
-test("property: no text makes a change of it throw", () => {
+test("property: never throws for any text", () => {
   const change: CellChange = { mode: "insert", cell: {}, source: "x", type: "code", idSeed: "seed" };
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void changeNotebook(text, change)));
 });

@@ -76,7 +76,7 @@ test("announces an unobserved exit with status, last output and how to read the 
   const { sessionId, id, said, process } = await started(
     "read go; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 3",
   );
-  assert.match(said, /You are told when it ends/);
+  assert.match(said, /You are notified when it ends/);
   assert.deepEqual(await waiting(sessionId), []);
   assert.equal((await stage.call(process({ action: "input", input: "go\n" }))).state, "done");
   const { text, from, mode } = await announced(sessionId);
@@ -140,7 +140,7 @@ test("sends no exit notice with notify = false", async () => {
   const runner = await stage.runner("quiet");
   local.add(() => runner.close());
   const { sessionId, said } = await started("true", { notify: false });
-  assert.doesNotMatch(said, /You are told/);
+  assert.doesNotMatch(said, /You are notified/);
   await over(sessionId);
   assert.deepEqual(await waiting(sessionId), []);
 });
@@ -151,7 +151,7 @@ test("announces the processes that end when the tool-runner stops", async () => 
   const poll = await stage.call(process({ action: "poll", wait_seconds: 20 }));
   assert.match(poll.result.content, /^(begun|\(no new output\))\n\[\S+ is running/);
   await runner.close();
-  assert.match((await announced(sessionId)).text, /Stopped from outside[^]*begun/);
+  assert.match((await announced(sessionId)).text, /the command was cancelled[^]*begun/);
 });
 
 test("announces lost processes once when the tool-runner is killed (-9)", async () => {

@@ -254,11 +254,11 @@ test("names missing and unknown arguments, with the valid ones", async () => {
   await using shell = await openShell();
   const without = await shell.process({ action: "poll" });
   assert.equal(without.isError, true);
-  assert.match(without.content, /id: needed for the action poll/);
-  assert.match((await shell.process({ action: "input", id: "x@here" })).content, /input: needed/);
+  assert.match(without.content, /id: required for the action poll/);
+  assert.match((await shell.process({ action: "input", id: "x@here" })).content, /input: required/);
   assert.match(
     (await shell.process({ action: "stop" })).content,
-    /action: [^]*arguments are: action \(required\), id, /,
+    /action: [^]*Accepted arguments: action \(required\), id, /,
   );
   assert.match((await shell.process({ action: "signal", id: "x@here", signal: "SIGSTOP" })).content, /signal: /);
   assert.match((await shell.process({ action: "poll", id: "nothing" })).content, /No process "nothing"/);

@@ -1,4 +1,4 @@
-// `read` of PDFs, pictures and notebooks: what the model gets, within which limits, and what a hostile document cannot do.
+// `read` of PDFs, pictures and notebooks: results, limits and hostile documents.
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ const mebibyte = 1024 * 1024;
 const pagesOf = (count: number) =>
   Array.from({ length: count }, (_, index) => `This is page ${index + 1}.\nIt has two lines.`);
 
-test("the pages of a PDF that are asked for come as text, page by page, with the call that reads on", async () => {
+test("returns the requested PDF pages as text with the call for the next ones", async () => {
   await put("report.pdf", textPdf(pagesOf(30)));
   const { content, isError, attachments } = await read({ path: "report.pdf", pages: "2-3" });
   assert.deepEqual([isError, attachments], [false, undefined]);
@@ -52,11 +52,11 @@ test("the pages of a PDF that are asked for come as text, page by page, with the
   assert.equal(last.content, "[page 30 of 30]\nThis is page 30.\nIt has two lines.");
 });
 
-test("a short PDF is shown as it is and says how to have its text; of a long one the first twenty pages come as text", async () => {
+test("shows a short PDF directly, and the text of the first 20 pages of a long one", async () => {
   await put("short.pdf", textPdf(pagesOf(3)));
   const short = await read({ path: "short.pdf" });
   assert.equal(short.attachments?.[0]?.mediaType, "application/pdf");
-  assert.match(short.content, /It has 3 pages\. Its text: read\(\{"path":"short\.pdf","pages":"1-3"\}\)$/);
+  assert.match(short.content, /It has 3 pages\. Read its text with: read\(\{"path":"short\.pdf","pages":"1-3"\}\)$/);
 
   await put("long.pdf", textPdf(pagesOf(21)));
   const long = await read({ path: "long.pdf" });
@@ -68,18 +68,21 @@ test("a short PDF is shown as it is and says how to have its text; of a long one
   assert.doesNotMatch(long.content, /page 21 of/);
 });
 
-test("pages without text are shown as they are, where they can be", async () => {
+test("shows a PDF without text directly, if possible", async () => {
   await put("scan.pdf", textPdf(["", ""]));
   const { attachments, content } = await read({ path: "scan.pdf", pages: "1-2" });
   assert.equal(attachments?.[0]?.name, "scan.pdf");
-  assert.match(content, /These pages hold no text/);
+  assert.match(content, /These pages contain no text/);
   await put("large-scan.pdf", Buffer.concat([textPdf([""]), Buffer.alloc(21 * mebibyte, "%")]));
   const large = await read({ path: "large-scan.pdf", pages: "1" });
   assert.equal(large.isError, true);
-  assert.match(large.content, /hold no text: they are pictures\. Make pictures of its pages with exec \(pdftoppm/);
+  assert.match(
+    large.content,
+    /contain no text, only pictures\. Convert its pages to pictures with exec \(e\.g\. pdftoppm/,
+  );
 });
 
-test("pages that are wrong are refused with a right example: none, too many, past the end, of something else", async () => {
+test("refuses invalid pages with an example", async () => {
   await put("three.pdf", textPdf(pagesOf(3)));
   for (const pages of ["", "0", "0-3", "3-1", "1-21", "x", "1,2", "-3", "1-"]) {
     const { isError, content } = await read({ path: "three.pdf", pages });
@@ -88,34 +91,34 @@ test("pages that are wrong are refused with a right example: none, too many, pas
   }
   assert.match((await read({ path: "three.pdf", pages: "4-5" })).content, /has 3 pages; page 4 is past its end/);
   await put("plain.txt", "hello\n");
-  assert.match((await read({ path: "plain.txt", pages: "1" })).content, /is not a PDF; it has no pages/);
+  assert.match((await read({ path: "plain.txt", pages: "1" })).content, /is not a PDF and has no pages/);
   assert.match((await read({ path: "memory/none.md", pages: "1" })).content, /is not a PDF/);
 });
 
-test("a PDF that cannot be read is said so, and shown as it is where nobody asked for its pages", async () => {
+test("shows an unreadable PDF directly, or reports it when pages were requested", async () => {
   await put("broken.pdf", "%PDF-1.4\n% nothing\ntrailer <<>>\n%%EOF\n");
   const pages = await read({ path: "broken.pdf", pages: "1" });
   assert.equal(pages.isError, true);
-  assert.match(pages.content, /cannot be read: it is damaged\. See it as it is with read\(\{"path":"broken\.pdf"\}\)/);
+  assert.match(
+    pages.content,
+    /cannot be read: it is damaged\. View the document itself with read\(\{"path":"broken\.pdf"\}\)/,
+  );
   const whole = await read({ path: "broken.pdf" });
   assert.equal(whole.attachments?.[0]?.mediaType, "application/pdf");
 });
 
-test("a picture above what models are shown is refused with what to do", async () => {
+test("refuses a too large picture with advice", async () => {
   const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
   const png = Buffer.from(dot, "base64");
   await put("large.png", Buffer.concat([png, Buffer.alloc(4 * mebibyte)]));
   const { isError, content } = await read({ path: "large.png" });
   assert.equal(isError, true);
-  assert.match(
-    content,
-    /has 4\.0 MiB; you can be shown pictures of at most 3\.8 MiB\. Make it smaller first[^]*use attach/,
-  );
+  assert.match(content, /has 4\.0 MiB; you can view pictures of at most 3\.8 MiB\. Make it smaller[^]*use attach/);
   await put("small.png", png);
   assert.equal((await read({ path: "small.png" })).attachments?.[0]?.mediaType, "image/png");
 });
 
-test("a notebook is shown cell by cell; what only looks like one is text", async () => {
+test("shows a notebook by cell, and a file that is not a notebook as text", async () => {
   const cells = [
     { cell_type: "markdown", source: ["# Title\n", "words"] },
     {
@@ -151,13 +154,13 @@ test("a notebook is shown cell by cell; what only looks like one is text", async
   assert.match((await read({ path: "other.ipynb" })).content, /\{"cells": 1\}/);
 });
 
-test("property: no text makes the reader of notebooks throw, and no cell is larger than its limits", () => {
+test("property: renders any notebook text within the limits without throwing", () => {
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void notebookText(text)));
   const loud = { cell_type: "code", source: "", outputs: [{ output_type: "stream", text: "x".repeat(100_000) }] };
   assert.ok((notebookText(JSON.stringify({ nbformat: 4, cells: [loud] })) ?? "").length < 5_000);
 });
 
-test("property: pages that are presented fit, and the call that reads on names the first that is missing", () => {
+test("property: fits the pages and continues with the first missing one", () => {
   const lengths = fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 1, maxLength: 20 });
   fc.assert(
     fc.property(lengths, fc.integer({ min: 1, max: 50 }), fc.integer({ min: 0, max: 30 }), (sizes, from, more) => {
@@ -186,8 +189,8 @@ test("property: pages that are presented fit, and the call that reads on names t
   );
 });
 
-test("a document that unpacks to more than its memory, or computes without end, ends its thread and nothing else", async () => {
-  // Hundreds of mebibytes of spaces, packed twice: a few kilobytes.
+test("limits memory and time of a hostile document to its thread", async () => {
+  // Hundreds of MiB of spaces, compressed twice to a few KiB.
   const bomb = pdfOf([Buffer.alloc(400 * mebibyte, " ")], 2);
   assert.ok(bomb.length < 100_000, `${bomb.length}`);
   const limits = { timeoutMs: 20_000, maxMemoryBytes: 128 * mebibyte };
@@ -202,7 +205,7 @@ test("a document that unpacks to more than its memory, or computes without end, 
   assert.deepEqual(texts, ["still here"]);
 });
 
-test("who cancels has the thread ended, also while it waits for its place", async () => {
+test("ends the thread when cancelled, also while it is queued", async () => {
   const slow = pdfOf([Buffer.from("BT /F1 12 Tf ".concat("(a) Tj 1 0 Td ".repeat(4_000_000), "ET"))]);
   const cancel = new AbortController();
   const calls = Array.from({ length: 4 }, () => readPdfPages(slow, { from: 1, to: 1 }, 1_000, cancel.signal));
@@ -214,7 +217,7 @@ test("who cancels has the thread ended, also while it waits for its place", asyn
   }
 });
 
-test("property: damaged documents are an answer, never an exception", async () => {
+test("property: never throws for a damaged document", async () => {
   const whole = textPdf(pagesOf(2));
   await fc.assert(
     fc.asyncProperty(fc.nat(whole.length - 1), fc.uint8Array({ minLength: 1, maxLength: 40 }), async (at, noise) => {

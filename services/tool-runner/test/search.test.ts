@@ -97,10 +97,10 @@ test("finds lines with grep, applies the include filter, and reports none or too
   await writeFile(join(ground.inside, "many"), "hit\n".repeat(150));
   const many = await ground.call(grepTool, { pattern: "hit" });
   assert.equal(many.content.split("\n").filter((line) => line.startsWith("many:")).length, 100);
-  assert.match(many.content, /Truncated: the first 100 are shown/);
+  assert.match(many.content, /Truncated: only the first 100 are shown/);
   const broken = await ground.call(grepTool, { pattern: "(" });
   assert.equal(broken.isError, true);
-  assert.match(broken.content, /The pattern cannot be used/);
+  assert.match(broken.content, /The pattern is invalid/);
 });
 
 test("lists files, counts lines and shows context with grep", async () => {
@@ -112,7 +112,7 @@ test("lists files, counts lines and shows context with grep", async () => {
     (await ground.call(grepTool, { pattern: "hit", ...args })).content;
   assert.equal(await grep({ mode: "files" }), "a.txt\nb.txt");
   assert.equal(await grep({ mode: "count" }), "a.txt: 3\nb.txt: 1");
-  assert.match(await grep({ mode: "files", limit: 1 }), /^a\.txt\n\[Truncated: the first 1 are shown/);
+  assert.match(await grep({ mode: "files", limit: 1 }), /^a\.txt\n\[Truncated: only the first 1 are shown/);
   assert.match(await grep({ mode: "count", limit: 1 }), /^a\.txt: 3\n\[Truncated/);
   assert.equal(
     await grep({ context: 1 }),
@@ -133,8 +133,8 @@ test("lists files, counts lines and shows context with grep", async () => {
   );
   const two = await grep({ context: 2, limit: 2 });
   assert.equal(two.split("\n").filter((line) => /:\d+: /.test(line)).length, 2);
-  assert.match(two, /Truncated: the first 2 are shown/);
-  assert.match(await grep({ mode: "lines" }), /mode: [^]*Its arguments are: pattern \(required\), path, include/);
+  assert.match(two, /Truncated: only the first 2 are shown/);
+  assert.match(await grep({ mode: "lines" }), /mode: [^]*Accepted arguments: pattern \(required\), path, include/);
 });
 
 // design: 003.16
@@ -166,7 +166,7 @@ test("lists files by path with glob, and reports truncation", async () => {
   const lines = output.content.split("\n");
   assert.equal(lines[0], "d/000.txt");
   assert.equal(lines.length, 501);
-  assert.match(lines.at(-1) ?? "", /Truncated: the first 500/);
+  assert.match(lines.at(-1) ?? "", /Truncated: only the first 500/);
   assert.equal((await ground.call(globTool, { pattern: "*.md" })).content, "No file matches.");
 });
 

@@ -105,13 +105,13 @@ describe("one call", () => {
     const [unknown, wrong, missing] = await Promise.all(requests.map((request) => stage.call(request)));
     assert.match(
       unknown?.result.content ?? "",
-      /no tool named "reed".* apply_patch, attach, edit, exec, glob, grep, ls, notebook_edit, process, read, save_attachment, web_fetch, write/,
+      /Unknown tool "reed".* apply_patch, attach, edit, exec, glob, grep, ls, notebook_edit, process, read, save_attachment, web_fetch, write/,
     );
     assert.match(wrong?.result.content ?? "", /offset: [^\n]+\n.*lines/s);
     assert.match(missing?.result.content ?? "", /path: /);
     const [broken] = await stage.plan([{ tool: "read", class: "pure" }]);
     assert.ok(broken !== undefined);
-    assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not JSON/);
+    assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not valid JSON/);
   });
 
   test("sends heartbeats at once and at intervals until its end", async () => {

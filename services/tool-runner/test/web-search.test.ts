@@ -1,4 +1,4 @@
-// web_search against servers that answer as the providers do: the question in each one's form, the hits in one.
+// web_search against servers that respond like the providers.
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
@@ -10,7 +10,7 @@ import { makeGround } from "./support/ground.ts";
 
 interface Answer {
   status?: number;
-  /** In the place of `body`, as it is. */
+  /** Sent unchanged instead of `body`. */
   text?: string;
   headers?: Record<string, string>;
   body?: unknown;
@@ -21,7 +21,7 @@ interface Asked {
   body: string;
 }
 
-/** A provider that gives these answers, one after the other, the last one again and again. */
+/** A provider that sends these responses in order and repeats the last one. */
 async function provide(answers: Answer[]): Promise<AsyncDisposable & { url: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
@@ -59,7 +59,7 @@ const snippet = "How to &quot;bake&quot;\n <em>rye</em> &amp; wheat";
 const expected =
   /^\[untrusted [^\n]*\n1\. Rye bread\n {3}https:\/\/example\.org\/rye\n {3}How to "bake" rye & wheat\n\[end/;
 
-test("Brave is asked in its way, and its hits are clean", async () => {
+test("queries Brave in its format and cleans the hits", async () => {
   await using site = await provide([{ body: { web: { results: [{ ...hit, description: snippet }] } } }]);
   const { content } = await search({ name: "brave", key: "k1", url: site.url }, { query: "rye & wheat", count: 3 });
   assert.match(content, expected);
@@ -68,7 +68,7 @@ test("Brave is asked in its way, and its hits are clean", async () => {
   assert.equal(request?.headers["x-subscription-token"], "k1");
 });
 
-test("Tavily is asked in its way, and its hits are clean", async () => {
+test("queries Tavily in its format and cleans the hits", async () => {
   await using site = await provide([{ body: { results: [{ ...hit, content: snippet }] } }]);
   const { content } = await search({ name: "tavily", key: "k2", url: site.url }, { query: "rye" });
   assert.match(content, expected);
@@ -78,7 +78,7 @@ test("Tavily is asked in its way, and its hits are clean", async () => {
   assert.deepEqual(JSON.parse(asked?.body ?? ""), { query: "rye", max_results: 5 });
 });
 
-test("SearXNG is asked in its way; it gives what it likes, and no more is shown than was asked for", async () => {
+test("queries SearXNG in its format and shows at most the requested count", async () => {
   const results = Array.from({ length: 30 }, (_, index) => ({ ...hit, title: `hit ${index}`, content: snippet }));
   await using site = await provide([{ body: { results } }]);
   const { content } = await search({ name: "searxng", key: "", url: site.url }, { query: "rye", count: 2 });
@@ -87,7 +87,7 @@ test("SearXNG is asked in its way; it gives what it likes, and no more is shown 
   assert.equal(site.asked[0]?.request.headers.authorization, undefined);
 });
 
-test("a provider that is overloaded is asked again, three times in all", async () => {
+test("makes three attempts when the provider is overloaded", async () => {
   await using site = await provide([
     { status: 429 },
     { status: 503 },
@@ -99,18 +99,18 @@ test("a provider that is overloaded is asked again, three times in all", async (
   await using down = await provide([{ status: 500 }]);
   const failed = await search({ name: "searxng", key: "", url: down.url }, { query: "rye" });
   assert.deepEqual(failed, {
-    content: "The search provider (searxng) answered with the status 500, 3 times.",
+    content: "The search provider (searxng) returned status 500 in 3 attempts.",
     isError: true,
   });
   assert.equal(down.asked.length, 3);
 });
 
-test("a provider that refuses, or wants to be left alone for long, is asked once", async () => {
+test("makes one attempt when the provider refuses or sends a long retry-after", async () => {
   for (const [answer, said] of [
     [{ status: 401 }, /status 401\.$/],
-    [{ status: 429, headers: { "retry-after": "60" } }, /left alone for 60 s/],
-    [{ body: { error: "?" } }, /no search result/],
-    [{ text: "<html>Sign in</html>" }, /no search result/],
+    [{ status: 429, headers: { "retry-after": "60" } }, /retry in 60 s/],
+    [{ body: { error: "?" } }, /an invalid response/],
+    [{ text: "<html>Sign in</html>" }, /an invalid response/],
   ] as const) {
     await using site = await provide([answer]);
     const { content, isError } = await search({ name: "tavily", key: "secret-key", url: site.url }, { query: "rye" });
@@ -121,7 +121,7 @@ test("a provider that refuses, or wants to be left alone for long, is asked once
   }
 });
 
-test("a redirect is not followed: the key stays with the provider", async () => {
+test("does not follow a redirect, so that the key stays with the provider", async () => {
   await using thief = await provide([{ body: { results: [] } }]);
   await using site = await provide([{ status: 302, headers: { location: thief.url } }]);
   assert.match(
@@ -131,13 +131,13 @@ test("a redirect is not followed: the key stays with the provider", async () => 
   assert.equal(thief.asked.length, 0);
 });
 
-test("nothing found is said so; wrong arguments are named; cancelling ends it", async () => {
+test("reports no results, invalid arguments and cancellation", async () => {
   await using site = await provide([{ body: { web: null } }]);
   const brave = { name: "brave", key: "k", url: site.url } as const;
-  assert.deepEqual(await search(brave, { query: "rye" }), { content: "Nothing was found.", isError: false });
+  assert.deepEqual(await search(brave, { query: "rye" }), { content: "No results.", isError: false });
   assert.match(
     (await search(brave, { query: "rye", count: 50 })).content,
-    /count: [^]*arguments are: query \(required\), count/,
+    /count: [^]*Accepted arguments: query \(required\), count/,
   );
   const control = new AbortController();
   control.abort(new Error("cancelled"));

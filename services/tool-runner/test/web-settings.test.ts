@@ -1,4 +1,4 @@
-// Which tools of the web a deployment has.
+// The web tools of a deployment by its settings.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema } from "@parley/contracts";
@@ -6,7 +6,7 @@ import { fetchOptions, searchProvider } from "../src/web/settings.ts";
 
 const web = (settings: unknown) => ParleySettingsSchema.parse({ tools: { web: settings } }).tools.web;
 
-test("nothing of the private network may be asked unless it is named", () => {
+test("allows no private address unless it is configured", () => {
   assert.deepEqual(fetchOptions(web({})), {
     allowPrivate: [],
     ports: [80, 443, 8080, 8443],
@@ -15,7 +15,7 @@ test("nothing of the private network may be asked unless it is named", () => {
   });
 });
 
-test("there is a search only with a provider, its key, and for SearXNG its address", () => {
+test("offers search only with a provider, its key and, for SearXNG, its URL", () => {
   const search = (settings: unknown, env: Record<string, string> = {}) =>
     searchProvider(web({ search: settings }).search, env);
   assert.equal(searchProvider(web({}).search, { BRAVE_API_KEY: "k" }).provider, null);

@@ -197,8 +197,8 @@ describe("tools", () => {
       turn.results.map(({ content }) => content.replaceAll(/^ *\d+\t/gm, "").replace(/id [0-9a-f]{8}\b/, "id NEW")),
       [
         "[cell 1: code, id first, run as [1]]\na = 1",
-        'Replaced cell 1 (code, id first) of "work.ipynb". What it had printed was cleared.',
-        'Inserted cell 2 (markdown, id NEW) in "work.ipynb". It has 2 cells now; those behind it count one more.',
+        'Replaced cell 1 (code, id first) of "work.ipynb". Its outputs were cleared.',
+        'Inserted cell 2 (markdown, id NEW) in "work.ipynb". The notebook now has 2 cells; the numbers of later cells increase by one.',
         "[cell 1: code, id first]\na = 2\n\n[cell 2: markdown, id NEW]\nIt is two.",
       ],
     );

@@ -1,4 +1,4 @@
-// The tools of this service for docs/tools.md: as they are with the settings' defaults, described and never run.
+// The tools of this service for docs/tools.md, with default settings. They are only described, never run.
 import { ParleySettingsSchema } from "@parley/contracts";
 import { execTimes } from "../config.ts";
 import { defaultExecLimits } from "../exec/limits.ts";
@@ -8,7 +8,7 @@ import { builtInTools } from "../tools/tools.ts";
 import { systemResolver } from "../web/get.ts";
 import { fetchOptions } from "../web/settings.ts";
 
-/** Every tool there can be, for its description: they are not run. */
+/** All built-in tools, for their descriptions only. */
 export function describedTools(): Tool[] {
   const { tools: settings } = ParleySettingsSchema.parse({});
   const limits = defaultExecLimits(Number.MAX_SAFE_INTEGER);

@@ -1,20 +1,20 @@
-// From what a hook printed, or answered, to what it means. Pure.
+// Parses the output of a hook command, or the response of a hook URL, into a result. Pure.
 import { HookOutputSchema, maxHookOutputBytes, type HookResult } from "@parley/contracts";
 import type { HookCommandEnd } from "./command.ts";
 import type { HookReply } from "./post.ts";
 
-/** The exit code by which a command says no without printing JSON. */
+/** The exit code with which a command denies without printing JSON. */
 const denyExitCode = 2;
 
 export function failed(reason: string): HookResult {
   return { outcome: "failed", reason };
 }
 
-/** What a command that has ended says. */
+/** The result of a command that has ended. */
 export function answerOfCommand(end: HookCommandEnd, timeoutMs: number): HookResult {
   if (end.stopped === "timeout") return failed(tooSlow(timeoutMs));
   if (end.stopped === "output_limit") return failed(tooMuch);
-  if (end.exitCode === null) return failed(`it was ended by ${end.signal ?? "a signal"}`);
+  if (end.exitCode === null) return failed(`it was killed by ${end.signal ?? "a signal"}`);
   if (end.exitCode === denyExitCode) {
     const reason = end.stderr.trim();
     return { outcome: "answered", answer: { decision: "deny", ...(reason === "" ? {} : { reason }) } };
@@ -23,34 +23,34 @@ export function answerOfCommand(end: HookCommandEnd, timeoutMs: number): HookRes
   return readAnswer(end.stdout);
 }
 
-/** What an address that was posted to says. */
+/** The result of an HTTP hook. */
 export function answerOfPost(reply: HookReply, timeoutMs: number): HookResult {
   if (reply.kind === "timeout") return failed(tooSlow(timeoutMs));
   if (reply.kind === "too_large") return failed(tooMuch);
-  if (reply.kind === "unreachable") return failed(`the address could not be asked: ${reply.reason}`);
-  // Redirects are not followed: the settings say which address is asked.
-  if (reply.status < 200 || reply.status >= 300) return failed(`the address answered with status ${reply.status}`);
+  if (reply.kind === "unreachable") return failed(`its URL could not be reached: ${reply.reason}`);
+  // Redirects are not followed: only the configured URL receives requests.
+  if (reply.status < 200 || reply.status >= 300) return failed(`its URL returned status ${reply.status}`);
   return readAnswer(reply.body);
 }
 
-const tooMuch = `it said more than ${maxHookOutputBytes} bytes`;
+const tooMuch = `its output has more than ${maxHookOutputBytes} bytes`;
 
 function tooSlow(timeoutMs: number): string {
   return `it took longer than ${timeoutMs / 1_000} s`;
 }
 
-/** Nothing said is no opinion. */
+/** Empty output is a neutral answer. */
 function readAnswer(text: string): HookResult {
   if (text.trim() === "") return { outcome: "answered", answer: {} };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return failed("what it said is not JSON");
+    return failed("its output is not JSON");
   }
   const result = HookOutputSchema.safeParse(value);
   if (result.success) return { outcome: "answered", answer: result.data };
   const issue = result.error.issues[0];
-  const path = issue === undefined || issue.path.length === 0 ? "the answer" : issue.path.join(".");
-  return failed(`what it said is not an answer of a hook: ${path}: ${issue?.message ?? "not understood"}`);
+  const path = issue === undefined || issue.path.length === 0 ? "the output" : issue.path.join(".");
+  return failed(`its output is not a valid hook answer: ${path}: ${issue?.message ?? "invalid"}`);
 }

@@ -1,5 +1,5 @@
-// Runs a hook's command to its end: a plain process of this service's user, with its input on standard input, both outputs
-// apart and bounded, and nothing of it left behind. It does not know what the output means.
+// Runs a hook's command to its end: a process of this service's user with its input on standard input, separate and limited stdout
+// and stderr, and no remaining child processes. It does not depend on the meaning of the output.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -13,28 +13,28 @@ import { safeVariables } from "../program-folder.ts";
 export interface HookCommand {
   command: string;
   cwd: string;
-  /** In addition to PATH, LANG and the variables that keep Python safe, which are the same for every hook unless they are given here. */
+  /** Added to PATH, LANG and the variables that keep Python safe; may override them. */
   variables: Record<string, string>;
   input: string;
   timeoutMs: number;
-  /** Ends the command as the timeout does. */
+  /** Ends the command in the same way as the timeout. */
   signal: AbortSignal;
 }
 
 export interface HookCommandEnd {
-  /** Null when a signal ended it. */
+  /** Null when a signal ended the command. */
   exitCode: number | null;
   signal: NodeJS.Signals | null;
-  /** Why we ended it; undefined when it ended by itself. */
+  /** Why this service ended the command; undefined when it ended by itself. */
   stopped: "timeout" | "output_limit" | "cancelled" | undefined;
   stdout: string;
-  /** Its beginning. */
+  /** The beginning of standard error. */
   stderr: string;
 }
 
-/** What is kept of standard error: it becomes a reason that the model reads, or a log line. */
+/** Limit of standard error, which becomes a reason for the model or a log line. */
 const maxErrorBytes = 8 * 1024;
-/** How long output may still come after the end: what is in the pipe, not what a background process says. */
+/** How long to read the remaining output in the pipe after the exit. */
 const lastOutputMs = 1_000;
 
 /** Throws when the shell cannot be started. */
@@ -43,7 +43,7 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
   const child = spawn("/bin/sh", ["-c", lifeline, `PARLEY_CALL=${id}`, "/bin/sh", "-c", spec.command], {
     cwd: spec.cwd,
     env: { PATH: systemPath, LANG: "C.UTF-8", ...safeVariables, ...spec.variables, PARLEY_CALL: id },
-    // A session and process group of its own.
+    // Creates a new session and process group.
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
@@ -67,7 +67,7 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
   };
   const output = collect(stdout, maxHookOutputBytes, () => stop("output_limit"));
   const errors = collect(stderr, maxErrorBytes);
-  // A hook need not read what it is told.
+  // A hook need not read its input.
   stdin.on("error", () => undefined);
   stdin.end(spec.input);
   const timer = setTimeout(() => stop("timeout"), spec.timeoutMs);
@@ -76,7 +76,7 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
   spec.signal.addEventListener("abort", cancel, { once: true });
   try {
     const end = await exited;
-    // What was left in the background goes with the hook.
+    // Ends the hook's background processes as well.
     kill();
     await Promise.race([Promise.all([output.closed, errors.closed]), delay(lastOutputMs)]);
     return { ...end, stopped, stdout: output.text(), stderr: errors.text() };
@@ -92,7 +92,7 @@ interface Collected {
   text(): string;
 }
 
-/** Keeps the beginning of a stream and reads on to its end. */
+/** Stores the beginning of a stream and discards the rest up to its end. */
 function collect(stream: Readable, maxBytes: number, onMore: () => void = () => undefined): Collected {
   const chunks: Buffer[] = [];
   let total = 0;

@@ -1,4 +1,5 @@
-// Posts to a hook's address: one request, bounded in time and size, no redirects. It does not know what the answer means.
+// Sends one POST request to a hook's URL, with time and size limits and without redirects. It does not depend on the meaning of
+// the response.
 import { errorMessage, maxHookOutputBytes } from "@parley/contracts";
 
 export interface HookPost {
@@ -8,7 +9,7 @@ export interface HookPost {
   /** JSON. */
   body: string;
   timeoutMs: number;
-  /** Ends the request as the timeout does. */
+  /** Aborts the request in the same way as the timeout. */
   signal: AbortSignal;
 }
 
@@ -39,7 +40,7 @@ export async function postHook(spec: HookPost): Promise<HookReply> {
   }
 }
 
-/** Undefined when there is more than a hook may say; the rest is not read. */
+/** Undefined when the response exceeds the limit; the rest is not read. */
 async function readBody(response: Response): Promise<string | undefined> {
   if (response.body === null) return "";
   const body: AsyncIterable<Uint8Array> = response.body;
@@ -53,7 +54,7 @@ async function readBody(response: Response): Promise<string | undefined> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** `fetch` wraps what happened on the network in an error that says nothing. */
+/** `fetch` wraps a network error in a generic one; the cause has the details. */
 function describe(error: unknown): string {
   const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return errorMessage(inner);

@@ -1,5 +1,5 @@
-// Serves `hook.run`: finds the hook in this service's own settings, carries it out and answers with what it said. Whoever asks
-// can name a configured hook and nothing else.
+// Serves `hook.run`: looks up the hook in this service's own settings, runs it and returns its result. The caller can only name a
+// configured hook.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { Histogram, type Chassis, type Logger } from "@parley/chassis";
@@ -11,17 +11,17 @@ import type { HookVariables } from "./variables.ts";
 
 export interface HookServiceDeps extends Pick<Chassis, "log" | "metrics"> {
   bus: Pick<Bus, "serve">;
-  /** As they stand in parley.toml: the place in the list is part of a hook's name. */
+  /** In the order of parley.toml: the index is part of a hook's name. */
   hooks: readonly HookSettings[];
   variables: HookVariables;
-  /** The workspace, which commands get as `cwd` of their input. */
+  /** The workspace, which the input contains as `cwd`. */
   workspace: string;
-  /** Where commands run: never in the workspace. */
+  /** The working directory of commands; never the workspace. */
   folder: string;
 }
 
 export interface HookService {
-  /** Takes no more hooks, lets those that run go on for `graceMs`, then ends them. */
+  /** Accepts no more hooks, lets running ones continue for `graceMs`, then ends them. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export function serveHooks(deps: HookServiceDeps): HookService {
   const byName = new Map(deps.hooks.map((hook, index) => [hookName(hook, index), hook]));
   const seconds = new Histogram({
     name: "parley_hook_seconds",
-    help: "Hooks carried out, by outcome",
+    help: "Duration of hook runs, by outcome",
     labelNames: ["hook", "outcome"],
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600],
     registers: [deps.metrics.registry],
@@ -68,7 +68,7 @@ export function serveHooks(deps: HookServiceDeps): HookService {
   };
 }
 
-/** Throws UNAVAILABLE when this service stops: another replica is then asked. */
+/** Throws UNAVAILABLE when this service stops: the caller then tries another replica. */
 async function run(
   { log, variables, workspace, folder }: HookServiceDeps,
   name: string,
@@ -92,7 +92,7 @@ async function run(
       signal,
     });
   } else {
-    result = failed("it has neither a command nor an address");
+    result = failed("it has neither a command nor a URL");
   }
   if (signal.aborted) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
   return result;
@@ -105,10 +105,10 @@ async function runCommand(
 ): Promise<HookResult> {
   try {
     const end = await runHookCommand(command);
-    if (end.stderr !== "") log.info({ hook: name, stderr: end.stderr }, "a hook wrote to standard error");
+    if (end.stderr !== "") log.info({ hook: name, stderr: end.stderr }, "hook standard error captured");
     return answerOfCommand(end, command.timeoutMs);
   } catch (error) {
-    log.error({ err: error, hook: name }, "a hook could not be started");
+    log.error({ err: error, hook: name }, "hook not started");
     return failed("it could not be started");
   }
 }

@@ -1,18 +1,20 @@
-// What the settings of hooks need of this service: the variables they name, and commands that the agent cannot change.
+// Validates the settings of hooks: their environment variables must be set, and the agent must not be able to change their commands.
 import { ConfigError, hookProgramProblem, type Environment, type OutsidePlace } from "@parley/chassis";
 import { hookName, type HookSettings } from "@parley/contracts";
 
-/** Values by their names. */
+/** Values of environment variables by name. */
 export type HookVariables = ReadonlyMap<string, string>;
 
-/** Throws ConfigError for a variable that is named and not there: a guard without its key would guard nothing. */
+/** Throws ConfigError for a missing variable: a guard without its key would guard nothing. */
 export function hookVariables(hooks: readonly HookSettings[], env: Environment): HookVariables {
   const found = new Map<string, string>();
   for (const [index, hook] of hooks.entries()) {
     for (const name of hook.token_env === undefined ? hook.env : [hook.token_env]) {
       const value = env[name];
       if (value === undefined || value === "") {
-        throw new ConfigError(`the hook ${hookName(hook, index)} needs the environment variable ${name}`);
+        throw new ConfigError(
+          `hook ${hookName(hook, index)} requires the environment variable ${name}: set it for the tool-runner`,
+        );
       }
       found.set(name, value);
     }
@@ -20,10 +22,10 @@ export function hookVariables(hooks: readonly HookSettings[], env: Environment):
   return found;
 }
 
-/** Throws ConfigError for a command that the agent could change: a guard that the agent writes would guard nothing. */
+/** Throws ConfigError for a command that the agent could change: such a guard would guard nothing. */
 export function requireSafeHooks(hooks: readonly HookSettings[], place: OutsidePlace): void {
   for (const [index, hook] of hooks.entries()) {
     const problem = hook.command === undefined ? undefined : hookProgramProblem(hook.command, place);
-    if (problem !== undefined) throw new ConfigError(`the hook ${hookName(hook, index)} cannot be used: ${problem}`);
+    if (problem !== undefined) throw new ConfigError(`hook ${hookName(hook, index)} cannot be used: ${problem}`);
   }
 }

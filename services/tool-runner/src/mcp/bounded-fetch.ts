@@ -1,10 +1,10 @@
-// Requests to an MCP server over HTTP whose answers are bounded: a whole answer, or each message of a stream of them. It does not know what
-// the messages mean.
+// A `fetch` for MCP servers over HTTP that limits the size of a response, or of each message of an event stream. It does not
+// depend on the content of messages.
 
-/** One message of a server, in bytes: the largest there is, as for a program. */
+/** Maximum size of one message of a server, in bytes; the same as for stdio. */
 export const maxAnswerBytes = 10 * 1024 * 1024;
 
-/** `exceeded`: an answer was cut off; its request gets no other. */
+/** `exceeded` is called when a response exceeds the limit and is aborted. */
 export function boundedFetch(maxBytes: number, exceeded: () => void): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
@@ -13,14 +13,14 @@ export function boundedFetch(maxBytes: number, exceeded: () => void): typeof fet
     const body = response.body.pipeThrough(bounded(maxBytes, stream, exceeded));
     const { status, statusText, headers } = response;
     const same = new Response(body, { status, statusText, headers });
-    // The library resolves relative addresses of redirects and of metadata by it.
+    // The library resolves relative URLs of redirects and metadata against `url`.
     Object.defineProperty(same, "url", { value: response.url });
     Object.defineProperty(same, "redirected", { value: response.redirected });
     return same;
   };
 }
 
-/** Passes bytes on until more than `maxBytes` belong to one message. In a stream a message ends with an empty line. */
+/** Passes bytes through until one message exceeds `maxBytes`. In an event stream an empty line ends a message. */
 export function bounded(
   maxBytes: number,
   stream: boolean,
@@ -43,7 +43,7 @@ export function bounded(
       }
       if (bytes > maxBytes) {
         exceeded();
-        controller.error(new Error(`the server sent an answer of more than ${maxBytes} bytes`));
+        controller.error(new Error(`the server sent a response of more than ${maxBytes} bytes`));
         return;
       }
       controller.enqueue(chunk);

@@ -1,4 +1,4 @@
-// A call of a server's tool: how far it has come is shown, and what the server may ask meanwhile is tied to the call.
+// Calls a tool of an MCP server: reports progress, and ties the server's elicitation and sampling requests to the call.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolContext, ToolOutput } from "../tool.ts";
 import { toolOutput } from "./result-text.ts";
@@ -7,7 +7,7 @@ import type { McpServer } from "./server.ts";
 
 const maxMessageChars = 500;
 
-/** What it needs of the call it is for. */
+/** The parts of the call's context that are used here. */
 export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "sampler" | "progress">;
 
 export async function callTool(
@@ -19,7 +19,7 @@ export async function callTool(
   const { signal, person } = context;
   const { plan } = server;
   let far = "";
-  // The caller's own deadline comes first, and stands still while a person is asked.
+  // The caller's own deadline is shorter, and pauses while a person is asked.
   const timeout = plan.timeoutMs + plan.asksMs + server.aliveMs;
   const sampling = plan.sampling === null ? undefined : new Sampling(plan.name, plan.sampling, context);
   return server.use(
@@ -36,7 +36,7 @@ export async function callTool(
               total: total ?? null,
               message: message.slice(0, maxMessageChars).toWellFormed(),
             });
-            far = `It was at ${done}${total === undefined ? "" : ` of ${total}`}${message === "" ? "" : ` (${message})`}.`;
+            far = `Last progress: ${done}${total === undefined ? "" : ` of ${total}`}${message === "" ? "" : ` (${message})`}.`;
           },
         },
       );

@@ -1,5 +1,5 @@
-// One connection to one MCP server: opened in the right protocol era, its tools listed, its questions answered. It lives until the
-// server or we end it; it does not come back by itself.
+// One connection to one MCP server: opens it in the server's protocol era, lists its tools and answers its requests. It lasts until
+// either side ends it; it does not reconnect.
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -23,44 +23,44 @@ import { StdioTransport } from "./stdio-transport.ts";
 
 export interface ConnectionDeps {
   version: string;
-  /** Null where no person's or client's consent is needed. */
+  /** Null when the server needs no authorization. */
   auth: OAuthClientProvider | null;
-  /** What a former connection found out about the era; undefined: ask. */
+  /** The era that a previous connection discovered; undefined: discover it. */
   prior: PriorDiscovery | undefined;
   signal: AbortSignal;
-  /** The server's list has changed. */
+  /** The server's list of tools has changed. */
   onTools(tools: readonly ServerTool[]): void;
-  /** The server says something by itself that nothing else here is for. */
+  /** The server sent a notification that has no other handler. */
   onNotification(notification: Notification): void;
-  /** The server asks a person something; `signal`: it does not wait any longer. */
+  /** The server sent an elicitation; `signal` is aborted when it no longer waits. */
   onQuestion(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
-  /** The server asks a model something; only where its settings let it. */
+  /** The server requests sampling; only if its settings allow it. */
   onSample(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult>;
 }
 
 export interface Connection {
   readonly client: Client;
-  /** As the server listed them when it was opened. */
+  /** The tools listed when the connection was opened. */
   readonly tools: readonly ServerTool[];
-  /** For the next connection. */
+  /** The discovered era, for the next connection. */
   readonly prior: PriorDiscovery;
-  /** Resolves when it is over, with the reason. */
+  /** Resolves with the reason when the connection ends. */
   readonly closed: Promise<string>;
-  /** Ends it. The first reason counts. */
+  /** Ends the connection. The first reason counts. */
   close(reason: string): Promise<void>;
 }
 
 const pinned2026 = "2026-07-28";
-/** How long a program may be silent when it is asked for its era: then it is an old one. */
+/** A program that does not answer the era probe within this time is treated as legacy. */
 const probeMs = 5_000;
 
-/** Rejects when the server does not come up in time; nothing of it is left then. */
+/** Rejects when the server does not start in time; it has then ended. */
 export async function openConnection(plan: McpServerPlan, deps: ConnectionDeps): Promise<Connection> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(plan.startTimeoutMs)]);
   try {
     return await attempt(plan, deps, signal, deps.prior);
   } catch (error) {
-    // Some old programs end at the first message that is not `initialize`.
+    // Some legacy programs exit on a first message other than `initialize`.
     if (plan.reach.kind !== "stdio" || plan.era !== "auto" || deps.prior !== undefined || signal.aborted) throw error;
     return attempt(plan, deps, signal, { kind: "legacy" });
   }
@@ -73,8 +73,8 @@ async function attempt(
   prior: PriorDiscovery | undefined,
 ): Promise<Connection> {
   const { reach, startTimeoutMs: timeout } = plan;
-  // What was cut off is answered by nothing else: whoever waits for it is told at once.
-  const exceeded = () => void close(`it sent an answer of more than ${maxAnswerBytes} bytes`);
+  // No other response follows an aborted one: closing fails the pending requests at once.
+  const exceeded = () => void close(`it sent a response of more than ${maxAnswerBytes} bytes`);
   const transport: Transport =
     reach.kind === "stdio"
       ? new StdioTransport(reach)
@@ -103,7 +103,7 @@ async function attempt(
   const closed = Promise.withResolvers<string>();
   let reason: string | undefined;
   client.onclose = () => closed.resolve(reason ?? problemOf(transport) ?? "the connection was closed");
-  // What is wrong with a message does not end the connection; what ends it is told by `onclose`.
+  // An invalid message does not end the connection; `onclose` reports the end.
   client.onerror = () => undefined;
   const close = async (why: string) => {
     reason ??= why;
@@ -121,11 +121,11 @@ async function attempt(
   } catch (error) {
     const before = problemOf(transport);
     const late = signal.aborted;
-    await close("it did not come up");
-    // A program that ended by itself says why only when it is over.
+    await close("it did not start");
+    // A program that exits by itself has a reason only after its exit.
     const why = before ?? (late ? undefined : problemOf(transport));
     if (late && !deps.signal.aborted) {
-      throw new Error(`it did not come up within ${timeout / 1_000} seconds${why === undefined ? "" : `: ${why}`}`, {
+      throw new Error(`it did not start within ${timeout / 1_000} s${why === undefined ? "" : `: ${why}`}`, {
         cause: error,
       });
     }
@@ -146,7 +146,7 @@ function problemOf(transport: Transport): string | undefined {
   return transport instanceof StdioTransport ? transport.problem : undefined;
 }
 
-/** Roots are told; questions to the person are passed on, and those to a model where the server may ask it. */
+/** Handles the server's requests: roots, elicitation and, if allowed, sampling. */
 function answerQuestions(client: Client, { roots, sampling }: McpServerPlan, deps: ConnectionDeps): void {
   if (roots.length > 0) {
     client.setRequestHandler("roots/list", () => ({

@@ -1,5 +1,5 @@
-// What the agent is told of a tool of an MCP server, and what permissions and crashes make of it. What a server says of its tools
-// may raise suspicion; it lowers it only where the operator trusts the server. Pure.
+// Builds the descriptor of an MCP server's tool: description, effect class and risk. A server's annotations may raise the risk;
+// they lower it only if the operator trusts the server. Pure.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolClass, ToolDescriptor, ToolRisk } from "@parley/contracts";
 import { oneLine } from "./one-line.ts";
@@ -8,10 +8,10 @@ import { mcpToolName } from "./tool-names.ts";
 
 /** UTF-16 units of a title. */
 const maxTitleChars = 120;
-/** Characters of a schema as JSON; a larger one is not shown, and the server itself checks the arguments. */
+/** Maximum characters of a schema as JSON; a larger schema is not shown, and only the server validates the arguments. */
 const maxSchema = 16_000;
 
-/** `maxDescription`: characters of the server's own description that are kept. */
+/** `maxDescription`: maximum characters of the server's own description. */
 export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescription: number): ToolDescriptor {
   const own = oneLine(tool.title ?? tool.annotations?.title ?? tool.name, maxTitleChars);
   const about = tool.description?.trim() ?? "";
@@ -19,7 +19,7 @@ export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescripti
     name: mcpToolName(plan.name, tool.name),
     aliases: [],
     summary: `${own} (MCP server ${plan.name})`,
-    description: `Tool "${tool.name}" of the MCP server ${plan.name}, which describes it so: ${cut(about === "" ? own : about, maxDescription)}`,
+    description: `Tool "${tool.name}" of the MCP server ${plan.name}. The server's description: ${cut(about === "" ? own : about, maxDescription)}`,
     inputSchema: inputSchema(tool.inputSchema),
     class: classOf(plan, tool),
     readOnly: believesReadOnly(plan, tool),
@@ -46,7 +46,7 @@ function riskOf(plan: McpServerPlan, { annotations }: ServerTool): ToolRisk {
   return plan.risk ?? (annotations?.destructiveHint === true ? "critical" : "high");
 }
 
-/** A schema whose root is no object, or one that is too large, becomes one that takes any object. */
+/** Replaces a schema that is not an object schema, or too large, by one that accepts any object. */
 function inputSchema(schema: unknown): Record<string, unknown> {
   const anything = { type: "object", additionalProperties: true };
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return anything;

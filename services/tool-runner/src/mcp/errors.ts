@@ -1,4 +1,4 @@
-// What went wrong with an MCP server, in words. Pure.
+// Classifies and formats errors of MCP servers. Pure.
 import {
   ProtocolError,
   SdkError,
@@ -9,17 +9,17 @@ import {
 
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // `fetch` says why only in its cause.
+  // `fetch` gives the reason only in its cause.
   const cause = error.cause instanceof Error && !error.message.includes(error.cause.message) ? error.cause.message : "";
   return cause === "" ? error.message : `${error.message}: ${cause}`;
 }
 
-/** The server has answered, with a refusal: it is well. */
+/** The server responded with an error: it is working. */
 export function isRefusal(error: unknown): boolean {
   return ProtocolError.isInstance(error);
 }
 
-/** The links a person has to open before the server does anything; undefined: the error is another one. */
+/** The links that a person must open before the server continues; undefined for other errors. */
 export function linksWanted(error: unknown): string | undefined {
   if (!UrlElicitationRequiredError.isInstance(error)) return undefined;
   return error.elicitations.map(({ message, url }) => `${url} (${message.slice(0, 300)})`).join(", ");
@@ -36,7 +36,7 @@ export function isTimeout(error: unknown): boolean {
   return SdkError.isInstance(error) && error.code === SdkErrorCode.RequestTimeout;
 }
 
-/** The answer came and was not what the protocol or the tool's own schema says. */
+/** The response does not match the protocol or the tool's own schema. */
 export function isBadAnswer(error: unknown): boolean {
   return (
     SdkError.isInstance(error) &&
@@ -45,8 +45,8 @@ export function isBadAnswer(error: unknown): boolean {
 }
 
 /**
- * An HTTP server has not taken the request, most likely because it does not know our session any more: 404 as the protocol has it, 400 as
- * some servers do.
+ * An HTTP server rejected the request, most likely because our session has expired: 404 as the protocol specifies, 400 as
+ * some servers send.
  */
 export function isForgotten(error: unknown): boolean {
   return SdkHttpError.isInstance(error) && (error.status === 404 || error.status === 400);

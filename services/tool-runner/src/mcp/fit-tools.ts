@@ -1,5 +1,5 @@
-// Which tools of which servers are offered when all of them together are more than one list may hold. Pure. First the descriptions of the
-// server that takes most are shortened, again and again; then every server gives up its last tools in turn.
+// Fits the tools of all servers into the size limit of the catalog. Pure. It first shortens the descriptions of the largest server,
+// repeatedly; then it drops the last tools of each server.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolDescriptor } from "@parley/contracts";
 import { describeTool } from "./describe-tool.ts";
@@ -16,7 +16,7 @@ export interface Fitting {
   descriptor: ToolDescriptor;
 }
 
-/** Characters of a server's description of a tool: as a rule, and where there is little room. */
+/** Maximum characters of a tool's description: the default, then two shorter steps. */
 const descriptionSteps = [1_500, 500, 150];
 
 interface Share {
@@ -27,7 +27,7 @@ interface Share {
   bytes: number;
 }
 
-/** Sorted by name. `maxBytes`: of all descriptors as JSON. */
+/** Returns the tools sorted by name. `maxBytes` limits all descriptors as JSON. */
 export function fitTools(
   listed: readonly Listed[],
   maxBytes: number,
@@ -53,14 +53,14 @@ function describe(share: Share): Share {
   const byName = new Map<string, Fitting>();
   for (const tool of share.tools) {
     const descriptor = describeTool(share.plan, tool, maxDescription);
-    // A server that lists a name twice has one tool of it.
+    // Drops duplicates when a server lists a name twice.
     if (!byName.has(descriptor.name)) byName.set(descriptor.name, { server: share.plan.name, tool, descriptor });
   }
   const fitting = sorted([...byName.values()]);
   return { ...share, fitting, bytes: fitting.reduce((bytes, { descriptor }) => bytes + size(descriptor), 0) };
 }
 
-/** A tool of each server in turn, as long as they fit. */
+/** Adds one tool of each server in turn, as long as they fit. */
 function deal(shares: readonly Share[], maxBytes: number) {
   const fitting: Fitting[] = [];
   const leftOut = new Map<string, number>();

@@ -1,13 +1,13 @@
-// Keeps the MCP servers of this replica as people have switched them: the store knows what holds; its hint is heard at once, and whoever
-// missed it looks by itself.
+// Applies the switches that people set for MCP servers to this replica. The store has the current state; it publishes a hint on each
+// change, and polling covers a lost hint.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpSwitched, store } from "@parley/contracts";
 import type { McpServers } from "./servers.ts";
 
-/** How late a replica that missed the hint may be. */
+/** Poll interval: the delay after a lost hint. */
 const lookMs = 2_000;
-/** The store is asked again at the next look; one that hangs must not hold it back for long. */
+/** Request timeout: a store that hangs must not delay the next poll for long. */
 const askMs = 5_000;
 
 export interface FollowDeps {
@@ -16,14 +16,14 @@ export interface FollowDeps {
   servers: McpServers;
 }
 
-/** Servers are started only when it is known which of them are on: until the store answers they are being started. */
+/** Starts servers only after the store has returned the switches; until then their state is `starting`. */
 export function followSwitches({ bus, log, servers }: FollowDeps): { close(): void } {
   const over = new AbortController();
   let asking: Promise<void> | undefined;
   let again = false;
   let away = false;
 
-  /** A change that comes while the store is asked need not be in its answer: then it is asked once more. */
+  /** The response may not contain a change that arrives during the request: then the request is repeated. */
   const look = () => {
     again = asking !== undefined;
     asking ??= toTheEnd().finally(() => (asking = undefined));
@@ -42,7 +42,7 @@ export function followSwitches({ bus, log, servers }: FollowDeps): { close(): vo
       servers.follow(switches);
     } catch (error) {
       if (!away && !over.signal.aborted) {
-        log.warn({ err: error }, "what is switched of MCP servers is not known: they stay as they are");
+        log.warn({ err: error }, "MCP switches not read: the servers keep their state");
       }
       away = true;
     }

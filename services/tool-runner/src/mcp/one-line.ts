@@ -1,4 +1,4 @@
-// A server's own words as one line: they cannot end it, hide in it, or be longer than there is room for. Pure.
+// Reduces a server's text to one line without control or format characters, with a length limit. Pure.
 
 /** `max`: UTF-16 units. */
 export function oneLine(text: string, max: number): string {

@@ -1,4 +1,4 @@
-// Puts the MCP part of this service together: the servers, their tools in the registry, and what is said of them on the bus.
+// Assembles the MCP part of this service: the servers, their tools in the registry, and the subjects about them.
 import { dirname, basename, join } from "node:path";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -28,17 +28,17 @@ export interface McpDeps {
 }
 
 export interface Mcp {
-  /** Tools of this house that have to do with the servers. */
+  /** Built-in tools for working with the servers. */
   readonly tools: readonly Tool[];
   readonly servers: McpServers;
-  /** A registry with the servers' tools besides its own. */
+  /** A registry with the servers' tools in addition to its own. */
   around(registry: Registry): Registry;
-  /** Undefined: none is configured. */
+  /** Undefined when no server is configured. */
   statuses(): McpServerStatus[] | undefined;
   close(): Promise<void>;
 }
 
-/** Starts the servers that are on, as soon as the store says which, and waits for none of them. */
+/** Starts the enabled servers as soon as the store has returned the switches; does not wait for them. */
 export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
   const vault = config.key === null ? null : new Vault(join(dirname(root), `.${basename(root)}-mcp`), config.key);
   const servers = new McpServers(config, {
@@ -56,7 +56,8 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
     authorized: (name) => servers.server(name)?.retry(),
   });
   const prompts = servePrompts(bus, servers);
-  for (const { name, problem } of config.off) log.warn({ mcp: name, problem }, "an MCP server is off");
+  for (const { name, problem } of config.off)
+    log.warn({ mcp: name, problem }, "MCP server disabled: its configuration cannot be used");
   const looks = bus.serve(mcpLook, async ({ server }) => ({
     runner,
     servers: servers.statuses,

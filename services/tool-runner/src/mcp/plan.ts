@@ -1,4 +1,4 @@
-// From the settings of MCP servers to what is needed to reach them, with the values of the named variables. It starts nothing.
+// Converts the settings of MCP servers into connection plans, with the values of the named variables. It starts nothing.
 import { resolve } from "node:path";
 import { outsideProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
 import {
@@ -12,17 +12,17 @@ import { safeVariables } from "../program-folder.ts";
 import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
 import type { SamplingPlan } from "./sampling/sampling.ts";
 
-/** A server that is a program of this replica. */
+/** A server that this replica runs as a program. */
 export interface StdioPlan {
   kind: "stdio";
   command: string;
   args: readonly string[];
   cwd: string;
-  /** All that the program sees of the environment. */
+  /** The complete environment of the program. */
   variables: Readonly<Record<string, string>>;
 }
 
-/** Who vouches for a person. */
+/** The identity provider for cross-app access. */
 export interface IdentityPlan {
   tokenUrl: string;
   clientId: string;
@@ -34,12 +34,12 @@ export interface OAuthPlan {
   grant: "authorization_code" | "client_credentials" | "cross_app_access";
   clientId: string | undefined;
   clientSecret: string | undefined;
-  /** In place of the secret. */
+  /** Replaces the client secret. */
   signingKey: SigningKey | undefined;
   identity: IdentityPlan | undefined;
   scope: string | undefined;
   issuer: string | undefined;
-  /** Who we are there. */
+  /** Our OAuth client metadata. */
   client: McpClient;
 }
 
@@ -54,22 +54,22 @@ export interface McpServerPlan {
   name: string;
   reach: StdioPlan | HttpPlan;
   era: McpServerSettings["era"];
-  /** Folders it is told of. */
+  /** Folders reported to the server as roots. */
   roots: readonly string[];
-  /** The agent has this tool of the server. */
+  /** Whether the agent may use this tool of the server. */
   allows(tool: string): boolean;
-  /** Undefined: by what the tool says of itself. */
+  /** Undefined: derived from the tool's annotations. */
   risk: ToolRisk | undefined;
   trustAnnotations: boolean;
   timeoutMs: number;
-  /** How long its questions to a person may keep one call waiting, all of them together; 0: it may ask nothing. */
+  /** Total time that questions to a person may delay one call; 0: elicitation is not allowed. */
   asksMs: number;
-  /** What it may have of a model; null: nothing. */
+  /** Limits of sampling; null: not allowed. */
   sampling: SamplingPlan | null;
   startTimeoutMs: number;
 }
 
-/** A server that is configured and cannot be used. */
+/** A configured server that cannot be used. */
 interface McpServerOff {
   name: string;
   problem: string;
@@ -78,21 +78,21 @@ interface McpServerOff {
 export interface McpConfig {
   plans: readonly McpServerPlan[];
   off: readonly McpServerOff[];
-  /** What keeps tokens from being read off the disk; null: not set. */
+  /** The key that encrypts stored tokens; null: not set. */
   key: string | null;
-  /** What must not be logged. */
+  /** Values that must not be logged. */
   secrets: readonly string[];
 }
 
-/** Where programs run, and what they are found by. */
+/** Where programs run, and the search path for them. */
 export interface ProgramPlace {
   workspace: string;
-  /** An empty folder: where programs run unless their settings name another one. */
+  /** An empty folder: the default working directory of programs. */
   programFolder: string;
   searchPath: string;
 }
 
-/** A variable that is named and not set, or a program that the agent could change, turns that one server off. */
+/** A server with a missing variable, or with a program that the agent could change, is disabled; the others are not affected. */
 export function mcpConfig(settings: McpSettings, env: Environment, place: ProgramPlace): McpConfig {
   const plans: McpServerPlan[] = [];
   const off: McpServerOff[] = [];
@@ -109,7 +109,10 @@ export function mcpConfig(settings: McpSettings, env: Environment, place: Progra
     else if (unsafe !== undefined) off.push({ name, problem: unsafe });
     else if (wrongKey !== undefined) off.push({ name, problem: wrongKey });
     else if (server.oauth?.grant === "authorization_code" && key === "") {
-      off.push({ name, problem: "oauth needs PARLEY_MCP_KEY in the tool-runner's environment: it seals the tokens" });
+      off.push({
+        name,
+        problem: "oauth requires PARLEY_MCP_KEY in the tool-runner's environment to encrypt the tokens",
+      });
     } else {
       secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
       plans.push(planOf(name, server, settings.public_url, env, place));
@@ -169,7 +172,7 @@ function programProblem({ command, args, cwd }: McpServerSettings, workspace: st
   return outsideProgramProblem({ command, args, cwd: where }, workspace);
 }
 
-/** Node's HTTP client gives up an answer that brings nothing for five minutes, and a server that waits for us may send nothing. */
+/** Node's HTTP client aborts a response that is silent for five minutes, and a server that waits for us may send nothing. */
 const maxHttpAsksMs = 285_000;
 
 function asksMs({ url, era, question_seconds: seconds }: McpServerSettings): number {
@@ -208,7 +211,7 @@ function identityOf(
   return { tokenUrl, clientId, clientSecret: secret === undefined ? undefined : env[secret], tokenFile };
 }
 
-/** A string: what is wrong with it. Undefined: none is named. */
+/** A string describes the problem with the key. Undefined: no key is configured. */
 function keyOf(oauth: McpServerSettings["oauth"], env: Environment): SigningKey | string | undefined {
   if (oauth?.private_key_env === undefined) return undefined;
   return signingKey(env[oauth.private_key_env] ?? "", oauth.signing_algorithm);

@@ -1,12 +1,12 @@
-// How people name a prompt and its arguments in a command, and what that means to the server. Pure.
+// Matches the names and arguments of prompts that people type in commands to those of the server. Pure.
 import type { Prompt } from "@modelcontextprotocol/client";
 
-/** A name as it is typed in a command. */
+/** A name in the form used in commands. */
 export function typed(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9_-]/g, "_");
 }
 
-/** The one that is meant: by its name, else by the name as it is typed where only one is typed so. */
+/** The matching item: by its exact name, otherwise by its typed form if that is unique. */
 export function meant<T>(all: readonly T[], nameOf: (each: T) => string, said: string): T | undefined {
   const exact = all.find((each) => nameOf(each) === said);
   if (exact !== undefined) return exact;
@@ -14,7 +14,7 @@ export function meant<T>(all: readonly T[], nameOf: (each: T) => string, said: s
   return second === undefined ? only : undefined;
 }
 
-/** The arguments by name; or what is wrong with the words, for the person. */
+/** The arguments by name; or the problem, for the person. */
 export function argumentsOf(
   { arguments: wanted = [] }: Pick<Prompt, "arguments">,
   words: readonly string[],
@@ -29,7 +29,7 @@ export function argumentsOf(
   const values: Record<string, string> = byName ? Object.fromEntries(named) : inOrder(wanted, words);
   const missing = wanted.filter(({ name, required }) => required === true && values[name] === undefined);
   if (missing.length === 0) return { values };
-  return { problem: `it needs ${missing.map(({ name }) => name).join(", ")}` };
+  return { problem: `it requires ${missing.map(({ name }) => name).join(", ")}` };
 }
 
 function inOrder(wanted: readonly { name: string }[], words: readonly string[]): Record<string, string> {

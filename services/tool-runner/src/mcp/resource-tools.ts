@@ -1,4 +1,4 @@
-// `mcp_resources`, `mcp_read` and `mcp_authorize`: what MCP servers have besides tools, and the way to be let in.
+// The tools `mcp_resources`, `mcp_read` and `mcp_authorize`: resources of MCP servers, and links for a person's consent.
 import type { Client } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import { defineTool, failure, success, type Tool, type ToolOutput } from "../tool.ts";
@@ -8,12 +8,12 @@ import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 
 const timeoutMs = 60_000;
-/** Resources shown of one server. */
+/** Maximum number of resources shown per server. */
 const maxShown = 200;
 
 const serverArgument = z.string().min(1).describe("Name of the MCP server.");
 
-/** None where no server is configured. */
+/** Empty when no server is configured. */
 export function resourceTools(servers: McpServers): Tool[] {
   if (servers.all.length === 0) return [];
   const consenting = servers.all.filter(
@@ -30,16 +30,16 @@ function listTool(servers: McpServers): Tool {
   return defineTool({
     name: "mcp_resources",
     aliases: ["ListMcpResources"],
-    summary: "List what MCP servers offer to be read.",
+    summary: "List the resources of MCP servers.",
     description:
-      "List the resources of one MCP server or of all: their addresses, names and types, and templates of addresses. mcp_read reads one.",
-    args: z.strictObject({ server: serverArgument.optional().describe("Name of the MCP server; left out: all.") }),
+      "List the resources of one MCP server or of all servers: URIs, names, types and URI templates. Read one with mcp_read.",
+    args: z.strictObject({ server: serverArgument.optional().describe("Name of the MCP server. Default: all.") }),
     class: "pure",
     readOnly: true,
     risk: "low",
     effects: ["reads_untrusted"],
     timeoutMs,
-    limits: [`Shows ${maxShown} resources of a server.`],
+    limits: [`Shows at most ${maxShown} resources per server.`],
     run: async ({ server: name }, { signal }) => {
       const wanted = servers.all.filter((server) => (name === undefined ? server.on : server.plan.name === name));
       if (wanted.length === 0) {
@@ -62,7 +62,7 @@ async function list({ plan }: McpServer, client: Client): Promise<ToolOutput> {
     client.listResources(),
     client.listResourceTemplates().then(
       ({ resourceTemplates }) => resourceTemplates,
-      // A server need not have them, and some say so with an error.
+      // Templates are optional, and some servers without them return an error.
       () => [],
     ),
   ]);
@@ -94,15 +94,15 @@ function readTool(servers: McpServers): Tool {
     name: "mcp_read",
     aliases: ["ReadMcpResource"],
     summary: "Read a resource of an MCP server.",
-    description: "Read one resource of an MCP server, by the address that mcp_resources or a tool's result has shown.",
-    args: z.strictObject({ server: serverArgument, uri: z.string().min(1).describe("Address of the resource.") }),
+    description: "Read one resource of an MCP server by its URI, as shown by mcp_resources or a tool's result.",
+    args: z.strictObject({ server: serverArgument, uri: z.string().min(1).describe("URI of the resource.") }),
     class: "pure",
     readOnly: true,
     risk: "low",
     effects: ["reads_untrusted", "sends_out"],
     timeoutMs,
     limits: [
-      "Pictures and documents are shown, other content becomes an attachment: at most 8, of 20 MiB unless the settings say otherwise.",
+      "Pictures and documents are shown, other content becomes an attachment: at most 8, each up to 20 MiB unless configured otherwise.",
     ],
     run: async ({ server: name, uri }, { signal, contents }) => {
       const server = servers.server(name);
@@ -119,8 +119,8 @@ function authorizeTool(servers: McpServers, consenting: readonly McpServer[]): T
   const names = consenting.map(({ plan }) => plan.name).sort();
   return defineTool({
     name: "mcp_authorize",
-    summary: "Get the link by which a person lets the agent use an MCP server.",
-    description: `Some MCP servers can be used only after a person has allowed it in a browser. This gives the link to be shown to the user; the server's tools are there in later conversations. Servers that may need it: ${names.join(", ")}.`,
+    summary: "Get the link with which a person allows the agent to use an MCP server.",
+    description: `Some MCP servers require a person's consent in a browser. Returns the link to show to the user; the server's tools are available in later conversations. Servers that may require consent: ${names.join(", ")}.`,
     args: z.strictObject({ server: serverArgument }),
     class: "pure",
     readOnly: true,
@@ -131,9 +131,10 @@ function authorizeTool(servers: McpServers, consenting: readonly McpServer[]): T
       const server = servers.server(name);
       if (server === undefined) return failure(noServer(servers, name));
       const link = await server.consentLink(signal);
-      if (link !== null) return success(`Show the user this link, and say that it lets you use ${name}: ${link}`);
+      if (link !== null)
+        return success(`Show this link to the user and explain that it allows you to use ${name}: ${link}`);
       const { state, problem } = server.status;
-      return success(`No consent is needed now: the server is ${state}${problem === null ? "" : ` (${problem})`}.`);
+      return success(`No consent is required now: the server is ${state}${problem === null ? "" : ` (${problem})`}.`);
     },
   });
 }

@@ -1,10 +1,10 @@
-// When a server that failed is tried again. Pure.
+// The restart policy of a failed server: exponential backoff, then a longer break. Pure.
 
 export interface RestartTimes {
-  /** Pause after the first failure; it doubles with each one in a row. */
+  /** Pause after the first failure; it doubles with each consecutive failure. */
   firstMs: number;
   maxMs: number;
-  /** Failures in a row after which the server is left alone for a while. */
+  /** Consecutive failures after which restarts pause for `breakMs`. */
   breakAfter: number;
   breakMs: number;
 }
@@ -13,11 +13,11 @@ export const restartTimes: RestartTimes = { firstMs: 250, maxMs: 30_000, breakAf
 
 export interface Pause {
   ms: number;
-  /** Calls are refused meanwhile; else they wait for the next attempt. */
+  /** True: calls are refused during the pause; otherwise they wait for the next attempt. */
   broken: boolean;
 }
 
-/** `failures`: in a row, at least one. */
+/** `failures`: consecutive failures, at least one. */
 export function pauseAfter(failures: number, times: RestartTimes): Pause {
   if (failures >= times.breakAfter) return { ms: times.breakMs, broken: true };
   return { ms: Math.min(times.maxMs, times.firstMs * 2 ** (failures - 1)), broken: false };

@@ -1,16 +1,16 @@
-// What a server answered, as the model is given it: text, marked as the server's, and what is not text as content beside it.
+// Formats an MCP server's result for the model: text, wrapped as untrusted content, and attachments for other content.
 import type { CallToolResult, ContentBlock, ReadResourceResult } from "@modelcontextprotocol/client";
 import { attachmentName, sizeText, type Attachment } from "@parley/contracts";
 import { ContentRefused, type KeptContents } from "../attachments.ts";
 import { callText, type ToolOutput } from "../tool.ts";
 import { untrusted } from "../web/untrusted.ts";
 
-/** Pieces of content in one answer that are kept; the rest is named. */
+/** Maximum number of attachments per result; further content is only named. */
 const maxKept = 8;
-/** Of all of them together, in bytes. */
+/** Maximum total size of the attachments, in bytes. */
 const maxKeptBytes = 40 * 1024 * 1024;
 
-/** `notes`: what else happened during the call, from us. `contents` left out: what is not text is only named. */
+/** `notes`: our remarks about the call. Without `contents`, content other than text is only named. */
 export async function toolOutput(
   server: string,
   result: CallToolResult,
@@ -23,7 +23,7 @@ export async function toolOutput(
   const structured = structuredText(result);
   if (structured !== undefined) texts.push(structured);
   const said = texts.filter((text) => text !== "").join("\n");
-  const content = said === "" ? "(the server answered nothing)" : untrusted(`the MCP server ${server}`, said);
+  const content = said === "" ? "(the server returned no content)" : untrusted(`the MCP server ${server}`, said);
   return { content: [content, ...notes].join("\n"), isError: result.isError === true, ...kept.shown };
 }
 
@@ -36,11 +36,11 @@ export async function readOutput(
   const kept = new Kept(contents);
   const texts: string[] = [];
   for (const resource of result.contents) texts.push(await resourceText(resource, kept));
-  const said = texts.length === 0 ? "(it is empty)" : texts.join("\n");
+  const said = texts.length === 0 ? "(empty)" : texts.join("\n");
   return { content: untrusted(`${uri} of the MCP server ${server}`, said), isError: false, ...kept.shown };
 }
 
-/** Content of one answer that goes beside its text. */
+/** The attachments of one result. */
 export class Kept {
   readonly #contents: Pick<KeptContents, "keep"> | undefined;
   readonly #attachments: Attachment[] = [];
@@ -58,12 +58,12 @@ export class Kept {
     return this.#attachments.length === 0 ? {} : { attachments: [...this.#attachments] };
   }
 
-  /** Keeps content, and says in words what became of it. `what`: as the server calls it. */
+  /** Stores content and returns a note about it. `what`: the server's name for it. */
   async keep(what: string, name: string, data: string): Promise<string> {
     const bytes = base64Bytes(data);
     const about = `${what}, ${sizeText(bytes)}`;
     const full = this.#attachments.length >= maxKept || this.#bytes + bytes > maxKeptBytes;
-    if (this.#contents === undefined || full || bytes === 0) return `[${about}; it is not shown here]`;
+    if (this.#contents === undefined || full || bytes === 0) return `[${about}; not shown]`;
     try {
       const kept = { ...(await this.#contents.keep(Buffer.from(data, "base64"))), name };
       this.#bytes += bytes;
@@ -71,12 +71,12 @@ export class Kept {
       return `[${about}; attached as "${name}", id ${kept.sha256}]`;
     } catch (error) {
       if (!(error instanceof ContentRefused)) throw error;
-      return `[${about}; it is not shown here: ${error.message}]`;
+      return `[${about}; not shown: ${error.message}]`;
     }
   }
 }
 
-/** The structured part, unless a text of the answer says the same. */
+/** The structured content, unless a text block contains the same JSON. */
 function structuredText({ content, structuredContent }: CallToolResult): string | undefined {
   if (structuredContent === undefined) return undefined;
   const json = JSON.stringify(structuredContent);
@@ -92,14 +92,14 @@ function canonical(text: string): string | undefined {
   }
 }
 
-/** One block as text; what is not text goes to `kept`. */
+/** One block as text; other content is added to `kept`. */
 export async function blockText(server: string, block: ContentBlock, kept: Kept): Promise<string> {
   if (block.type === "text") return block.text;
   if (block.type === "resource") return resourceText(block.resource, kept);
   if (block.type === "resource_link") {
     const about = [block.mimeType, block.description].filter((part) => part !== undefined).join("; ");
     const named = about === "" ? block.name : `${block.name} (${about})`;
-    return `[resource ${named}: ${callText("mcp_read", { server, uri: block.uri })} reads it]`;
+    return `[resource ${named}: read it with ${callText("mcp_read", { server, uri: block.uri })}]`;
   }
   const [, subtype = "bin"] = block.mimeType.split("/");
   const name = attachmentName(`${block.type}.${subtype.replaceAll(/[^a-z0-9]/gi, "").slice(0, 10)}`, block.type);

@@ -1,4 +1,4 @@
-// Serves `mcp.prompts` and `mcp.prompt`: what MCP servers have prepared for people to say, and what becomes of it as a message.
+// Serves `mcp.prompts` and `mcp.prompt`: lists the prompts of MCP servers and renders one as a message.
 import type { Client, GetPromptResult, Prompt } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } from "@parley/contracts";
@@ -11,14 +11,14 @@ import { blockText, Kept } from "./result-text.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 
-/** How long servers may take to be started, and again to list their prompts; and one to fill a prompt in. */
+/** Limits for starting servers, and again for listing prompts (`listMs`); for rendering a prompt (`timeoutMs`). */
 const listMs = 5_000;
 const timeoutMs = 20_000;
-/** Prompts shown of one server. */
+/** Maximum number of prompts shown per server. */
 const maxShown = 100;
-/** UTF-16 units shown of what a prompt is for. */
+/** Maximum UTF-16 units of a prompt's description. */
 const maxLineChars = 150;
-/** Of the message that a prompt becomes, as JSON; the pictures are beside it. */
+/** Maximum size of a prompt's text as JSON; pictures are separate parts. */
 const maxTextBytes = 150_000;
 
 export function servePrompts(bus: Bus, servers: McpServers): { close(): void } {
@@ -33,7 +33,7 @@ export function servePrompts(bus: Bus, servers: McpServers): { close(): void } {
   return { close: () => served.forEach((each) => each.close()) };
 }
 
-/** Of servers that are there and answer in time; one that does not keeps nobody from the others'. */
+/** The prompts of servers that are ready and respond in time; the others are omitted. */
 async function listed(servers: McpServers, name: string | undefined): Promise<McpPrompt[]> {
   const known = name === undefined ? undefined : serverOf(servers, name);
   const wanted = name === undefined ? servers.all : known === undefined ? [] : [known];
@@ -60,7 +60,7 @@ async function filledIn(
   contents: Pick<KeptContents, "keep">,
 ): Promise<OutputOf<typeof mcpPrompt>> {
   const server = serverOf(servers, serverName);
-  if (server === undefined) return failed(`There is no MCP server "${serverName}".`);
+  if (server === undefined) return failed(`Unknown MCP server "${serverName}".`);
   const { name } = server.plan;
   const answer = await use(
     server,
@@ -70,11 +70,11 @@ async function filledIn(
       if (prompt === undefined) {
         const names = prompts.map((each) => each.name).join(", ");
         return failed(
-          `The MCP server ${name} has no prompt "${promptName}". ${names === "" ? "It has none." : `It has: ${names}.`}`,
+          `The MCP server ${name} has no prompt "${promptName}". ${names === "" ? "It has no prompts." : `Its prompts: ${names}.`}`,
         );
       }
       const args = argumentsOf(prompt, words);
-      if ("problem" in args) return failed(`The prompt ${prompt.name} cannot be used so: ${args.problem}.`);
+      if ("problem" in args) return failed(`Invalid arguments for the prompt ${prompt.name}: ${args.problem}.`);
       const result = await client.getPrompt(
         { name: prompt.name, arguments: args.values },
         { signal, timeout: timeoutMs },
@@ -97,7 +97,7 @@ async function partsOf(
   for (const { role, content } of messages) {
     const text = await blockText(server, content, kept);
     const own = content.type === "resource" ? untrusted(`a resource of the MCP server ${server}`, text) : text;
-    texts.push(role === "assistant" ? `[an answer that the prompt gives as an example]\n${own}` : own);
+    texts.push(role === "assistant" ? `[example answer from the prompt]\n${own}` : own);
   }
   const text = fitContent(texts.join("\n\n"), maxTextBytes);
   return [
@@ -111,7 +111,7 @@ async function promptsOf(client: Client, signal: AbortSignal): Promise<Prompt[]>
   return (await client.listPrompts({}, { signal, timeout: timeoutMs })).prompts;
 }
 
-/** What the server answers, or why it does not, in words. */
+/** The result of the server, or a message about the failure. */
 async function use<T>(
   server: McpServer,
   work: (client: Client, signal: AbortSignal) => Promise<T>,
@@ -124,7 +124,7 @@ async function use<T>(
     return { content: "", isError: false };
   }, late);
   if (answer !== undefined) return answer;
-  return { problem: content === "" ? `The MCP server ${server.plan.name} did not answer in time.` : content };
+  return { problem: content === "" ? `The MCP server ${server.plan.name} did not respond in time.` : content };
 }
 
 function serverOf(servers: McpServers, name: string): McpServer | undefined {

@@ -1,12 +1,12 @@
-// One MCP server of this replica, kept alive: started, watched, started again after a pause that grows, left alone for a while when
-// it keeps failing. What it has listed stays its list while it is away.
+// Supervises one MCP server of this replica: starts it, restarts it with exponential backoff, and pauses when it keeps failing.
+// Its last list of tools remains valid while it is down.
 //
 //   starting ─→ ready ─→ restarting | broken ─→ starting …
 //            └→ restarting | broken
-//            └→ consent ─→ starting       (somebody let us in, or a new link is wanted)
+//            └→ consent ─→ starting       (a person consented, or a new link is needed)
 //
 //   every state ─→ off ─→ starting          (a person switches it off and on)
-//   every state but off ─→ starting         (a person wants it started again)
+//   every state but off ─→ starting         (a person restarts it)
 import { setTimeout as delay } from "node:timers/promises";
 import {
   UnauthorizedError,
@@ -28,13 +28,13 @@ import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
 import { useFailure } from "./use-failure.ts";
 import { Uses } from "./uses.ts";
 
-/** A server that ran so long without a call was well. */
+/** A server that ran for this long without a call counts as working. */
 const wellMs = 30_000;
 
 export interface ServerTimes extends RestartTimes {
-  /** How long a call waits for a server that is being started. */
+  /** How long a call waits for a server that is starting. */
   readyMs: number;
-  /** How long a server that let a call run into its timeout may take to show that it lives. */
+  /** Timeout of the liveness check after a call timed out. */
   aliveMs: number;
 }
 
@@ -42,24 +42,24 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   log: Logger;
   times: ServerTimes;
   auth: ConnectionDeps["auth"];
-  /** The one that asks a person for consent; null: nobody is asked. */
+  /** The provider that uses a person's consent; null: none. */
   consent: ConsentProvider | null;
-  /** Its list or its state is another one. */
+  /** Called when the server's tools or state have changed. */
   changed: () => void;
-  /** What it says by itself; null: it was just reached, and what it said before is lost. */
+  /** Receives notifications; null: just connected, earlier notifications are lost. */
   notified: (notification: Notification | null) => void;
 }
 
 interface Asking {
-  /** Whom the server may ask; left out: nobody. */
+  /** The person for elicitation; undefined: not allowed. */
   person?: ToolContext["person"] | undefined;
-  /** How it may ask a model; left out: it may not. */
+  /** Handles sampling; undefined: not allowed. */
   sampling?: Sampling | undefined;
-  /** What is known of a use that did not end well. */
+  /** Text about the progress of a call that failed. */
   soFar?: () => string;
 }
 
-/** `notes`: what it is told besides the answer. */
+/** `notes`: remarks to add to the result. */
 type Act = (client: Client, notes: readonly string[]) => Promise<ToolOutput>;
 
 export class McpServer {
@@ -71,12 +71,12 @@ export class McpServer {
   #moved = Promise.withResolvers<undefined>();
   #wake = new AbortController();
   #on = true;
-  /** Aborted when a person ends the life there is: what follows is no failure. */
+  /** Aborted when a person ends the current run: its end is then not a failure. */
   #ended = new AbortController();
   #tools: readonly ServerTool[] = [];
   #prior: PriorDiscovery | undefined;
   #answered = false;
-  /** Settles when it is known whether a server that let a call wait in vain still lives. */
+  /** Settles when the liveness check after a timed out call has finished. */
   #doubt: Promise<void> = Promise.resolve();
   #life: Promise<void> | undefined;
 
@@ -86,12 +86,12 @@ export class McpServer {
     this.#uses = new Uses(plan.name);
   }
 
-  /** How long one that let a call run into its timeout may take to show that it lives. */
+  /** Timeout of the liveness check after a call timed out. */
   get aliveMs(): number {
     return this.#deps.times.aliveMs;
   }
 
-  /** Those the agent has, as the server listed them last. */
+  /** The allowed tools, as last listed by the server. */
   get tools(): readonly ServerTool[] {
     return this.#tools;
   }
@@ -108,7 +108,7 @@ export class McpServer {
     return this.#on;
   }
 
-  /** Off: nothing of it runs, it has no tools, and whoever uses it is told so. What it works on is broken off. */
+  /** Switching off ends the server and its running calls, removes its tools, and fails further calls. */
   turn(on: boolean): void {
     if (on === this.#on) return;
     this.#on = on;
@@ -116,9 +116,9 @@ export class McpServer {
     this.#end("it was switched off", on ? "starting" : "off");
   }
 
-  /** Ends it and starts it again now, also when it is left alone because it kept failing; nothing while it is off. */
+  /** Restarts the server now, even during a pause after failures; does nothing while it is off. */
   restart(): void {
-    if (this.#on) this.#end("it was started again by a person", "starting");
+    if (this.#on) this.#end("it was restarted by a person", "starting");
   }
 
   /** Resolves when the first attempt to start has succeeded or failed. */
@@ -126,17 +126,17 @@ export class McpServer {
     while (this.#state.kind === "starting") await this.#moved.promise;
   }
 
-  /** Resolves when it is no longer being started, or cannot be waited for any more. */
+  /** Resolves when the server is no longer starting, after `readyMs`, or when the signal is aborted. */
   async started(signal: AbortSignal): Promise<void> {
     await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
   }
 
-  /** Tries again now, whatever it waits for. */
+  /** Starts the server now instead of waiting for a pause or for consent. */
   retry(): void {
     this.#wake.abort();
   }
 
-  /** The link that a person has to open, made anew where the last one is too old; null: no consent is needed now. */
+  /** The link that a person must open, renewed if it is about to expire; null: no consent is required now. */
   async consentLink(signal: AbortSignal): Promise<string | null> {
     if (this.#state.kind === "consent" && this.#deps.consent?.expired === true) {
       this.retry();
@@ -146,7 +146,7 @@ export class McpServer {
     return this.#state.kind === "consent" ? this.#state.link : null;
   }
 
-  /** Uses the connection once there is one; every failure is an answer. */
+  /** Runs `act` on the connection as soon as there is one; returns every failure as a result. */
   async use(act: Act, signal: AbortSignal, { person, sampling, soFar = () => "" }: Asking = {}): Promise<ToolOutput> {
     for (let again = false; ; again = true) {
       const connection = await this.#ready(signal);
@@ -158,7 +158,7 @@ export class McpServer {
         return output;
       } catch (error) {
         if (!again && isForgotten(error)) {
-          await this.#drop(connection, "it has forgotten our session");
+          await this.#drop(connection, "our session has expired");
           continue;
         }
         return this.#failed(
@@ -200,7 +200,7 @@ export class McpServer {
       if (this.#closing.signal.aborted) return;
       if (this.#ended.signal.aborted) continue;
       if ("link" in outcome) {
-        this.#deps.log.info({ mcp: this.plan.name }, "an MCP server waits for a person's consent");
+        this.#deps.log.info({ mcp: this.plan.name }, "MCP server start paused: a person's consent is required");
         this.#become({ kind: "consent", link: outcome.link });
         await aborted(this.#wake.signal);
         continue;
@@ -210,14 +210,14 @@ export class McpServer {
       const pause = pauseAfter(failures, this.#deps.times);
       this.#deps.log.warn(
         { mcp: this.plan.name, problem: outcome.problem, failures, pauseMs: pause.ms },
-        "an MCP server failed",
+        "MCP server failed",
       );
       this.#become({ kind: pause.broken ? "broken" : "restarting", problem: outcome.problem });
       await delay(pause.ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
     }
   }
 
-  /** One life of the server, from its start to its end. */
+  /** One run of the server, from its start to its end. */
   async #once(): Promise<{ problem: string; well: boolean } | { link: string }> {
     this.#answered = false;
     try {
@@ -231,7 +231,7 @@ export class McpServer {
         onSample: (params, signal) => this.#uses.sample(params, signal),
       });
       if (this.#closing.signal.aborted || this.#ended.signal.aborted) {
-        const problem = "it is not wanted any more";
+        const problem = "it is no longer needed";
         await connection.close(problem);
         return { problem, well: true };
       }
@@ -239,7 +239,7 @@ export class McpServer {
       this.#list(connection.tools);
       this.#deps.log.info(
         { mcp: this.plan.name, era: connection.prior.kind, tools: this.#tools.length },
-        "an MCP server is ready",
+        "MCP server ready",
       );
       this.#become({ kind: "ready", connection });
       this.#deps.notified(null);
@@ -247,7 +247,7 @@ export class McpServer {
       const problem = await connection.closed;
       return { problem, well: this.#answered || performance.now() - readyAt >= wellMs };
     } catch (error) {
-      // What was believed of its era may be what is wrong.
+      // The remembered era may be the cause of the failure.
       this.#prior = undefined;
       const link = this.#deps.consent?.link;
       if (error instanceof UnauthorizedError && link !== undefined) return { link };
@@ -255,7 +255,7 @@ export class McpServer {
     }
   }
 
-  /** The connection, or why there is none. */
+  /** The connection, or a message why there is none. */
   async #ready(signal: AbortSignal): Promise<Connection | string> {
     const { name } = this.plan;
     await this.#doubt;
@@ -264,7 +264,7 @@ export class McpServer {
     if (state.kind === "ready") return state.connection;
     if (state.kind === "consent") {
       const link = (await this.consentLink(signal)) ?? state.link;
-      return `The MCP server ${name} needs a person's consent first. Ask the user to open this link, then try again: ${link}`;
+      return `The MCP server ${name} requires a person's consent. Ask the user to open this link, then try again: ${link}`;
     }
     return notReadyText(name, state);
   }
@@ -287,24 +287,24 @@ export class McpServer {
     return failure(failed.text);
   }
 
-  /** A server that answers nothing at all any more is ended, and started again. */
+  /** Restarts a server that does not respond to a ping either. */
   async #checkAlive(connection: Connection): Promise<void> {
     const { aliveMs: timeout } = this.#deps.times;
     const modern = connection.client.getProtocolEra() === "modern";
     try {
       await (modern ? connection.client.discover({ timeout }) : connection.client.ping({ timeout }));
     } catch (error) {
-      if (isTimeout(error)) await this.#drop(connection, "it has stopped answering");
+      if (isTimeout(error)) await this.#drop(connection, "it stopped responding");
     }
   }
 
-  /** Ends the connection; the supervision goes on from there. Resolves when it is the former one. */
+  /** Ends the connection; supervision then continues. Resolves when the connection is no longer the current one. */
   async #drop(connection: Connection, reason: string): Promise<void> {
     await connection.close(reason);
     await this.#until((state) => state.kind !== "ready" || state.connection !== connection, this.#closing.signal);
   }
 
-  /** A person ends what there is; the supervision goes on from `kind`, without a pause. */
+  /** Ends the current run for a person; supervision continues from `kind` without a pause. */
   #end(reason: string, kind: "starting" | "off"): void {
     const state = this.#state;
     this.#ended.abort();

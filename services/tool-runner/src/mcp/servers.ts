@@ -1,4 +1,4 @@
-// All MCP servers of this replica: started side by side, none of them in the way of another, and their tools by name.
+// All MCP servers of this replica, which run independently of each other, and their tools by name.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Notification, Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
@@ -19,11 +19,11 @@ export interface ServersDeps {
   log: Logger;
   times: ServerTimes;
   vault: Vault | null;
-  /** The tools are others than before, or a server began or ended its start. */
+  /** Called when the tools have changed, or when a server begins or ends its start. */
   changed: () => void;
 }
 
-/** Bytes as JSON of all descriptors: a list of tools is one message of the bus, and what a model is shown. */
+/** Maximum bytes of all descriptors as JSON: the catalog is one bus message, and models are shown its tools. */
 const maxCatalogBytes = 256 * 1024;
 
 interface Offered {
@@ -36,12 +36,12 @@ export class McpServers {
   readonly #servers: readonly McpServer[];
   readonly #off: McpConfig["off"];
   readonly #changed: () => void;
-  /** What a server says by itself; null: it was just reached. */
+  /** Receives a server's notifications; null: just connected. */
   onNotified: (server: string, notification: Notification | null) => void = () => undefined;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
   #starting: ReadonlySet<string> = new Set();
-  /** By server: tools that people have taken from the agent, and how often it was told to start again. */
+  /** By server: tools that people have hidden from the agent, and the number of requested restarts. */
   readonly #hidden = new Map<string, ReadonlySet<string>>();
   readonly #restarts = new Map<string, number>();
   #started = false;
@@ -67,7 +67,7 @@ export class McpServers {
       const status = { ...server.status, tools: this.#shown(server).length };
       const missing = this.#leftOut.get(plan.name);
       if (missing === undefined) return status;
-      const note = `${missing} of its tools are left out, the list is full: name those you need in \`tools\``;
+      const note = `${missing} of its tools are omitted because the catalog is full: list the tools you need in \`tools\``;
       return { ...status, problem: status.problem === null ? note : `${status.problem}; ${note}` };
     });
     const off = this.#off.map(({ name, problem }) => ({ server: name, state: "off" as const, tools: 0, problem }));
@@ -88,8 +88,8 @@ export class McpServers {
   }
 
   /**
-   * Does what people have switched: the first time before any server is started, so that one that is off never runs. What is not
-   * listed is on, with all its tools.
+   * Applies the switches that people set. The first call starts the servers, so that a server that is off never runs. A server
+   * without an entry is on, with all its tools.
    */
   follow(switches: readonly McpSwitch[]): void {
     const byName = new Map(switches.map((each) => [each.server, each]));
@@ -107,7 +107,7 @@ export class McpServers {
     if (!this.#started) this.start();
   }
 
-  /** The tools of a server as it has listed them, those that people have hidden included. */
+  /** The tools that a server has listed, including hidden ones. */
   toolsOf(name: string): OutputOf<typeof mcpLook>["tools"] {
     const hidden = this.#hidden.get(name);
     return (this.server(name)?.tools ?? [])
@@ -115,7 +115,7 @@ export class McpServers {
       .sort((a, b) => (a.tool < b.tool ? -1 : 1));
   }
 
-  /** Resolves when every server has been tried once, or after `withinMs`. */
+  /** Resolves when every server has finished its first start attempt, or after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
     const waiting = new AbortController();
     const all = Promise.all(this.#servers.map((server) => server.settled()));
@@ -123,12 +123,12 @@ export class McpServers {
     waiting.abort();
   }
 
-  /** Waits for a tool whose server is being started: after a restart of this replica nothing is listed yet. */
+  /** Waits for a tool whose server is starting: after a restart of this replica no tools are listed yet. */
   async ready(name: string, signal: AbortSignal): Promise<void> {
     if (!this.#offered.has(name)) await this.#serverOf(name)?.started(signal);
   }
 
-  /** A tool of a server; for one that a server does not have now, a tool that says so. */
+  /** A tool of a server; for a tool that is not available now, one that returns an error. */
   find(name: string): Tool | undefined {
     const offered = this.#offered.get(name);
     if (offered !== undefined) return toolOf(offered);
@@ -169,7 +169,7 @@ export class McpServers {
   }
 }
 
-/** The tools of this house and those of its MCP servers. */
+/** The built-in tools together with those of the MCP servers. */
 export function withServers(registry: Registry, servers: McpServers): Registry {
   return {
     get descriptors() {
@@ -209,11 +209,11 @@ function goneTool(name: string, server: McpServer, hidden: boolean): Tool {
     limits: [],
     call: async () => {
       if (!server.on) return failure(switchedOffText(server.plan.name));
-      if (hidden) return failure(`The owner has taken the tool ${name} from the agent; nothing was called.`);
+      if (hidden) return failure(`The owner has disabled the tool ${name}; nothing was called.`);
       const { state, problem } = server.status;
       const why = problem === null ? "" : `: ${problem}`;
       return failure(
-        `The MCP server ${server.plan.name} has no such tool now; nothing was called. It is ${state}${why}.`,
+        `The MCP server ${server.plan.name} has no tool ${name} now; nothing was called. The server is ${state}${why}.`,
       );
     },
   };

@@ -1,5 +1,5 @@
-// An MCP server as a program of its own: messages on its standard input and output, a line each. It has a process group of its own
-// and a clean environment, and nothing of it is left when it ends, or when this service does. It does not know what the messages mean.
+// Runs an MCP server as a program that exchanges messages on standard input and output, one per line. It has its own process group
+// and a clean environment; all its processes end with it and with this service. It does not depend on the content of messages.
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,22 +8,22 @@ import { killMarked, signalGroup } from "../exec/process-tree.ts";
 import { lifeline } from "../exec/run-command.ts";
 import type { StdioPlan } from "./plan.ts";
 
-/** One message of a server, in bytes: the largest there is. */
+/** Maximum size of one message of a server, in bytes. */
 const maxMessageBytes = 10 * 1024 * 1024;
-/** What is kept of standard error, in characters: its end says why a program gave up. */
+/** Characters kept from the end of standard error, which usually contains the reason of a failure. */
 const keptErrorCharacters = 4_000;
 /** How long a server may take to end after its input was closed, and again after SIGTERM. */
 const politeMs = 1_000;
-/** How a shell ends that has not found its command. */
+/** Exit code of a shell that did not find its command. */
 const notFoundCode = 127;
-/** How long output may still come after the end. */
+/** How long to read output after the exit. */
 const lastOutputMs = 1_000;
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** With `pid`, how the library knows that silence is an old server, not an outage. */
+  /** With `pid`: lets the library treat silence as a legacy server, not an outage. */
   readonly stderr = null;
   readonly #plan: StdioPlan;
   readonly #mark = randomUUID();
@@ -42,9 +42,9 @@ export class StdioTransport implements Transport {
     return this.#child?.pid ?? null;
   }
 
-  /** Why it ended, or what it said last on standard error; undefined: nothing is known. */
+  /** Why the program ended, or its last lines on standard error; undefined if nothing is known. */
   get problem(): string | undefined {
-    if (this.#commandNotFound()) return `there is no program "${this.#plan.command}"; give its path, or install it`;
+    if (this.#commandNotFound()) return `program "${this.#plan.command}" not found; install it or configure its path`;
     const last = this.#errors.trim().split("\n").slice(-3).join(" ").slice(-500);
     if (this.#problem === undefined) return last === "" ? undefined : last;
     return last === "" ? this.#problem : `${this.#problem}: ${last}`;
@@ -88,7 +88,7 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** Closes its input, then asks, then insists. Resolves when nothing of it runs any more. */
+  /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when no process of the program runs. */
   async close(): Promise<void> {
     const { pid, stdin } = this.#child ?? {};
     if (pid === undefined) return;
@@ -100,7 +100,7 @@ export class StdioTransport implements Transport {
     await this.#gone.promise;
   }
 
-  /** Ends it at once. */
+  /** Kills the program at once. */
   kill(): void {
     const { pid } = this.#child ?? {};
     if (pid !== undefined) signalGroup(pid, "SIGKILL");
@@ -121,7 +121,7 @@ export class StdioTransport implements Transport {
         if (message === null) return;
         this.onmessage?.(message);
       } catch (error) {
-        // A line that is JSON and no message; what is not JSON at all is passed over without a word.
+        // The line is JSON but not a message; the buffer silently skips lines that are not JSON.
         this.onerror?.(error instanceof Error ? error : new Error(String(error)));
       }
     }
@@ -131,7 +131,7 @@ export class StdioTransport implements Transport {
     const child = this.#child;
     this.#exitCode = code;
     this.#problem ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
-    // What it left in the background goes with it.
+    // Ends its background processes as well.
     this.kill();
     const closed = new Promise((resolve) => child?.once("close", resolve));
     child?.stdio[3]?.destroy();

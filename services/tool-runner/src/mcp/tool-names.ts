@@ -1,4 +1,5 @@
-// What a tool of an MCP server is called here. Pure, and of one tool alone: another tool that comes or goes renames nothing.
+// Names of MCP servers' tools in the catalog. Pure. A name depends on its own tool only: adding or removing other tools does not
+// change it.
 import { createHash } from "node:crypto";
 
 export const mcpPrefix = "mcp__";
@@ -6,8 +7,8 @@ const maxName = 64;
 const hashCharacters = 8;
 
 /**
- * `mcp__<server>__<tool>`. A name that is too long, or has characters a tool's name may not have, is cut or cleaned and ends in a hash of
- * what the server calls it, so that no two become one.
+ * `mcp__<server>__<tool>`. A name that is too long or has invalid characters is shortened or cleaned and ends in a hash of the
+ * original name, so that names stay unique.
  */
 export function mcpToolName(server: string, tool: string): string {
   const prefix = serverPrefix(server);
@@ -18,7 +19,7 @@ export function mcpToolName(server: string, tool: string): string {
   return `${plain.slice(0, maxName - hashCharacters - 1)}_${hash}`;
 }
 
-/** How the names of a server's tools begin. */
+/** The prefix of the names of a server's tools. */
 export function serverPrefix(server: string): string {
   return `${mcpPrefix}${server}__`;
 }

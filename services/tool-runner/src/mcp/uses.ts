@@ -1,5 +1,5 @@
-// The uses that one MCP server is being made of at the moment, and whose question a question of the server is. Over HTTP the answer's own
-// stream tells; a program has one stream for everything, and its question is somebody's only where no second call could be meant.
+// The running uses of one MCP server, and the use that a request of the server belongs to. Over HTTP the response stream determines
+// it; a program has one stream for everything, so its request has an owner only if exactly one use is running.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type {
   CreateMessageRequestParams,
@@ -13,11 +13,11 @@ import { SamplingRefused, type Sampling } from "./sampling/sampling.ts";
 
 /** One use of a server. */
 export interface Use {
-  /** For the model, beside the answer. */
+  /** Remarks for the model, added to the result. */
   notes: string[];
-  /** Undefined: nobody can be asked. */
+  /** The person for elicitation; undefined: not allowed. */
   person: Person | undefined;
-  /** How the server may ask a model; undefined: it may not. */
+  /** Handles sampling; undefined: not allowed. */
   sampling?: Sampling | undefined;
   signal: AbortSignal;
 }
@@ -40,53 +40,53 @@ export class Uses {
     }
   }
 
-  /** Puts a question of the server to the person of the call it belongs to. `signal`: the server waits no longer. */
+  /** Puts an elicitation to the person of its call. `signal` is aborted when the server no longer waits. */
   async answer(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult> {
     const use = this.#useOf();
     const question = JSON.stringify(params.message.slice(0, 1_000).toWellFormed());
     if (use === undefined) {
-      const note = `[The server asked the user: ${question}. This was declined: several calls run, and it is not known which one asks.]`;
+      const note = `[The server asked the user: ${question}. This was declined: several calls are running, and the question cannot be assigned to one of them.]`;
       for (const { notes } of this.#running) notes.push(note);
       return { action: "decline" };
     }
     const { person, notes } = use;
     if (person === undefined) {
-      notes.push(`[The server asked the user: ${question}. This was declined: it may not ask.]`);
+      notes.push(`[The server asked the user: ${question}. This was declined: the server may not ask questions.]`);
       return { action: "decline" };
     }
     const over = AbortSignal.any([use.signal, signal]);
     try {
       const { result, outcome } = await elicit(this.#server, params, person, over);
-      notes.push(`[The server asked the user: ${question}. What came of it: ${outcome}.]`);
+      notes.push(`[The server asked the user: ${question}. Outcome: ${outcome}.]`);
       return result;
     } catch (error) {
-      const why = over.aborted
-        ? "the server or the call did not wait for the answer"
-        : "the question could not be asked";
-      notes.push(`[The server asked the user: ${question}. There is no answer: ${why}.]`);
+      const why = over.aborted ? "the server or the call stopped waiting" : "the question could not be delivered";
+      notes.push(`[The server asked the user: ${question}. No answer: ${why}.]`);
       if (!over.aborted) throw error;
       return { action: "cancel" };
     }
   }
 
-  /** Has a model answer the server, for the call it belongs to. Throws SamplingRefused. */
+  /** Answers a sampling request for the call it belongs to. Throws SamplingRefused. */
   async sample(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
     const use = this.#useOf();
     const concerned = use === undefined ? [...this.#running] : [use];
     const note = (text: string) => {
-      for (const { notes } of concerned) notes.push(`[The server asked a model something. ${text}]`);
+      for (const { notes } of concerned) notes.push(`[The server requested an answer from a model. ${text}]`);
     };
     try {
       if (use?.sampling === undefined) {
         const many = this.#running.size > 1 && use === undefined;
-        const why = many ? "several calls run, and it is not known which one asks" : "no tool of this server is called";
+        const why = many
+          ? "several calls are running, and the request cannot be assigned to one of them"
+          : "no tool of this server is being called";
         throw new SamplingRefused(why);
       }
       const result = await use.sampling.answer(params, AbortSignal.any([use.signal, signal]));
-      note(`${result.model} has answered.`);
+      note(`${result.model} answered.`);
       return result;
     } catch (error) {
-      note(error instanceof SamplingRefused ? `It got no answer: ${error.reason}.` : "It got no answer.");
+      note(error instanceof SamplingRefused ? `The request was refused: ${error.reason}.` : "There was no answer.");
       throw error;
     }
   }

@@ -1,5 +1,5 @@
-// Servers that listen say by themselves that they have heard something, in one of two ways: by a notification that the settings name, or
-// by a resource that has changed. Either is only passed on as a hint: whoever leads then asks what it was, from its cursor.
+// Receives announcements of new utterances from speech servers: a configured notification, or an update of a subscribed resource.
+// Publishes them only as hints; the leader then polls the server from its cursor.
 import type { Bus, Served } from "@parley/bus";
 import type { Client, Notification } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
@@ -8,13 +8,13 @@ import type { McpServers } from "./servers.ts";
 import { VoiceSubscriptions } from "./voice-subscriptions.ts";
 import { afterSaying, dueInMs, silent, withNews, type Throttle } from "./voice-throttle.ts";
 
-/** Characters; a longer one is nobody's. */
+/** Maximum lengths in characters; longer values are ignored. */
 const longest = { sessionId: 500, uri: 2_000 };
 
-/** What a notification is news of: a session, any session (null), or whoever has the resource. */
+/** The subject of a notification: a session, any session (null), or the sessions of a resource. */
 type News = { session: string | null } | { uri: string };
 
-/** Undefined: it is no news. Pure. */
+/** Undefined for other notifications. Pure. */
 export function newsIn({ method, params }: Notification, notify: string | undefined): News | undefined {
   if (method === notify) return { session: idIn(params) ?? null };
   const uri = params?.["uri"];
@@ -37,7 +37,7 @@ interface Listened {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Hears the servers until it is closed. */
+/** Receives announcements until it is closed. */
 export class VoicePush implements Served {
   readonly #deps: VoicePushDeps;
   readonly #listened = new Map<string, Listened>();
@@ -45,11 +45,11 @@ export class VoicePush implements Served {
   constructor(deps: VoicePushDeps) {
     this.#deps = deps;
     deps.servers.onNotified = (server, notification) => this.#notified(server, notification);
-    // Those that were reached before.
+    // Covers servers that connected earlier.
     for (const { plan } of deps.servers.all) this.#notified(plan.name, null);
   }
 
-  /** A tool of a session was called over this connection, and answered. */
+  /** Call after a tool of a session has returned a result over this connection. */
   asked(
     server: string,
     client: Client,
@@ -73,7 +73,7 @@ export class VoicePush implements Served {
     this.#listened.clear();
   }
 
-  /** Null: it was just reached. What it heard since it was asked last may not have been announced. */
+  /** Null: just connected. Utterances since the last poll may not have been announced. */
   #notified(server: string, notification: Notification | null): void {
     const { servers, settings } = this.#deps;
     if (notification === null) {
@@ -93,7 +93,7 @@ export class VoicePush implements Served {
     this.#say(server, listened);
   }
 
-  /** Now, or when its time has come. */
+  /** Publishes the hint now, or when the throttle allows it. */
   #say(server: string, listened: Listened): void {
     const nowMs = performance.now();
     const dueMs = dueInMs(listened.throttle, nowMs);
@@ -116,7 +116,7 @@ export class VoicePush implements Served {
     const { log, settings } = this.#deps;
     const subscribed = (session: string) => this.#tell(server, session);
     const refused = (problem: string) =>
-      log.warn({ mcp: server, problem }, "a server does not announce what it hears; it is asked by the clock");
+      log.warn({ mcp: server, problem }, "speech server not subscribed: it is polled instead");
     const subscriptions = new VoiceSubscriptions({ template: settings.resource, subscribed, refused });
     const listened: Listened = { subscriptions, throttle: silent, timer: undefined };
     this.#listened.set(server, listened);
@@ -124,7 +124,7 @@ export class VoicePush implements Served {
   }
 }
 
-/** The server's id of a session. */
+/** The server's session id in a value, if valid. */
 function idIn(value: Record<string, unknown> | undefined): string | undefined {
   const id = value?.["session_id"];
   if (typeof id !== "string" && typeof id !== "number") return undefined;

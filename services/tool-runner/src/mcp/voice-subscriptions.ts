@@ -1,31 +1,31 @@
-// The resources of one server that change when a voice session hears something, subscribed to on whichever connection the server is asked
-// over now. What cannot be subscribed to is nobody's failure: the server is asked by the clock as well.
+// Subscribes to the resources of one server that change with new utterances of a voice session, on the connection in current use.
+// A failed subscription is not an error: the server is polled as well.
 import type { Client } from "@modelcontextprotocol/client";
 import { errorText } from "./errors.ts";
 
-/** Wall time of one subscription. */
+/** Wall time limit of one subscription request. */
 const timeoutMs = 10_000;
-/** A subscription that failed is tried again on the same connection so long after the last try. */
+/** Delay before a failed subscription is retried on the same connection. */
 const retryMs = 30_000;
-/** A session nobody asked about for so long is over, or is asked about through another tool-runner. */
+/** A session that was not polled for this long has ended, or is polled through another tool-runner. */
 const forgetMs = 15 * 60_000;
 
 interface Resource {
-  /** When each session that it stands for was asked about last, on the monotonic clock. */
+  /** The time of the last poll of each of its sessions, on the monotonic clock. */
   sessions: Map<string, number>;
   tried: { client: Client; atMs: number } | undefined;
-  /** Ends the subscription there is. */
+  /** Ends the current subscription. */
   end: (() => Promise<unknown>) | undefined;
-  /** It was said that it cannot be subscribed to. */
+  /** The failure to subscribe was already reported. */
   told: boolean;
 }
 
 export interface VoiceSubscriptionsDeps {
   /** `[voice] resource`. */
   template: string | undefined;
-  /** It is known from now on when this session hears something: what it heard before was not announced. */
+  /** Called when a session is subscribed; its earlier utterances were not announced. */
   subscribed: (sttSessionId: string) => void;
-  /** A resource cannot be subscribed to; said once of each. */
+  /** Called once for each resource that cannot be subscribed to. */
   refused: (problem: string) => void;
   nowMs?: () => number;
 }
@@ -40,7 +40,7 @@ export class VoiceSubscriptions {
     this.#nowMs = deps.nowMs ?? (() => performance.now());
   }
 
-  /** A session was asked about over this connection; `named`: the resource the server gave it just now. */
+  /** Call after a session was polled over this connection; `named`: the resource that the server returned. */
   follow(client: Client, sttSessionId: string, named: string | undefined): void {
     const nowMs = this.#nowMs();
     const known = [...this.#resources].find(([, { sessions }]) => sessions.has(sttSessionId))?.[0];
@@ -54,20 +54,20 @@ export class VoiceSubscriptions {
     if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
     const { tried, end } = resource;
     if (tried?.client === client && (end !== undefined || nowMs - tried.atMs < retryMs)) return;
-    // A subscription ends with its connection.
+    // The previous subscription ended with its connection.
     resource.end = undefined;
     resource.tried = { client, atMs: nowMs };
     void this.#subscribe(resource, client, uri);
   }
 
-  /** The session is over. */
+  /** Call when the session has ended. */
   forget(sttSessionId: string): void {
     for (const [uri, { sessions }] of this.#resources) {
       if (sessions.delete(sttSessionId) && sessions.size === 0) this.#drop(uri);
     }
   }
 
-  /** Whose news it is that a resource, or a part of one, has changed; null: any session's; undefined: nobody's. */
+  /** The session of a changed resource or sub-resource; null: several sessions; undefined: none. */
   sessionOf(changed: string): string | null | undefined {
     const found =
       [...this.#resources].find(([uri]) => uri === changed) ??
@@ -81,7 +81,7 @@ export class VoiceSubscriptions {
     const { subscribed, refused } = this.#deps;
     try {
       const end = await subscribe(client, uri, () => {
-        // Its next session that is asked about subscribes again.
+        // The next poll of one of its sessions subscribes again.
         if (resource.end === end) [resource.end, resource.tried] = [undefined, undefined];
       });
       if (this.#resources.get(uri) !== resource) await end().catch(() => undefined);
@@ -110,12 +110,12 @@ export class VoiceSubscriptions {
   }
 }
 
-/** Percent-encoded, as URI templates have it. */
+/** The session id is percent-encoded, as in URI templates. */
 function resourceOf(template: string | undefined, sttSessionId: string): string | undefined {
   return template?.replaceAll("{session_id}", () => encodeURIComponent(sttSessionId));
 }
 
-/** Resolves with what ends the subscription; `lost`: the server has ended it. */
+/** Resolves with a function that ends the subscription; `lost` is called when the server ends it. */
 async function subscribe(client: Client, uri: string, lost: () => void): Promise<() => Promise<unknown>> {
   if (client.getProtocolEra() !== "modern") {
     await client.subscribeResource({ uri }, { timeout: timeoutMs });
@@ -124,7 +124,7 @@ async function subscribe(client: Client, uri: string, lost: () => void): Promise
   const subscription = await client.listen({ resourceSubscriptions: [uri] }, { timeout: timeoutMs });
   if (subscription.honoredFilter.resourceSubscriptions?.includes(uri) !== true) {
     await subscription.close();
-    throw new Error("it does not tell when the resource changes");
+    throw new Error("the server did not accept the subscription to the resource");
   }
   void subscription.closed.then(lost);
   return () => subscription.close();

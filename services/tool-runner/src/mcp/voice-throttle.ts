@@ -1,24 +1,24 @@
-// How often it is said on the bus that a server has heard something: a server may say it as often as it likes. The last word of a flood
-// is never swallowed, only late. Pure.
+// Limits how often announcements of a server are published on the bus. The last announcement of a burst is delayed, never dropped.
+// Pure.
 
-/** Between two words about one server: 20 a second. */
+/** Minimum interval between two hints about one server: 20 per second. */
 export const throttleMs = 50;
 
 export interface Throttle {
-  /** When something was said last, on the monotonic clock. */
+  /** The time of the last hint, on the monotonic clock. */
   saidMs: number;
-  /** The session that is to be spoken of; null: any; undefined: there is nothing to say. */
+  /** The session of the pending hint; null: any session; undefined: nothing is pending. */
   waiting: string | null | undefined;
 }
 
 export const silent: Throttle = { saidMs: -Infinity, waiting: undefined };
 
-/** There is news of a session; null: of any. */
+/** Adds an announcement for a session; null: for any session. */
 export function withNews({ saidMs, waiting }: Throttle, session: string | null): Throttle {
   return { saidMs, waiting: waiting === undefined || waiting === session ? session : null };
 }
 
-/** How long what waits has to wait; null: nothing waits. */
+/** The remaining delay of the pending hint; null if nothing is pending. */
 export function dueInMs({ saidMs, waiting }: Throttle, nowMs: number): number | null {
   return waiting === undefined ? null : Math.max(0, saidMs + throttleMs - nowMs);
 }

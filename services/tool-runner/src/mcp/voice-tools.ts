@@ -1,5 +1,5 @@
-// The MCP tools that listen, as agent-core uses them without a turn: which server has them, and calling one. What comes back is the
-// server's word; whoever asked checks what it means.
+// Serves the speech-to-text tools of MCP servers to agent-core, outside of turns: lists the servers that have them, and calls one.
+// Results are untrusted; the caller validates them.
 import type { Bus, Served } from "@parley/bus";
 import { sttTools, voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
 import type { CallToolResult } from "@modelcontextprotocol/client";
@@ -37,7 +37,7 @@ export function serveVoiceTools({ bus, log, runner, servers, settings, epochs }:
       async ({ epoch, server: name, tool, arguments: args, timeoutMs }) => {
         epochs.admit(epoch);
         const server = servers.server(name);
-        if (server === undefined) throw new WireError("NOT_FOUND", `this tool-runner has no MCP server "${name}"`);
+        if (server === undefined) throw new WireError("NOT_FOUND", `unknown MCP server "${name}" on this tool-runner`);
         return call(server, { tool, name: names[tool] }, args, timeoutMs, push);
       },
       { replica: runner },
@@ -64,20 +64,20 @@ async function call(
   }, late);
   if (answer !== undefined) return answer;
   if (!late.aborted) return { outcome: "failed", problem: content };
-  return { outcome: "failed", problem: `${name} did not answer within ${timeoutMs / 1_000} seconds` };
+  return { outcome: "failed", problem: `${name} did not respond within ${timeoutMs / 1_000} s` };
 }
 
-/** The object a result holds: a text that is one, else what is structured. Pure. */
+/** The JSON object in a result: from a text block, otherwise the structured content. Pure. */
 export function answerOf(result: CallToolResult): Answer {
   const texts = result.content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   if (result.isError === true) return { outcome: "failed", problem: texts.join("\n").slice(0, 1_000) || "it failed" };
   const found = [...texts.map(objectIn), result.structuredContent].find(isObject);
   return found === undefined
-    ? { outcome: "failed", problem: "the server's answer is no JSON object" }
+    ? { outcome: "failed", problem: "the server's response contains no JSON object" }
     : { outcome: "answered", value: found };
 }
 
-/** Some servers put their JSON into a fence, or say a word before it. */
+/** Tolerates text around the JSON, such as a code fence. */
 function objectIn(text: string): unknown {
   const [start, end] = [text.indexOf("{"), text.lastIndexOf("}")];
   if (start === -1 || end < start) return undefined;

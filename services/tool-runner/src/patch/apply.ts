@@ -1,16 +1,16 @@
-// What hunks make of a text. Pure, and linear in the text for each hunk. A hunk must find its lines exactly, or with other white
-// space; nothing else is guessed.
+// Applies hunks to a text. Pure, and linear in the text per hunk. The lines of a hunk must match exactly or except for white
+// space; there is no other fuzzy matching.
 import { eachOccurrence } from "../text/occurrences.ts";
 import type { PatchAnswer } from "../text/job.ts";
 import { decodeText } from "../tools/binary.ts";
 import { FileLines, type Likeness } from "./lines.ts";
 import { PatchError, type Hunk } from "./parse.ts";
 
-/** How lines may differ, the strictest first. */
+/** How lines may differ, strictest first. */
 const likenesses: readonly Likeness[] = ["same", "end", "spacing"];
 const namedPlaces = 10;
 
-/** As `applyHunks`, for the bytes of a file. Never throws PatchError. */
+/** Like `applyHunks`, for the bytes of a file. Never throws PatchError. */
 export function patchContent(job: { content: Uint8Array; hunks: readonly Hunk[]; name: string }): PatchAnswer {
   const text = decodeText(Buffer.from(job.content.buffer, job.content.byteOffset, job.content.byteLength));
   if (text === undefined) return { status: "refused", message: `"${job.name}" is not a UTF-8 text file.` };
@@ -22,7 +22,7 @@ export function patchContent(job: { content: Uint8Array; hunks: readonly Hunk[];
   }
 }
 
-/** Throws PatchError, which names the hunk and shows what was looked for. Line ends are the text's. */
+/** Throws PatchError, which names the hunk and shows the lines that were not found. Keeps the text's line ends. */
 export function applyHunks(text: string, hunks: readonly Hunk[], name: string): string {
   const newline = text.includes("\r\n") ? "\r\n" : "\n";
   const ends = text === "" || text.endsWith("\n");
@@ -40,13 +40,13 @@ export function applyHunks(text: string, hunks: readonly Hunk[], name: string): 
         result.push(newline === "\r\n" ? `${line}\r` : line);
         continue;
       }
-      // What stays is the file's own line, with its own white space.
+      // A kept line is the file's own line, with its white space.
       if (kind === "keep") copy(done, done + 1);
       done += 1;
     }
   }
   copy(done, lines.count);
-  // The last line of a file without a newline at its end may have got a neighbour.
+  // A last line without a newline may now be followed by an added line.
   return result.length === 0 ? "" : result.join("\n") + (ends ? "\n" : "");
 }
 
@@ -57,9 +57,9 @@ function findHunk(lines: FileLines, hunk: Hunk, from: number, where: string): nu
   if (wanted.length === 0) {
     if (hunk.atEnd || lines.count === 0) return lines.count;
     if (hunk.below !== "") return start;
-    throw new PatchError(`${where}: it only adds lines and does not say where. Add lines that stand around the place.`);
+    throw new PatchError(`${where}: it adds lines without context. Include the lines around the change.`);
   }
-  // Where the hunk ends with the file there is one place it can be at.
+  // A hunk that ends with the file has only one possible position.
   const first = hunk.atEnd ? Math.max(start, lines.count - wanted.length) : start;
   for (const likeness of likenesses) {
     const places: number[] = [];
@@ -74,18 +74,18 @@ function findHunk(lines: FileLines, hunk: Hunk, from: number, where: string): nu
     if (count === 1) return place;
     const numbers = places.map((at) => at + 1);
     throw new PatchError(
-      `${where}: its lines stand at ${count} places (lines ${numbers.join(", ")}). Add more lines around it, or a @@ line that stands above the place.`,
+      `${where}: its lines occur at ${count} places (lines ${numbers.join(", ")}). Include more context lines, or a @@ line from above the change.`,
     );
   }
   const shown = wanted.slice(0, 8).map((line) => `  ${line}`);
   const more = wanted.length > 8 ? [`  … ${wanted.length - 8} more`] : [];
   const after = start === 0 ? "in the file" : `after line ${start}`;
   throw new PatchError(
-    [`${where}: these lines do not stand ${after}${hunk.atEnd ? ", at its end" : ""}:`, ...shown, ...more].join("\n"),
+    [`${where}: these lines were not found ${after}${hunk.atEnd ? ", at its end" : ""}:`, ...shown, ...more].join("\n"),
   );
 }
 
-/** Index after the line that the hunk stands below. */
+/** Index after the hunk's @@ line. */
 function findHeader(lines: FileLines, below: string, from: number, where: string): number {
   for (const likeness of ["trimmed", "spacing"] as const) {
     const at = lines.ids(likeness).indexOf(lines.idsOf([below], likeness)[0] ?? 0, from);
@@ -100,5 +100,5 @@ function findHeader(lines: FileLines, below: string, from: number, where: string
     )
       return at + 1;
   }
-  throw new PatchError(`${where}: no line "${below.slice(0, 200)}" stands after line ${from}.`);
+  throw new PatchError(`${where}: the line "${below.slice(0, 200)}" was not found after line ${from}.`);
 }

@@ -1,5 +1,5 @@
-// The lines of a file, compared as numbers: lines that are alike have the same number. Pure. Only lines that a patch looks for get
-// a number, so that a file of millions of lines costs a few bytes each.
+// The lines of a file, compared as numbers: equal lines have the same number. Pure. Only lines that occur in the patch get
+// a number, so that a file of millions of lines costs a few bytes per line.
 import type { Hunk } from "./parse.ts";
 
 /** How lines may differ: not at all, at their end, at both ends, or in all white space. */
@@ -12,13 +12,13 @@ const likenessKeys: Readonly<Record<Likeness, (line: string) => string>> = {
   spacing: (line) => line.trim().replaceAll(/\s+/g, " "),
 };
 
-/** Of all lines that the patch does not look for. */
+/** The number of all lines that do not occur in the patch. */
 const other = 0;
 
 export class FileLines {
   readonly count: number;
   readonly #text: string;
-  /** Where each line begins; and, as its last entry, where one after the last would. */
+  /** Start of each line; the last entry is the start of a hypothetical next line. */
   readonly #starts: Uint32Array;
   readonly #sought: readonly string[];
   readonly #levels = new Map<Likeness, { numbers: ReadonlyMap<string, number>; ids: Int32Array }>();
@@ -33,7 +33,7 @@ export class FileLines {
     ]);
   }
 
-  /** The lines from one index to before another, as they stand in the file, without the last one's newline. */
+  /** The file's lines from one index up to another (exclusive), without the last newline. */
   between(from: number, to: number): string {
     return this.#text.slice(this.#starts[from], (this.#starts[to] ?? 0) - 1);
   }
@@ -43,7 +43,7 @@ export class FileLines {
     return this.#level(likeness).ids;
   }
 
-  /** The numbers of lines that a hunk looks for. */
+  /** The numbers of a hunk's lines. */
   idsOf(lines: readonly string[], likeness: Likeness): Int32Array {
     const { numbers } = this.#level(likeness);
     const key = likenessKeys[likeness];
@@ -77,7 +77,7 @@ function startsOf(text: string): Uint32Array {
   const starts = new Uint32Array(count + 1);
   let line = 1;
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts[line++] = at + 1;
-  // As if a newline were at the end, where there is none.
+  // Treats a missing final newline as present.
   if (!text.endsWith("\n")) starts[count] = text.length + 1;
   return starts;
 }

@@ -1,11 +1,11 @@
-// A patch as the model writes it, as operations on files. Pure; whether it fits the files is decided in `apply.ts`.
+// Parses a patch into operations on files. Pure; `apply.ts` decides whether they apply.
 //
 //   *** Begin Patch
 //   *** Add File: <path>            then lines that begin with +
 //   *** Delete File: <path>
 //   *** Update File: <path>         then hunks; *** Move to: <path> may come before them
 //   *** Move File: <path>           the same, for files that only move
-//   @@ <a line above the place>     begins a hunk; then lines that begin with a space, - or +
+//   @@ <a line above the change>    begins a hunk; then lines that begin with a space, - or +
 //   *** End of File                 the hunk ends where the file ends
 //   *** End Patch
 
@@ -15,22 +15,22 @@ interface HunkLine {
 }
 
 export interface Hunk {
-  /** Line of the patch it begins at, from 1. */
+  /** Line of the patch where the hunk begins, from 1. */
   at: number;
-  /** A line that stands above the place; "" where the patch names none. */
+  /** A line above the change; "" when the patch names none. */
   below: string;
   lines: HunkLine[];
-  /** Its last line is the last one of the file. */
+  /** The last line of the hunk is the last line of the file. */
   atEnd: boolean;
 }
 
 export type PatchOperation =
   | { kind: "add"; path: string; content: string }
   | { kind: "delete"; path: string }
-  /** `to`: where the file moves; undefined where it stays. */
+  /** `to`: the new path of a moved file; undefined otherwise. */
   | { kind: "update"; path: string; to: string | undefined; hunks: Hunk[] };
 
-/** A patch that cannot be used; the message is for the model. */
+/** A patch that is invalid or does not apply; the message is for the model. */
 export class PatchError extends Error {
   override readonly name = "PatchError";
 }
@@ -41,18 +41,16 @@ const marks = { " ": "keep", "-": "remove", "+": "add" } as const;
 /** Throws PatchError, which names the line of the patch. */
 export function parsePatch(text: string): PatchOperation[] {
   const reader = new Reader(text);
-  if (reader.next()?.trim() !== "*** Begin Patch") throw reader.wrong("A patch begins with `*** Begin Patch`.");
+  if (reader.next()?.trim() !== "*** Begin Patch") throw reader.wrong("A patch must begin with `*** Begin Patch`.");
   const operations: PatchOperation[] = [];
   for (;;) {
     const line = reader.next();
-    if (line === undefined) throw reader.wrong("A patch ends with `*** End Patch`.");
+    if (line === undefined) throw reader.wrong("A patch must end with `*** End Patch`.");
     if (line.trim() === "*** End Patch") break;
     const found = header.exec(line.trimEnd());
     const path = found?.[2]?.trim() ?? "";
     if (found === null || path === "") {
-      throw reader.wrong(
-        "Here must stand `*** Add File: `, `*** Update File: `, `*** Delete File: ` or `*** End Patch`.",
-      );
+      throw reader.wrong("Expected `*** Add File: `, `*** Update File: `, `*** Delete File: ` or `*** End Patch`.");
     }
     if (found[1] === "Add") operations.push({ kind: "add", path, content: addedText(reader) });
     else if (found[1] === "Delete") operations.push({ kind: "delete", path });
@@ -64,7 +62,7 @@ export function parsePatch(text: string): PatchOperation[] {
 
 class Reader {
   readonly #lines: string[];
-  /** Number of the line read last, from 1. */
+  /** Number of the last line read, from 1. */
   at = 0;
 
   constructor(text: string) {
@@ -87,7 +85,7 @@ class Reader {
   wrong(what: string): PatchError {
     const line = this.#lines[this.at - 1];
     const shown = line === undefined ? "at its end" : `at line ${this.at} (${JSON.stringify(line.slice(0, 120))})`;
-    return new PatchError(`The patch is wrong ${shown}. ${what}`);
+    return new PatchError(`The patch is invalid ${shown}. ${what}`);
   }
 }
 
@@ -103,11 +101,11 @@ function addedText(reader: Reader): string {
 function update(reader: Reader, path: string, mustMove: boolean): PatchOperation {
   const to = /^\*\*\* Move to: (.+)$/.exec(reader.peek()?.trimEnd() ?? "")?.[1]?.trim();
   if (to !== undefined) reader.next();
-  else if (mustMove) throw reader.wrong("After `*** Move File: ` comes `*** Move to: `.");
+  else if (mustMove) throw reader.wrong("`*** Move File: ` must be followed by `*** Move to: `.");
   const hunks: Hunk[] = [];
   for (let line = reader.peek(); line !== undefined && !isOutside(line); line = reader.peek()) hunks.push(hunk(reader));
   if (hunks.length === 0 && to === undefined)
-    throw reader.wrong("An update needs at least one hunk, or a place to move to.");
+    throw reader.wrong("An update needs at least one hunk or `*** Move to: `.");
   return { kind: "update", path, to, hunks };
 }
 
@@ -116,7 +114,7 @@ function hunk(reader: Reader): Hunk {
   const begin = reader.peek() ?? "";
   const named = begin.startsWith("@@");
   if (named) reader.next();
-  // `@@ -1,4 +1,5 @@ function f() {` as other tools write it: the numbers are not used.
+  // Accepts the unified diff form `@@ -1,4 +1,5 @@ function f() {`; the numbers are ignored.
   const below = named
     ? begin
         .slice(2)
@@ -135,10 +133,10 @@ function hunk(reader: Reader): Hunk {
       atEnd = true;
       break;
     }
-    // A blank line whose space was lost on the way.
+    // Models often omit the space of a blank context line.
     const mark = line === "" ? " " : line.charAt(0);
     if (mark !== " " && mark !== "-" && mark !== "+") {
-      throw reader.wrong("In a hunk each line begins with a space (stays), - (goes) or + (comes).");
+      throw reader.wrong("Each line of a hunk must begin with a space (keep), - (remove) or + (add).");
     }
     lines.push({ kind: marks[mark], text: line.slice(1) });
   }

@@ -1,26 +1,26 @@
-// The jobs of the text thread and their answers: work on whole texts whose cost depends on what people and models write. Types only.
+// The jobs of the text thread and their results: work on whole texts whose cost depends on their content. Types only.
 import type { Change } from "../checkpoints/predict.ts";
 import type { Hunk } from "../patch/parse.ts";
 import type { CellChange, NotebookChange } from "../tools/notebook-change.ts";
 import type { Replacement } from "../tools/replace-text.ts";
 
-/** Each job by its kind: what it needs, and what it answers. */
+/** Input and result of each kind of job. */
 export interface TextJobs {
-  /** Applies hunks to the content of a file. `name`: what messages call the file. */
+  /** Applies hunks to the content of a file. `name`: the file's name in messages. */
   patch: { input: { content: Uint8Array; hunks: readonly Hunk[]; name: string }; answer: PatchAnswer };
-  /** Replaces a passage, as the tool `edit` does. */
+  /** Replaces a passage, for the tool `edit`. */
   replace: { input: { text: string; oldText: string; newText: string; all: boolean }; answer: Replacement };
   /** Changes one cell of a notebook. */
   changeNotebook: { input: { text: string; change: CellChange }; answer: NotebookChange };
-  /** A notebook's cells as text; undefined for what is none. */
+  /** Renders a notebook's cells as text; undefined when the text is not a notebook. */
   showNotebook: { input: { text: string }; answer: string | undefined };
-  /** What a command line will probably change. */
+  /** Predicts which files a command line changes. */
   predict: { input: { command: string; directory: string }; answer: Change[] };
 }
 
 export type TextJobKind = keyof TextJobs;
 
-/** As it is sent to the thread. */
+/** The message that is sent to the thread. */
 export type TextJob = { [Kind in TextJobKind]: { kind: Kind; input: TextJobs[Kind]["input"] } }[TextJobKind];
 
 export type PatchAnswer =

@@ -1,5 +1,5 @@
-// Finds a sequence of numbers in another one in linear time (Knuth, Morris, Pratt). Pure. The search of strings that the engine
-// offers is quadratic for texts that repeat themselves.
+// Finds a sequence of numbers in another one in linear time (Knuth-Morris-Pratt). Pure. The engine's own string search is
+// quadratic for repetitive texts.
 
 type Numbers = Uint16Array | Int32Array;
 

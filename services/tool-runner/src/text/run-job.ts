@@ -1,4 +1,4 @@
-// Does the jobs on whole texts. Pure.
+// Runs the jobs on whole texts. Pure.
 import { predictChanges } from "../checkpoints/predict.ts";
 import { patchContent } from "../patch/apply.ts";
 import { changeNotebook } from "../tools/notebook-change.ts";
@@ -23,7 +23,7 @@ export function runTextJob(job: TextJob): TextJobs[TextJobKind]["answer"] {
   }
 }
 
-/** Characters that a job has to look at, hunk by hunk where it looks again. */
+/** An estimate of the work in characters; a patch reads its text once per hunk. */
 export function workOf(job: TextJob): number {
   switch (job.kind) {
     case "patch":

@@ -1,4 +1,4 @@
-// The text thread: does one job after the other and answers. `text-worker.ts` ends it when a job takes too long.
+// The text thread: runs one job after the other and posts each result. `text-worker.ts` terminates it when a job takes too long.
 import { parentPort } from "node:worker_threads";
 import type { TextJob } from "./job.ts";
 import { runTextJob } from "./run-job.ts";

@@ -1,12 +1,12 @@
-// Work on whole texts: small jobs at once, all others in threads of their own within a time of their own, so that no text and no
-// argument of a call can hold the service up.
+// Runs work on whole texts: small jobs inline, all others in worker threads with a deadline, so that no text or argument can
+// block the service.
 import { createWorkerPool } from "../worker/pool.ts";
 import type { TextJob, TextJobKind, TextJobs } from "./job.ts";
 import { runTextJob, workOf } from "./run-job.ts";
 
 export interface TextWorker extends AsyncDisposable {
   /**
-   * Rejects with TextJobError when the job needs too much time or memory, and with the signal's reason when that is aborted first.
+   * Rejects with TextJobError when the job exceeds its time or memory limit, and with the signal's reason when aborted first.
    */
   run<Kind extends TextJobKind>(
     kind: Kind,
@@ -16,14 +16,14 @@ export interface TextWorker extends AsyncDisposable {
   ): Promise<TextJobs[Kind]["answer"]>;
 }
 
-/** A job was ended by a limit; the message is for the model. */
+/** A job exceeded a limit; the message is for the model. */
 export class TextJobError extends Error {
   override readonly name = "TextJobError";
 }
 
 const jobDeadlineMs = 20_000;
 const maxHeapMiB = 512;
-/** Characters that are worked on without a thread: a few milliseconds for the worst of them, less than a thread needs to start. */
+/** Work below this limit, in characters, runs inline: its worst case takes a few milliseconds, less than a thread's start. */
 const smallWork = 16 * 1024;
 const advice = "Make a smaller change, or use exec with a program such as sed.";
 
@@ -47,10 +47,12 @@ export function createTextWorker(): TextWorker {
       } catch (error) {
         if (signal.aborted) throw error;
         if (deadline.aborted) {
-          throw new TextJobError(`Nothing was changed: it took longer than ${deadlineMs / 1_000} s. ${advice}`);
+          throw new TextJobError(`Nothing was changed: the change took longer than ${deadlineMs / 1_000} s. ${advice}`);
         }
         if (error instanceof Error && Reflect.get(error, "code") === "ERR_WORKER_OUT_OF_MEMORY") {
-          throw new TextJobError(`Nothing was changed: it needed more than ${maxHeapMiB} MiB of memory. ${advice}`);
+          throw new TextJobError(
+            `Nothing was changed: the change needed more than ${maxHeapMiB} MiB of memory. ${advice}`,
+          );
         }
         throw error;
       }

@@ -1,5 +1,5 @@
-// The tool `apply_patch`: several changes to several files, all or none. Everything is checked before anything is written; a
-// write that fails all the same takes back those before it.
+// The tool `apply_patch`: several changes to several files, all or none. Every change is checked before the first write; a
+// failing write rolls back the earlier ones.
 import { unlink } from "node:fs/promises";
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
@@ -11,18 +11,18 @@ import { shown, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
 
-/** With room for what JSON makes of quotes and line ends: one message of the bus has 512 KiB. */
+/** Leaves room for JSON escapes of quotes and line ends: a bus message has at most 512 KiB. */
 const maxPatchCharacters = 200_000;
 const maxFiles = 100;
 const maxFileBytes = 10 * 1024 * 1024;
-/** Of all files that are to be changed, moved or deleted: they are in memory at the same time. */
+/** Sum over all files to be changed, moved or deleted: they are in memory at the same time. */
 const maxTotalBytes = 64 * 1024 * 1024;
-/** Each one may need a pass over its file. */
+/** Each hunk may need a pass over its file. */
 const maxHunks = 1_000;
 
-/** What stands at a path, and what shall. */
+/** The state of a path before and after the patch. */
 interface Change {
-  /** From the workspace folder. */
+  /** Relative to the workspace folder. */
   path: string;
   /** Null: no file. */
   before: { content: Buffer; mode: number } | null;
@@ -33,10 +33,10 @@ export const applyPatchTool = defineTool({
   name: "apply_patch",
   summary: "Change several files at once, all or none.",
   description: [
-    "Change, add, delete and move files of the workspace with one patch. Nothing is written unless all of it fits.",
-    "`*** Begin Patch`, then for each file `*** Add File: path` with lines that begin with +, `*** Delete File: path`, or `*** Update File: path`",
-    "(and after it `*** Move to: path` where it moves) with hunks: `@@ a line above the place`, then lines that begin with a space (stay), - (go) or + (come);",
-    "`*** End of File` where a hunk ends with the file. Then `*** End Patch`. Give three lines around each change. White space may differ, nothing else.",
+    "Change, add, delete and move workspace files with one patch. If any part does not apply, nothing is written.",
+    "Format: `*** Begin Patch`; then for each file `*** Add File: path` with lines that begin with +, `*** Delete File: path`, or `*** Update File: path`",
+    "(followed by `*** Move to: path` to move the file) with hunks; then `*** End Patch`. A hunk is `@@ a line above the change`, then lines that begin with a space (keep), - (remove) or + (add);",
+    "add `*** End of File` if the hunk ends with the file. Include three lines of context around each change. Only white space may differ from the file.",
   ].join(" "),
   args: z.strictObject({
     patch: z.string().min(1).max(maxPatchCharacters).describe("The patch, from `*** Begin Patch` to `*** End Patch`."),
@@ -63,16 +63,19 @@ export const applyPatchTool = defineTool({
   resource: { kind: "path" },
   timeoutMs: 60_000,
   limits: [
-    "At most 100 files of up to 10 MiB, 64 MiB together; 1,000 hunks and 200,000 characters of patch; 20 s a file.",
-    "Files of the disk only: documents are changed with edit and write.",
+    "At most 100 files of up to 10 MiB each and 64 MiB in total; 1,000 hunks; 200,000 characters of patch; 20 s per file.",
+    "Files on disk only; change documents with edit or write.",
   ],
   run: async (args, context) => {
     try {
       const operations = parsePatch(args.patch);
       if (operations.length > maxFiles)
-        return failure(`A patch may change ${maxFiles} files, not ${operations.length}.`);
+        return failure(
+          `A patch may change at most ${maxFiles} files; this one changes ${operations.length}. Split it.`,
+        );
       const hunks = operations.reduce((sum, each) => sum + ("hunks" in each ? each.hunks.length : 0), 0);
-      if (hunks > maxHunks) return failure(`A patch may have ${maxHunks} hunks, not ${hunks}.`);
+      if (hunks > maxHunks)
+        return failure(`A patch may have at most ${maxHunks} hunks; this one has ${hunks}. Split it.`);
       const paths = operations.flatMap((operation) => pathsOf(operation));
       return await whileLocked(context.workspace, paths, context, () => applyAll(operations, context));
     } catch (error) {
@@ -87,14 +90,16 @@ function pathsOf(operation: PatchOperation): string[] {
   return "to" in operation && operation.to !== undefined ? [operation.path, operation.to] : [operation.path];
 }
 
-/** Throws where it cannot be done, or not all of it. */
+/** Throws PatchError or WorkspaceError when any operation cannot be applied, before the first write. */
 async function applyAll(operations: readonly PatchOperation[], context: ToolContext): Promise<ToolOutput> {
   const changes: Change[] = [];
   for (const operation of operations) {
     changes.push(...(await plan(operation, context)));
     const bytes = bytesOf(changes, "before");
     if (bytes > maxTotalBytes) {
-      throw new PatchError(`Its files have more than ${maxTotalBytes} bytes together: use several patches.`);
+      throw new PatchError(
+        `The files of the patch have more than ${maxTotalBytes} bytes in total: use several patches.`,
+      );
     }
   }
   const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
@@ -115,12 +120,12 @@ function sizeOf(content: string | Uint8Array): number {
   return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
 }
 
-/** What the operation changes. Throws PatchError or WorkspaceError where it does not fit. */
+/** The changes of one operation. Throws PatchError or WorkspaceError when it does not apply. */
 async function plan(operation: PatchOperation, context: ToolContext): Promise<Change[]> {
   const now = await look(operation.path, context);
   const name = shown(operation.path);
   if (operation.kind === "add") {
-    if (now.before !== null) throw new PatchError(`"${name}" is there already: update it, or delete it first.`);
+    if (now.before !== null) throw new PatchError(`"${name}" already exists: update it, or delete it first.`);
     return [{ ...now, after: { content: operation.content, mode: null } }];
   }
   const { before } = now;
@@ -136,8 +141,8 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   const after = { content, mode: before.mode };
   if (operation.to === undefined) return [{ ...now, after }];
   const there = await look(operation.to, context);
-  if (there.path === now.path) throw new PatchError(`"${name}" is to move to itself.`);
-  if (there.before !== null) throw new PatchError(`"${name}" cannot move: "${shown(operation.to)}" is there already.`);
+  if (there.path === now.path) throw new PatchError(`"${name}" cannot move to itself.`);
+  if (there.before !== null) throw new PatchError(`"${name}" cannot move: "${shown(operation.to)}" already exists.`);
   return [
     { ...there, after },
     { ...now, after: null },
@@ -154,13 +159,13 @@ async function look(path: string, context: ToolContext): Promise<Pick<Change, "p
     const { handle, stats } = await openFile(place);
     try {
       if (stats.size > maxFileBytes)
-        throw new PatchError(`"${shown(path)}" has ${stats.size} bytes, more than ${maxFileBytes}.`);
+        throw new PatchError(`"${shown(path)}" has ${stats.size} bytes; the limit is ${maxFileBytes} bytes.`);
       return { path: place.relative, before: { content: await handle.readFile(), mode: stats.mode } };
     } finally {
       await handle.close();
     }
   } catch (error) {
-    // A directory on the way is missing: it is made when the file is.
+    // A parent directory is missing: it is created together with the file.
     if (error instanceof WorkspaceError && error.code === "not_found")
       return { path: splitPath(path, context.workspace.root).join("/"), before: null };
     throw error;
@@ -184,14 +189,14 @@ async function carryOut(changes: readonly Change[], workspace: Workspace): Promi
   }
 }
 
-/** A write failed, and these could not be put back. */
+/** A write failed, and these files could not be restored. */
 class HalfDone extends Error {
   override readonly name = "HalfDone";
 
   constructor(paths: readonly string[], cause: unknown) {
     const names = paths.map((path) => `"${shown(path)}"`).join(", ");
     super(
-      `A write failed (${describeFileError(cause) ?? "inside"}), and ${names} could not be put back: look at them.`,
+      `A write failed (${describeFileError(cause) ?? "internal error"}), and ${names} could not be restored: check these files.`,
       {
         cause,
       },

@@ -1,4 +1,4 @@
-// Tells text from everything else by a file's first bytes. Pure.
+// Distinguishes text from binary content by a file's first bytes. Pure.
 
 const kinds: readonly { name: string; magic: readonly number[]; at?: number; viewable?: "picture" | "pdf" }[] = [
   { name: "a PNG image", magic: [0x89, 0x50, 0x4e, 0x47], viewable: "picture" },
@@ -16,14 +16,14 @@ const kinds: readonly { name: string; magic: readonly number[]; at?: number; vie
   { name: "UTF-16 text", magic: [0xfe, 0xff] },
 ];
 
-/** What kind of binary content this is; undefined for text. `head` is the beginning of the file. */
+/** The kind of binary content, for messages; undefined for text. `head` contains the first bytes of the file. */
 export function binaryKind(head: Uint8Array): string | undefined {
   const kind = kindOf(head);
   if (kind !== undefined) return kind.name;
   return head.includes(0) ? "binary data" : undefined;
 }
 
-/** What models can be shown as it is; undefined for everything else. */
+/** The kind of content that models can be shown directly; undefined for everything else. */
 export function viewableKind(head: Uint8Array): "picture" | "pdf" | undefined {
   return kindOf(head)?.viewable;
 }
@@ -32,7 +32,7 @@ function kindOf(head: Uint8Array) {
   return kinds.find(({ magic, at = 0 }) => magic.every((byte, index) => head[at + index] === byte));
 }
 
-/** Undefined where writing the text back would change bytes that nobody edited. */
+/** Undefined when writing the text back would change bytes outside the edit: binary content or invalid UTF-8. */
 export function decodeText(bytes: Buffer): string | undefined {
   if (binaryKind(bytes.subarray(0, 8_192)) !== undefined) return undefined;
   try {

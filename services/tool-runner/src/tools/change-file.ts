@@ -1,5 +1,5 @@
-// How tools change a text that stands somewhere, a file of the workspace or a document of the store: read it, decide, check the room, keep
-// what was there, write. What becomes of the text is the tool's affair.
+// Changes a text, a workspace file or a document in the store: read, let the tool decide, check the quota, record a checkpoint, write.
+// It does not know what the tools change.
 import { documentAt } from "../documents/access.ts";
 import type { Edited } from "../documents/documents.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
@@ -11,16 +11,16 @@ import { decodeText } from "./binary.ts";
 import { editDocument } from "./document-files.ts";
 
 interface ChangeOfText {
-  /** Larger files are refused with what `tooLarge` says. */
+  /** Larger files are refused with the text from `tooLarge`. */
   maxBytes: number;
   tooLarge: (name: string, bytes: number) => string;
-  /** The answer names what stands in the text. */
+  /** The answer quotes parts of the text. */
   quotes: boolean;
-  /** Decides; may be asked again where somebody else has written meanwhile. `name`: what the file is called in the answer. */
+  /** Computes the new text; called again after a concurrent write. `name`: the file's name in the answer. */
   change: (text: string, name: string) => Promise<Edited<ToolOutput>>;
 }
 
-/** Throws WorkspaceError for what is no file of the workspace. */
+/** Throws WorkspaceError when the path is not a file in the workspace. */
 export async function changeText(path: string, how: ChangeOfText, context: ToolContext): Promise<ToolOutput> {
   const document = documentAt(path, context);
   if (document !== undefined) {
@@ -42,7 +42,7 @@ async function changeFile(path: string, { maxBytes, tooLarge, change }: ChangeOf
     await handle.close();
   }
   const text = decodeText(bytes);
-  if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
+  if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was not changed.`);
   const changed = await change(text, name);
   if (changed.text !== undefined) {
     await context.workspace.room.admit(Buffer.byteLength(changed.text), stats.size);

@@ -1,4 +1,4 @@
-// How the file tools answer for documents: the same results in the same words as for files of the disk.
+// The file tools for documents: the same results and texts as for files on disk.
 import { documentPathProblem, underWarning } from "@parley/contracts";
 import { inWords, noSuchDocument, writerOf, type DocumentAccess } from "../documents/access.ts";
 import type { Edited } from "../documents/documents.ts";
@@ -20,14 +20,14 @@ export async function writeDocument(
     if (change.status === "conflict") return failure(`"${path}" was changed while it was being written; try again.`);
     const { version } = change.document;
     const lines = content === "" ? 0 : content.split("\n").length - (content.endsWith("\n") ? 1 : 0);
-    const verb = change.status === "unchanged" ? "Left as it was" : version === 1 ? "Created" : "Replaced";
+    const verb = change.status === "unchanged" ? "Unchanged" : version === 1 ? "Created" : "Replaced";
     return success(`${verb} "${path}": ${lines} lines, ${Buffer.byteLength(content)} bytes, version ${version}.`);
   });
 }
 
 /**
- * `change` decides what becomes of the text; it is asked again when somebody else wrote meanwhile. `quotes`: the answer names
- * what stands in the text, which may be outsiders' words.
+ * `change` computes the new text; it is called again after a concurrent write. `quotes`: the answer quotes parts of the text,
+ * which may be untrusted content.
  */
 export async function editDocument(
   { documents, path }: DocumentAccess,
@@ -46,11 +46,11 @@ export async function editDocument(
       return { ...answer, content: underWarning([{ shown: answer.content, untrusted: true }]).join("\n") };
     }
     if (result.status === "missing") return noSuchDocument(path);
-    return failure(`"${path}" is being changed by others all the time; try again.`);
+    return failure(`"${path}" was not changed: concurrent writes kept changing it. Try again.`);
   });
 }
 
-/** What `ls` says of a document or a folder of documents; undefined when there is neither. */
+/** The entries that `ls` lists for a document or a folder of documents; undefined when neither exists. */
 export async function listDocuments({ documents, path }: DocumentAccess): Promise<Entry[] | undefined> {
   const all = await documents.list();
   const one = all.find((document) => document.path === path);

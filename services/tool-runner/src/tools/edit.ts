@@ -1,5 +1,5 @@
-// The tool `edit`: replaces a passage of a file. It is of class `once`: run again after it has happened, it would not find
-// the passage, or find it in its own new text.
+// The tool `edit`: replaces a passage of a file. Its class is `once`: a second run would not find the passage, or would find
+// it in the new text.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
@@ -13,11 +13,11 @@ export const editTool = defineTool({
   aliases: ["edit_file", "Edit"],
   summary: "Replace a passage of a text file.",
   description:
-    "Replace a passage of a text file. old_text must occur in the file exactly once, character for character and without line numbers: give enough of its surroundings. With replace_all, every occurrence is replaced.",
+    "Replace a passage of a text file. old_text must match exactly one place in the file, character for character and without line numbers: include enough context. With replace_all, every occurrence is replaced.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
-    old_text: z.string().min(1).describe("What stands there now."),
-    new_text: z.string().describe("What shall stand there instead."),
+    old_text: z.string().min(1).describe("Text to replace."),
+    new_text: z.string().describe("Replacement text."),
     replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
   }),
   examples: [
@@ -31,13 +31,13 @@ export const editTool = defineTool({
   resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
   run: async (args, context) => {
-    if (args.old_text === args.new_text) return failure("old_text and new_text are the same: nothing to change.");
+    if (args.old_text === args.new_text) return failure("old_text and new_text are identical: nothing to change.");
     return changeText(
       args.path,
       {
         maxBytes,
         tooLarge: (name, bytes) =>
-          `"${name}" has ${bytes} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`,
+          `"${name}" has ${bytes} bytes; edit accepts files of up to ${maxBytes} bytes. Use exec, e.g. sed.`,
         quotes: false,
         change: (text, name) => editText(text, args, name, context),
       },
@@ -52,7 +52,7 @@ interface Passage {
   replace_all?: boolean | undefined;
 }
 
-/** The text with the passage replaced, and what is said about it. */
+/** The text with the passage replaced, and the tool's result. */
 async function editText(
   text: string,
   args: Passage,
@@ -70,12 +70,12 @@ async function editText(
     const { count } = replacement;
     const lines = replacement.lines.join(", ") + (count > replacement.lines.length ? " …" : "");
     return leave(
-      `old_text occurs ${count} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
+      `old_text occurs ${count} times in "${name}" (lines ${lines}); nothing was changed. Include more context, or set replace_all.`,
     );
   }
   if (replacement.status === "too_large") {
     return leave(
-      `"${name}" would have ${replacement.characters} characters, more than ${maxCharacters}; nothing was changed. Use exec, e.g. sed.`,
+      `"${name}" would have ${replacement.characters} characters, more than the limit of ${maxCharacters}; nothing was changed. Use exec, e.g. sed.`,
     );
   }
   return {

@@ -1,21 +1,21 @@
-// How a command's end is told to the model: what it printed, why it was stopped, its exit code, and what stood around it. Pure.
+// Formats a command's result for the model: output, stop reason, exit code and isolation. Pure.
 import type { CommandReport } from "../exec/executor.ts";
 import type { ExecLimits } from "../exec/limits.ts";
 import type { StopReason } from "../exec/run-command.ts";
 import { callText, type ToolOutput } from "../tool.ts";
 
 export interface Surroundings {
-  /** Wall time the command had. */
+  /** Wall time limit of the command. */
   timeoutSeconds: number;
   limits: ExecLimits;
-  /** In a word or two. */
+  /** One or two words. */
   isolation: string;
 }
 
-/** A shell's code for what SIGXCPU has ended: 128 + 24. */
+/** A shell's exit code for a process ended by SIGXCPU: 128 + 24. */
 const cpuLimitExit = 152;
 
-/** A command that ended by itself is a result, whatever its code; one that had to be stopped is an error. */
+/** A command that ended by itself is a result with any exit code; a command that was stopped is an error. */
 export function presentReport(report: CommandReport, around: Surroundings): ToolOutput {
   return { content: [body(report), ...endLines(report, around)].join("\n"), isError: report.stopped !== undefined };
 }
@@ -28,14 +28,14 @@ export function endLines(report: CommandReport, around: Surroundings): string[] 
   if (stopped !== undefined) lines.push(`[${stopped}]`);
   if (report.hits.memory) {
     lines.push(
-      `[A process was killed: the command used more than its ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
+      `[A process was killed: the command exceeded its limit of ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
     );
   }
   if (report.hits.processes) {
-    lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; starting more was refused.]`);
+    lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; no more could be started.]`);
   }
   if (limits.maxCpuSeconds !== undefined && (report.signal === "SIGXCPU" || report.exitCode === cpuLimitExit)) {
-    lines.push(`[A process was stopped: it used more than its ${limits.maxCpuSeconds} s of CPU time.]`);
+    lines.push(`[A process was stopped: it exceeded its CPU time limit of ${limits.maxCpuSeconds} s.]`);
   }
   for (const refused of report.refusedHosts ?? []) lines.push(`[Not reached: ${refused}.]`);
   const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
@@ -49,23 +49,23 @@ function body(report: CommandReport): string {
   const kept = report.spill;
   const where =
     kept === undefined
-      ? "they could not be kept."
-      : `the first ${kept.bytes} bytes of the output are kept. Read on with: ${callText("read", { path: kept.path })}`;
-  const notice = `[… ${report.missingBytes} of ${report.totalBytes} bytes are missing here; ${where}]`;
+      ? "they could not be saved."
+      : `the first ${kept.bytes} bytes of the output are saved. Read on with: ${callText("read", { path: kept.path })}`;
+  const notice = `[… ${report.missingBytes} of ${report.totalBytes} bytes are omitted here; ${where}]`;
   return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
 }
 
-const makeRoomFirst = "Delete what is not needed before you write more: du -ah . | sort -h | tail";
+const makeRoomFirst = "Delete files that are not needed before you write more: du -ah . | sort -h | tail";
 
 function stopSentence(report: CommandReport, { timeoutSeconds, limits }: Surroundings): string | undefined {
   if (report.stopped === undefined) return undefined;
   const sentences = {
     timeout: `Stopped: the command did not end within ${timeoutSeconds} seconds.`,
-    cancelled: "Stopped from outside.",
+    cancelled: "Stopped: the command was cancelled.",
     output_limit: `Stopped: the command printed more than ${inMebibytes(limits.maxOutputBytes)}.`,
     process_limit: `Stopped: the command started more than ${limits.maxProcesses} processes.`,
     memory_limit: `Stopped: the command used more than ${inMebibytes(limits.maxMemoryBytes)} of memory.`,
-    workspace_full: `Stopped: the workspace grew over its limit. ${makeRoomFirst}`,
+    workspace_full: `Stopped: the workspace exceeded its quota. ${makeRoomFirst}`,
     disk_full: `Stopped: the disk of the workspace is nearly full. ${makeRoomFirst}`,
   } satisfies Record<StopReason, string>;
   return sentences[report.stopped];

@@ -1,5 +1,5 @@
-// The tool `exec`: a command in the workspace. It is waited for, and goes on in the background when that takes too long or was
-// asked for; `process` is the tool for what is there.
+// The tool `exec`: runs a command in the workspace. A command that takes too long, or is called with `background`, becomes a
+// background process, which the tool `process` controls.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Executor, StartedCommand } from "../exec/executor.ts";
@@ -15,26 +15,26 @@ export interface ExecOptions {
   limits: ExecLimits;
   processes: Processes;
   times: ExecTimes;
-  /** Hosts that commands reach, as the settings list them; left out: none. */
+  /** Hosts that commands may reach, as in the settings. Default: none. */
   hosts?: readonly string[];
-  /** Variables of each command that hold secrets. */
+  /** Environment variables of each command that contain secrets. */
   secretNames?: readonly string[];
 }
 
 export interface ExecTimes {
-  /** Wall time of a command that is waited for, where the call names none. */
+  /** Default wall time limit of a foreground command. */
   timeoutSeconds: number;
-  /** How long a command is waited for before it goes on in the background; 0 = until its end. */
+  /** How long a call waits for a command before it moves to the background; 0 = until it ends. */
   backgroundAfterSeconds: number;
-  /** Wall time in the background, where the call names none, and the most it may name. */
+  /** Default and maximum wall time limit in the background. */
   backgroundTimeoutSeconds: number;
 }
 
-/** The longest a command is waited for, unless the deployment's default is longer still. */
+/** The longest a call waits for a command, unless the deployment's default is longer. */
 const longestWaitSeconds = 600;
-/** For starting, stopping and settling around the command. */
+/** Time for starting, stopping and settling the command. */
 const marginMs = 15_000;
-/** Of what a process has printed when it goes to the background. */
+/** Of a process's output when it moves to the background. */
 const shownCharacters = 8_000;
 
 export function execTool(options: ExecOptions): Tool {
@@ -43,27 +43,27 @@ export function execTool(options: ExecOptions): Tool {
   const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
   const patience =
     times.backgroundAfterSeconds === 0
-      ? "It is waited for until it ends."
-      : `A command still running after ${times.backgroundAfterSeconds} s goes on in the background: the result then names its id for the tool process.`;
+      ? "The call waits until the command ends."
+      : `A command still running after ${times.backgroundAfterSeconds} s moves to the background; the result then contains its id for the tool process.`;
   return defineTool({
     name: "exec",
     aliases: ["shell", "bash", "Bash"],
     summary: "Run a shell command in the workspace.",
     description: [
-      "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
+      "Run a shell command in the workspace. Returns its output (stdout and stderr, in order) and exit code.",
       networkSentence(hosts),
       ...(secretNames.length === 0
         ? []
         : [
-            `In the owner's turns its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`,
+            `In the owner's turns its environment contains these secrets: ${secretNames.join(", ")}; output shows them as ***.`,
           ]),
-      "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
-      `Long output is cut in the middle and kept in a file. ${patience}`,
-      "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
+      "Documents (MEMORY.md, memory/, skills/ and the like) are not on disk: commands cannot see them.",
+      `Long output is elided in the middle and saved to a file. ${patience}`,
+      "Set background to start it there at once: for servers, watchers and commands that need input. You are notified when it ends; do not wait for it without need. Processes that a command starts with & end with the command.",
     ].join(" "),
     args: z.strictObject({
       command: z.string().min(1).max(100_000).describe("The command line, for the shell."),
-      workdir: z.string().min(1).optional().describe("Directory to run in, relative to the workspace."),
+      workdir: z.string().min(1).optional().describe("Working directory, relative to the workspace."),
       timeout_seconds: z
         .number()
         .int()
@@ -71,7 +71,7 @@ export function execTool(options: ExecOptions): Tool {
         .max(longest)
         .optional()
         .describe(
-          `Wall time after which it is stopped. Default ${times.timeoutSeconds}, in the background ${times.backgroundTimeoutSeconds}; at most ${longest}.`,
+          `Wall time after which the command is stopped. Default ${times.timeoutSeconds}, in the background ${times.backgroundTimeoutSeconds}; at most ${longest}.`,
         ),
       wait_seconds: z
         .number()
@@ -81,14 +81,11 @@ export function execTool(options: ExecOptions): Tool {
         .optional()
         .describe(
           times.backgroundAfterSeconds === 0
-            ? "How long to wait before it goes on in the background. Default: until it ends."
-            : `How long to wait before it goes on in the background. Default ${times.backgroundAfterSeconds}.`,
+            ? "How long to wait before the command moves to the background. Default: until it ends."
+            : `How long to wait before the command moves to the background. Default ${times.backgroundAfterSeconds}.`,
         ),
-      background: z.boolean().optional().describe("Do not wait: answer with the id of the process. Default false."),
-      notify: z
-        .boolean()
-        .optional()
-        .describe("In the background: you are told when it has ended, in a message of its own. Default true."),
+      background: z.boolean().optional().describe("Do not wait: return the process id at once. Default false."),
+      notify: z.boolean().optional().describe("In the background: send you a message when it ends. Default true."),
     }),
     examples: [
       { command: "npm test", workdir: "app", timeout_seconds: 300 },
@@ -100,13 +97,13 @@ export function execTool(options: ExecOptions): Tool {
     effects: ["executes", "reads_files", "writes_files"],
     timeoutMs: longestWait * 1_000 + marginMs,
     limits: [
-      `A command is stopped after ${times.timeoutSeconds} s unless the call says otherwise (at most ${longest} s), in the background after ${times.backgroundTimeoutSeconds} s.`,
+      `A command is stopped after ${times.timeoutSeconds} s unless the call sets another limit (at most ${longest} s), in the background after ${times.backgroundTimeoutSeconds} s.`,
       times.backgroundAfterSeconds === 0
-        ? "It is waited for until it ends."
-        : `After ${times.backgroundAfterSeconds} s it goes on in the background.`,
-      "The result shows 28,000 bytes, from both ends; up to 10 MiB are kept in `.parley/output`. A command that prints more than 64 MiB is stopped.",
-      "At most 512 processes, 4 GiB of memory (or half of the machine's), 1 GiB a file, where the kernel counts them.",
-      "Processes in the background end with the tool-runner. Their end, or loss, is told to the session once, with the last 3,000 characters of output, unless a call of `process` has told it before.",
+        ? "The call waits until the command ends."
+        : `After ${times.backgroundAfterSeconds} s the command moves to the background.`,
+      "The result shows 28,000 bytes from both ends of the output; up to 10 MiB are saved in `.parley/output`. A command that prints more than 64 MiB is stopped.",
+      "At most 512 processes, 4 GiB of memory (or half of the machine's) and 1 GiB per file, where the kernel enforces them.",
+      "Background processes end with the tool-runner. Their end, or loss, is reported to the session once, with the last 3,000 characters of output, unless a call of `process` has reported it before.",
     ],
     run: async (args, context) => {
       const { executor, processes } = options;
@@ -168,14 +165,14 @@ export function execTool(options: ExecOptions): Tool {
 
 function networkSentence(hosts: readonly string[]): string {
   return hosts.length === 0
-    ? "It runs in a sandbox without network where the deployment has one; each result says which isolation was active."
-    : `It runs in a sandbox; of the network it reaches only these hosts, by the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result says which isolation was active.`;
+    ? "It runs in a sandbox without network, if the deployment has a sandbox; each result names the active isolation."
+    : `It runs in a sandbox that reaches only these hosts, through the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result names the active isolation.`;
 }
 
 interface Waiting {
-  /** After so long the command is left to itself, where it may be. */
+  /** The command then moves to the background, if `mayLeave` allows it. */
   waitMs: number;
-  /** After so long it is stopped. */
+  /** The command is then stopped. */
   timeoutMs: number;
   mayLeave: () => boolean;
 }
@@ -204,10 +201,10 @@ async function waitFor(started: StartedCommand, signal: AbortSignal, waiting: Wa
 function describeStart(process: BackgroundProcess, isolation: string): string {
   const { text, from } = process.output.read(Math.max(0, process.seen - shownCharacters), shownCharacters);
   const lines: string[] = [];
-  if (from > 0) lines.push(`[${from} characters before this are not shown]`);
+  if (from > 0) lines.push(`[${from} earlier characters are not shown]`);
   if (text !== "") lines.push(text.replace(/\n$/, ""));
   lines.push(
-    `[Runs in the background as ${process.id} · isolation: ${isolation}. ${process.notify ? "You are told when it ends. " : ""}See what it does next with: ${callText("process", { action: "poll", id: process.id })}]`,
+    `[Runs in the background as ${process.id} · isolation: ${isolation}. ${process.notify ? "You are notified when it ends. " : ""}See its further output with: ${callText("process", { action: "poll", id: process.id })}]`,
   );
   return lines.join("\n");
 }

@@ -10,7 +10,7 @@ export const globTool = defineTool({
   aliases: ["Glob"],
   summary: "Find files by name.",
   description:
-    "Find files of the workspace by name, sorted by path: `*.ts` in any directory, `src/**/*.{ts,md}` from the start. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 500.",
+    "Find workspace files by name, sorted by path: `*.ts` matches in any directory, `src/**/*.{ts,md}` from the search directory. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 500 files.",
   args: z.strictObject({
     pattern: z.string().min(1).max(1_000).describe("*, ?, [a-z], {a,b}, and ** for any directories."),
     path: z.string().min(1).optional().describe("The directory to search. Default: the workspace."),

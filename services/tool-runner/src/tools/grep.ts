@@ -15,18 +15,18 @@ export const grepTool = defineTool({
   aliases: ["Grep"],
   summary: "Find lines by a regular expression.",
   description:
-    "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that were written after reading what outsiders wrote stand under a warning. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 100 hits unless limit says otherwise.",
+    "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that may derive from untrusted content follow a warning. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 100 hits unless limit is set.",
   args: z.strictObject({
     pattern: z.string().min(1).max(1_000).describe("The regular expression."),
     path: z.string().min(1).optional().describe("The file or directory to search. Default: the workspace."),
-    include: z.string().min(1).max(1_000).optional().describe("Look only into files with such names, e.g. `*.ts`."),
+    include: z.string().min(1).max(1_000).optional().describe("Search only files with matching names, e.g. `*.ts`."),
     ignore_case: z.boolean().optional().describe("Default false."),
     mode: z
       .enum(["content", "files", "count"])
       .optional()
-      .describe("Lines, names of files, or how many lines a file has. Default content."),
+      .describe("Return lines, file names, or the number of matching lines per file. Default content."),
     context: z.number().int().min(0).max(20).optional().describe("Lines shown before and after each hit. Default 0."),
-    limit: z.number().int().min(1).max(1_000).optional().describe("Most hits. Default 100."),
+    limit: z.number().int().min(1).max(1_000).optional().describe("Maximum number of hits. Default 100."),
   }),
   examples: [
     { pattern: "TODO|FIXME", include: "*.ts" },
@@ -37,7 +37,7 @@ export const grepTool = defineTool({
   risk: "none",
   effects: ["reads_files"],
   timeoutMs: 30_000,
-  limits: ["1,000 hits and 50,000 characters; of a longer line 400 characters around the hit; 20 s of search."],
+  limits: ["1,000 hits and 50,000 characters; 400 characters around the hit of a longer line; 20 s of search."],
   run: async (args, context) => {
     const maxHits = args.limit ?? defaultHits;
     const answer = await searchPlace(
@@ -57,11 +57,11 @@ export const grepTool = defineTool({
     const none = `No match in ${answer.filesSeen} files.`;
     const fitting = answer.hits.slice(0, fittingLines(answer.hits.map(({ shown }) => shown)));
     const marked = await warned(fitting, answer.documents, context);
-    // The warnings take room as well.
+    // The warnings count towards the limit as well.
     const lines = marked.slice(0, fittingLines(marked));
     const cut = answer.hits.length - fitting.length + marked.length - lines.length;
     const all = notices(answer, maxHits);
-    if (cut > 0) all.unshift(`[Cut: ${cut} lines of the answer do not fit. Narrow the search down.]`);
+    if (cut > 0) all.unshift(`[Truncated: ${cut} lines of the result do not fit. Narrow the search.]`);
     return { ...success([...(lines.length === 0 ? [none] : lines), ...all].join("\n")), files: filesOf(fitting) };
   },
 });
@@ -71,14 +71,14 @@ function filesOf(hits: readonly SearchHit[]): Set<string> {
   return new Set(hits.map(({ shown, line }) => line?.path ?? shown.replace(/: \d+$/, "")));
 }
 
-/** How many lines fit the page. */
+/** How many lines fit within `maxCharacters`. */
 function fittingLines(lines: readonly string[]): number {
   let characters = 0;
   const beyond = lines.findIndex((line) => (characters += line.length + 1) > maxCharacters);
   return beyond < 0 ? lines.length : beyond;
 }
 
-/** The hits as they are shown: lines of documents that outsiders had a hand in under the warning. */
+/** The hits as shown to the model: untrusted lines of documents follow the warning. */
 async function warned(
   hits: readonly SearchHit[],
   read: readonly StoredDocument[],
@@ -93,7 +93,7 @@ async function warned(
   return underWarning(hits.map(({ shown, line }) => ({ shown, untrusted: untrustedHit(line, linesOf) })));
 }
 
-/** Files of the disk have no authors. */
+/** Files on disk have no provenance per line: null ends no run of untrusted lines and begins none. */
 function untrustedHit(line: SearchHit["line"], linesOf: ReadonlyMap<string, Untrusted>): boolean | null {
   if (line === null) return null;
   const untrusted = linesOf.get(line.path);

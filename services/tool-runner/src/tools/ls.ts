@@ -1,4 +1,4 @@
-// The tool `ls`: what a directory holds.
+// The tool `ls`: lists a directory.
 import type { Stats } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { z } from "zod";
@@ -16,7 +16,7 @@ export const lsTool = defineTool({
   aliases: ["list_dir", "LS"],
   summary: "List a directory.",
   description:
-    "List a directory of the workspace, sorted by name: type, size in bytes and name; directories end in /. At most 500 entries.",
+    "List a directory of the workspace, sorted by name: type, size in bytes and name; names of directories end in /. At most 500 entries.",
   args: z.strictObject({
     path: z.string().min(1).optional().describe("The directory, relative to the workspace. Default: the workspace."),
   }),
@@ -55,7 +55,7 @@ async function listDirectory(path: string, context: ToolContext): Promise<ToolOu
   }
 }
 
-/** The root: what the disk has, and the documents, in one list. */
+/** The root: files on disk and documents in one list. */
 async function listRoot(access: DocumentAccess, context: ToolContext): Promise<ToolOutput> {
   const [onDisk, documents] = await Promise.allSettled([openRoot(context), listDocuments(access)]);
   if (onDisk.status === "rejected") throw onDisk.reason;
@@ -89,14 +89,14 @@ async function openRoot(context: ToolContext): Promise<{ directory: Directory; n
   }
 }
 
-/** As many entries as are shown, each described only then. */
+/** Formats at most `maxEntries`; the others are never read from disk. */
 async function listing(entries: readonly (() => string | Promise<string>)[], name: string): Promise<ToolOutput> {
   const lines: string[] = [];
   for (const describe of entries.slice(0, maxEntries)) lines.push(await describe());
   if (entries.length === 0) lines.push(`"${shown(name)}" is empty.`);
   if (entries.length > maxEntries) {
     lines.push(
-      `[${entries.length - maxEntries} of ${entries.length} entries are not shown; use glob to narrow them down]`,
+      `[${entries.length - maxEntries} of ${entries.length} entries are not shown; use glob to narrow the list]`,
     );
   }
   return success(lines.join("\n"));
@@ -113,7 +113,7 @@ async function describeEntry(directory: Directory, name: string): Promise<string
     const target = stats.isSymbolicLink() ? await readlink(inDirectory(directory, name)) : "";
     return line(stats, name, target);
   } catch {
-    // Gone since it was listed.
+    // Deleted since it was listed.
     return `?     ${"-".padStart(12)}  ${shown(name)}`;
   }
 }

@@ -1,32 +1,32 @@
-// Decides what a change of one cell makes of a notebook. Pure.
+// Applies a change of one cell to a notebook's text. Pure.
 import { createHash } from "node:crypto";
 import { kindAndId, readNotebook, type Notebook, type NotebookCell } from "./notebook.ts";
 import { NotebookText } from "./notebook-text.ts";
 
 type CellType = "code" | "markdown";
 
-/** Which cell: by its id, by its number from 1, or by both where they mean the same one. */
+/** Identifies a cell by its id, by its number from 1, or by both if they mean the same cell. */
 interface CellName {
   id?: string | undefined;
   number?: number | undefined;
 }
 
 export type CellChange =
-  /** `type` left out: it stays what it is. */
+  /** Without `type` the cell keeps its type. */
   | { mode: "replace"; cell: CellName; source: string; type?: CellType | undefined }
-  /** Behind the cell; before all others where none is named. The new cell's id, where cells have ids, is made of `idSeed`. */
+  /** Inserts after the named cell, or at the beginning without one. Where cells have ids, the new id derives from `idSeed`. */
   | { mode: "insert"; cell: CellName; source: string; type: CellType; idSeed: string }
   | { mode: "delete"; cell: CellName };
 
 type Of<Mode extends CellChange["mode"]> = Extract<CellChange, { mode: Mode }>;
 
 export type NotebookChange =
-  /** `cell`: which one, in words. `cells`: how many there are now. `cleared`: it had printed something, or had a number of its run. */
+  /** `cell`: a title for messages. `cells`: the new number of cells. `cleared`: its outputs or execution count were removed. */
   | { status: "changed"; text: string; cell: string; cells: number; cleared: boolean }
   | { status: "same"; cell: string }
   | { status: "no_notebook" }
   | { status: "old_notebook" }
-  /** Lists in lists in lists, by the ten thousand: what reads the text gives up. */
+  /** Nested so deeply that the JSON parser exceeds its stack. */
   | { status: "too_deep" }
   /** `why` is a sentence. */
   | { status: "no_such_cell"; why: string };
@@ -56,24 +56,26 @@ function changeCell(text: string, change: CellChange): NotebookChange {
   return { status: "changed", text: draft.text, cell: titleOf(cell, place), cells: cells.length - 1, cleared: false };
 }
 
-/** The cell's place from 0; undefined where none is named. */
+/** The cell's index from 0; undefined when none is named. */
 function placeOf(cells: readonly NotebookCell[], { id, number }: CellName): number | undefined | { why: string } {
   const many = `It has ${cells.length} ${cells.length === 1 ? "cell" : "cells"}`;
-  if (number !== undefined && number > cells.length) return { why: `${many}, and none with the number ${number}.` };
+  if (number !== undefined && number > cells.length) return { why: `${many}, none with the number ${number}.` };
   const byNumber = number === undefined ? undefined : number - 1;
   if (id === undefined) return byNumber;
   const places = cells.flatMap((cell, index) => (cell.id === id ? [index] : []));
   const [first] = places;
   if (first === undefined) {
     const hasIds = cells.some((cell) => cell.id !== undefined);
-    return { why: hasIds ? `${many}, and none with the id "${id}".` : `${many}, without ids: give cell_number.` };
+    return { why: hasIds ? `${many}, none with the id "${id}".` : `${many} without ids: pass cell_number.` };
   }
   if (byNumber !== undefined) {
     if (places.includes(byNumber)) return byNumber;
-    return { why: `The cell with the id "${id}" is cell ${first + 1}, not cell ${byNumber + 1}: give one of them.` };
+    return {
+      why: `The cell with the id "${id}" is cell ${first + 1}, not cell ${byNumber + 1}: pass only one of them.`,
+    };
   }
   if (places.length === 1) return first;
-  return { why: `Cells ${places.map((each) => each + 1).join(", ")} have the id "${id}": give cell_number.` };
+  return { why: `Cells ${places.map((each) => each + 1).join(", ")} have the id "${id}": pass cell_number.` };
 }
 
 function replace(
@@ -99,7 +101,7 @@ function replace(
     }
   }
   if (now.cell_type === "code") {
-    // What stands there was printed by what the cell said before.
+    // The outputs belong to the previous source.
     draft.set(at("execution_count"), null);
     draft.set(at("outputs"), []);
   }
@@ -112,7 +114,7 @@ function insert(text: string, notebook: Notebook, place: number, change: Of<"ins
   const hasIds = nbformat > 4 || minor >= 5;
   const id = hasIds ? freshId(change.idSeed, cells) : undefined;
   const isCode = change.type === "code";
-  // In the order in which nbformat writes them.
+  // Keys in the order in which nbformat writes them.
   const cell = {
     cell_type: change.type,
     ...(isCode ? { execution_count: null } : {}),
@@ -131,12 +133,12 @@ function titleOf(cell: Pick<NotebookCell, "cell_type" | "id">, place: number): s
   return `cell ${place + 1} (${kindAndId(cell)})`;
 }
 
-/** As nbformat writes a source: its lines, each with its end. */
+/** A source as nbformat writes it: a list of lines, each with its line end. */
 function linesOf(source: string): string[] {
   return source === "" ? [] : source.split(/(?<=\n)/);
 }
 
-/** Eight hexadecimal digits, as Jupyter gives them; none that a cell has already. */
+/** Eight hexadecimal digits, as in Jupyter; not the id of an existing cell. */
 function freshId(seed: string, cells: readonly NotebookCell[]): string {
   const taken = new Set(cells.map(({ id }) => id));
   for (let n = 0; ; n += 1) {

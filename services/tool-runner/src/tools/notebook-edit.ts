@@ -1,5 +1,5 @@
-// The tool `notebook_edit`: one cell of a Jupyter notebook. It is of class `once`, as `edit` is: run again after it has happened, it would
-// insert a second cell, or delete the one that has moved up.
+// The tool `notebook_edit`: changes one cell of a Jupyter notebook. Its class is `once`: a second run would insert a second cell,
+// or delete the next one.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
 import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
@@ -10,31 +10,31 @@ import type { CellChange, NotebookChange } from "./notebook-change.ts";
 const Args = z
   .strictObject({
     path: z.string().min(1).describe("The notebook (.ipynb), relative to the workspace."),
-    cell_id: z.string().min(1).optional().describe("The cell's id, as read shows it. Or give cell_number."),
+    cell_id: z.string().min(1).optional().describe("The cell's id, as shown by read. Alternative: cell_number."),
     cell_number: z
       .number()
       .int()
       .min(1)
       .optional()
-      .describe("The cell's number, from 1, as read shows it. It changes when cells before it come or go."),
-    new_source: z.string().optional().describe("The whole new text of the cell. Not for delete."),
+      .describe("The cell's number from 1, as shown by read. It changes when earlier cells are inserted or deleted."),
+    new_source: z.string().optional().describe("The complete new text of the cell. Not for delete."),
     cell_type: z
       .enum(["code", "markdown"])
       .optional()
-      .describe("What the cell is to be. Needed for insert; left out in replace: what it is."),
+      .describe("The cell's type. Required for insert; replace keeps the current type by default."),
     edit_mode: z
       .enum(["replace", "insert", "delete"])
       .optional()
       .describe(
-        "replace (default), insert (a new cell after the one that is named, or at the beginning where none is), or delete.",
+        "replace (default), insert (a new cell after the named cell, or at the beginning if none is named), or delete.",
       ),
   })
   .superRefine(({ cell_id: id, cell_number: number, new_source: source, cell_type: type, edit_mode: mode }, issues) => {
     const needs = (field: string, message: string) => issues.addIssue({ code: "custom", path: [field], message });
-    if (mode === "insert" && type === undefined) needs("cell_type", "insert needs it: code or markdown");
-    if (mode !== "delete" && source === undefined) needs("new_source", "needed: the whole text of the cell");
+    if (mode === "insert" && type === undefined) needs("cell_type", "required for insert: code or markdown");
+    if (mode !== "delete" && source === undefined) needs("new_source", "required: the complete text of the cell");
     if (mode !== "insert" && id === undefined && number === undefined)
-      needs("cell_number", "say which cell, by cell_id or cell_number, as read shows them");
+      needs("cell_number", "name the cell by cell_id or cell_number, as shown by read");
   });
 type Args = z.infer<typeof Args>;
 
@@ -43,7 +43,7 @@ export const notebookEditTool = defineTool({
   aliases: ["NotebookEdit"],
   summary: "Replace, insert or delete a cell of a Jupyter notebook.",
   description:
-    "Replace, insert or delete one cell of a Jupyter notebook (.ipynb). Read the notebook first: read shows each cell's number and id. A code cell whose text changes loses what it had printed; nothing is run. The rest of the file stays as it is. A new notebook is made with write.",
+    "Replace, insert or delete one cell of a Jupyter notebook (.ipynb). Read the notebook first: read shows each cell's number and id. Changing the text of a code cell clears its outputs; nothing is run. The rest of the file is not changed. Create a new notebook with write.",
   args: Args,
   examples: [
     { path: "analysis.ipynb", cell_number: 3, new_source: "df = load()\ndf.head()" },
@@ -62,15 +62,15 @@ export const notebookEditTool = defineTool({
   effects: ["reads_files", "writes_files"],
   resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
-  limits: ["Notebooks of nbformat 4 up to 5 MiB; one cell a call."],
+  limits: ["Notebooks of nbformat 4 up to 5 MiB; one cell per call."],
   run: async (args, context) =>
     changeText(
       args.path,
       {
         maxBytes: maxNotebookBytes,
         tooLarge: (name, bytes) =>
-          `"${name}" has ${bytes} bytes; notebook_edit takes notebooks of up to ${maxNotebookBytes}. Make it smaller first: exec, jupyter nbconvert --clear-output --inplace.`,
-        // Ids and types of its cells.
+          `"${name}" has ${bytes} bytes; notebook_edit accepts notebooks of up to ${maxNotebookBytes} bytes. Make it smaller first: exec, jupyter nbconvert --clear-output --inplace.`,
+        // The answer contains ids and types of cells.
         quotes: true,
         change: async (text, name) => {
           if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
@@ -92,13 +92,13 @@ function changeOf(args: Args, idSeed: string): CellChange {
   return { mode: "insert", cell, source, type: type ?? "code", idSeed };
 }
 
-/** What is written, and what is said about it. */
+/** The new text, and the tool's result. */
 function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: Args, name: string): Edited<ToolOutput> {
   switch (change.status) {
     case "changed":
       return { text: change.text, answer: success(said(change, mode, name)) };
     case "same":
-      return { text: undefined, answer: success(`"${name}" was left as it is: ${change.cell} says that already.`) };
+      return { text: undefined, answer: success(`"${name}" was not changed: ${change.cell} already has this text.`) };
     case "no_notebook":
       return leave(notNotebook(name));
     case "old_notebook":
@@ -106,10 +106,10 @@ function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: A
         `"${name}" is a notebook of a format before nbformat 4; nothing was changed. Convert it first: exec, jupyter nbconvert --to notebook --nbformat 4 --inplace.`,
       );
     case "too_deep":
-      return leave(`"${name}" is nested too deeply to be changed by cell; it was left as it is. Use edit.`);
+      return leave(`"${name}" is nested too deeply to be changed by cell; it was not changed. Use edit.`);
     case "no_such_cell":
       return leave(
-        `Nothing was changed in "${name}". ${change.why} Look at its cells with: ${callText("read", { path })}`,
+        `Nothing was changed in "${name}". ${change.why} List its cells with: ${callText("read", { path })}`,
       );
     default:
       return change satisfies never;
@@ -124,12 +124,12 @@ function said(
   name: string,
 ): string {
   const what = `${done[mode]} ${cell} ${mode === "insert" ? "in" : "of"} "${name}"`;
-  if (mode === "replace") return `${what}.${cleared ? " What it had printed was cleared." : ""}`;
-  return `${what}. It has ${cells} ${cells === 1 ? "cell" : "cells"} now; those behind it count one ${mode === "insert" ? "more" : "less"}.`;
+  if (mode === "replace") return `${what}.${cleared ? " Its outputs were cleared." : ""}`;
+  return `${what}. The notebook now has ${cells} ${cells === 1 ? "cell" : "cells"}; the numbers of later cells ${mode === "insert" ? "increase" : "decrease"} by one.`;
 }
 
 function notNotebook(name: string): string {
-  return `"${name}" is not a Jupyter notebook (a .ipynb file of nbformat 4); it was left as it is. Change a text with edit or write.`;
+  return `"${name}" is not a Jupyter notebook (a .ipynb file of nbformat 4); it was not changed. Change text files with edit or write.`;
 }
 
 function leave(why: string): Edited<ToolOutput> {

@@ -1,5 +1,5 @@
-// Changes single values of a notebook's JSON text, written as its neighbours are, and leaves every other character as it is: numbers
-// that JavaScript cannot hold, the order of keys, indentation and line ends. Pure but for the text it holds.
+// Changes single values of a notebook's JSON text in the style of their neighbours and preserves every other character: numbers
+// outside JavaScript's range, key order, indentation and line ends. No I/O.
 import {
   applyEdits,
   findNodeAtLocation,
@@ -25,12 +25,12 @@ export class NotebookText {
     return this.#text;
   }
 
-  /** What kind of value stands there; undefined: none. */
+  /** The type of the value at the path; undefined if there is none. */
   kindOf(path: JSONPath): string | undefined {
     return this.#find(path)?.type;
   }
 
-  /** Puts a value in the place of the one there. A key that is new comes where the alphabet has it, as nbformat writes keys. */
+  /** Sets the value at the path. A new key is inserted in alphabetical order, as nbformat writes keys. */
   set(path: JSONPath, value: unknown): void {
     const key = path.at(-1);
     const getInsertionIndex = (keys: string[]) => {
@@ -40,12 +40,12 @@ export class NotebookText {
     this.#modify(path, value, { getInsertionIndex });
   }
 
-  /** Puts a value into a list, before the one at this index, or behind the last. */
+  /** Inserts a value into a list before the given index, or at the end. */
   insert(path: JSONPath, value: unknown): void {
     this.#modify(path, value, { isArrayInsertion: true });
   }
 
-  /** Takes an element of a list, or a key with its value, out; nothing happens where there is none. */
+  /** Removes a list element, or a key with its value; does nothing if there is none. */
   remove(path: JSONPath): void {
     const value = this.#find(path);
     const item = value?.parent?.type === "property" ? value.parent : value;
@@ -53,7 +53,7 @@ export class NotebookText {
     if (item?.parent === undefined || siblings === undefined) return;
     const at = siblings.indexOf(item);
     const [before, after] = [siblings[at - 1], siblings[at + 1]];
-    // With the comma that belongs to it, and the white space between it and its neighbour.
+    // Includes the element's comma and the white space between it and its neighbour.
     let [from, to] = [item.parent.offset + 1, endOf(item.parent) - 1];
     if (before !== undefined) [from, to] = [endOf(before), endOf(item)];
     else if (after !== undefined) [from, to] = [item.offset, after.offset];
@@ -75,7 +75,7 @@ function endOf({ offset, length }: Node): number {
   return offset + length;
 }
 
-/** As the first key of the text is indented, with the text's own line ends; undefined: all of it is on one line, and so is what comes new. */
+/** The indentation of the text's first key; undefined if the text is on one line: new values then are on that line too. */
 function formattingOf(text: string): FormattingOptions | undefined {
   const first = /^\s*\{\r?\n([ \t]+)"/.exec(text);
   if (first === null) return undefined;

@@ -1,16 +1,16 @@
-// What a Jupyter notebook is: its cells, as `read` shows them and `notebook_edit` changes them. Pure.
+// The structure of a Jupyter notebook, as `read` shows it and `notebook_edit` changes it. Pure.
 import { z } from "zod";
 
-/** Larger ones are shown as the JSON they are, and not changed by cell. */
+/** Larger notebooks are shown as JSON and cannot be changed by cell. */
 export const maxNotebookBytes = 5 * 1024 * 1024;
 
-/** A text of nbformat: as one, or as its lines. */
+/** A text in nbformat: a string or a list of lines. */
 export const Lines = z.union([z.string(), z.array(z.string()).transform((lines) => lines.join(""))]);
 
 const Output = z.object({
   output_type: z.string(),
   text: Lines.optional(),
-  /** By media type. */
+  /** Keys are media types. */
   data: z.record(z.string(), z.unknown()).optional(),
   ename: z.string().optional(),
   evalue: z.string().optional(),
@@ -34,7 +34,7 @@ const Notebook = z.object({
 });
 export type Notebook = z.infer<typeof Notebook>;
 
-/** `old`: a notebook, of a format before nbformat 4. `other`: no notebook. */
+/** `old`: a notebook in a format before nbformat 4. `other`: not a notebook. */
 export type NotebookReading = { status: "read"; notebook: Notebook } | { status: "old" } | { status: "other" };
 
 const OldNotebook = z.object({ nbformat: z.number().max(3), worksheets: z.array(z.unknown()) });
@@ -51,7 +51,7 @@ export function readNotebook(json: string): NotebookReading {
   return { status: OldNotebook.safeParse(value).success ? "old" : "other" };
 }
 
-/** What stands in brackets behind a cell's number: `code, id a1b2c3d4`. */
+/** A cell's type and id for its title, e.g. `code, id a1b2c3d4`. */
 export function kindAndId({ cell_type: type, id }: Pick<NotebookCell, "cell_type" | "id">): string {
   return id === undefined ? type : `${type}, id ${id}`;
 }

@@ -1,23 +1,23 @@
-// Turns a stream of bytes into one page of numbered lines, holding no more than the page. It does not know files.
+// Turns a byte stream into one page of numbered lines and buffers no more than the page. It does not depend on files.
 import { TextDecoder } from "node:util";
 
 export interface PageRequest {
   /** First line of the page, from 1. */
   offset: number;
-  /** Most lines on a page. */
+  /** Maximum number of lines on a page. */
   limit: number;
-  /** Most characters on a page. */
+  /** Maximum number of characters on a page. */
   maxCharacters: number;
 }
 
 export interface Page {
-  /** Its lines, each as `<number>\t<line>`. */
+  /** Each as `<number>\t<line>`. */
   lines: string[];
-  /** Lines before the page: fewer than asked for when the file is shorter. */
+  /** Lines before the page: fewer than requested when the file is shorter. */
   skipped: number;
-  /** The first line that is not on the page; undefined at the end of the file. */
+  /** The first line after the page; undefined at the end of the file. */
   next: number | undefined;
-  /** Lines that were cut because they alone are longer than a page. */
+  /** Numbers of lines that were cut because they alone are longer than a page. */
   cutLines: number[];
 }
 
@@ -27,7 +27,7 @@ const newline = 0x0a;
 export async function readPage(chunks: AsyncIterable<Uint8Array>, request: PageRequest): Promise<Page> {
   const page = new PageBuilder(request);
   let line = 1;
-  /** Bytes of the line being read, at most one page of them. */
+  /** Bytes of the current line, at most one page of them. */
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
   const keep = (piece: Uint8Array) => {
@@ -76,7 +76,7 @@ class PageBuilder {
     return this.#lines.length >= this.#request.limit || this.#characters >= this.#request.maxCharacters;
   }
 
-  /** False when the line does not fit any more. A line longer than a page is cut when it stands alone. */
+  /** False when the line does not fit. A line longer than a page is cut when it is the first of its page. */
   add(number: number, bytes: Uint8Array[]): boolean {
     if (this.full) return false;
     let text = new TextDecoder("utf-8", { ignoreBOM: false }).decode(Buffer.concat(bytes)).replace(/\r$/, "");

@@ -1,11 +1,11 @@
-// The tool `process`: the commands of this session that go on in the background. Which replica has one is found by its id.
+// The tool `process`: controls the background processes of this session. The id of a process leads to the replica that runs it.
 import { z } from "zod";
 import type { ProcessDesk } from "../process/desk.ts";
 import { defineTool, processScope, type Tool } from "../tool.ts";
 
 const longestWaitSeconds = 120;
 
-/** By their short names as well. */
+/** Short names are accepted as well. */
 const signals = {
   SIGTERM: "SIGTERM",
   SIGINT: "SIGINT",
@@ -15,7 +15,7 @@ const signals = {
   KILL: "SIGKILL",
 } as const;
 
-/** Models that know the tool from elsewhere name the process in another way. */
+/** Accepts the argument names of similar tools that models know. */
 function named(args: {
   id?: string | undefined;
   process_id?: string | undefined;
@@ -28,19 +28,19 @@ export function processTool(desk: ProcessDesk): Tool {
   return defineTool({
     name: "process",
     aliases: ["TaskOutput"],
-    summary: "List, watch, feed and stop the commands that run in the background.",
+    summary: "List, poll, send input to and stop background processes.",
     description: [
-      "What exec left running in the background, in this session.",
-      "`list`: all of them. `poll`: what one has printed since the last poll, and whether it has ended; with wait_seconds, waits for something new.",
-      "`log`: any part of its last 100,000 characters. `input`: text for its standard input (only of processes begun with background).",
-      "`signal`: SIGTERM or SIGINT to ask it to end, SIGKILL to end all of it.",
+      "Control the background processes that exec started in this session.",
+      "`list`: all processes. `poll`: output since the last poll, and whether the process has ended; wait_seconds waits for new output or the end.",
+      "`log`: any part of the last 100,000 characters of output. `input`: send text to standard input (only if the process was started with background).",
+      "`signal`: SIGTERM or SIGINT to request the end, SIGKILL to end the process and all its children.",
     ].join(" "),
     args: z
       .strictObject({
         action: z.enum(["list", "poll", "log", "input", "signal"]).describe("What to do."),
-        id: z.string().min(1).optional().describe("Of the process; for all actions but list."),
-        process_id: z.string().min(1).optional().describe("The same as id."),
-        pid: z.string().min(1).optional().describe("The same as id."),
+        id: z.string().min(1).optional().describe("The process id. Required except for list."),
+        process_id: z.string().min(1).optional().describe("Alias of id."),
+        pid: z.string().min(1).optional().describe("Alias of id."),
         wait_seconds: z
           .number()
           .int()
@@ -48,22 +48,33 @@ export function processTool(desk: ProcessDesk): Tool {
           .max(longestWaitSeconds)
           .optional()
           .describe("poll: how long to wait for output or the end. Default 0."),
-        offset: z.number().int().min(0).optional().describe("log: first character. Default: the first that is kept."),
-        limit: z.number().int().min(1).max(30_000).optional().describe("poll, log: most characters. Default 30000."),
-        input: z.string().max(100_000).optional().describe("input: the text; a line ends with \\n."),
-        end: z.boolean().optional().describe("input: close its standard input afterwards. Default false."),
+        offset: z
+          .number()
+          .int()
+          .min(0)
+          .optional()
+          .describe("log: first character. Default: the first one still stored."),
+        limit: z
+          .number()
+          .int()
+          .min(1)
+          .max(30_000)
+          .optional()
+          .describe("poll, log: maximum number of characters. Default 30000."),
+        input: z.string().max(100_000).optional().describe("input: the text; end a line with \\n."),
+        end: z.boolean().optional().describe("input: close standard input afterwards. Default false."),
         signal: z
           .enum(["SIGTERM", "SIGINT", "SIGKILL", "TERM", "INT", "KILL"])
           .transform((name) => signals[name])
           .optional()
-          .describe("signal: which. Default SIGTERM."),
+          .describe("signal: the signal to send. Default SIGTERM."),
       })
       .superRefine((args, check) => {
         if (args.action !== "list" && named(args) === undefined) {
-          check.addIssue({ code: "custom", path: ["id"], message: `needed for the action ${args.action}` });
+          check.addIssue({ code: "custom", path: ["id"], message: `required for the action ${args.action}` });
         }
         if (args.action === "input" && args.input === undefined && args.end !== true) {
-          check.addIssue({ code: "custom", path: ["input"], message: "needed for the action input" });
+          check.addIssue({ code: "custom", path: ["input"], message: "required for the action input" });
         }
       }),
     examples: [
@@ -73,14 +84,14 @@ export function processTool(desk: ProcessDesk): Tool {
     ],
     class: "once",
     readOnly: false,
-    // Input to a shell is a command: what `exec` may not do without a yes, this may not either.
+    // Input to a shell is a command and needs the same approval as `exec`.
     risk: "high",
     effects: ["executes"],
     resource: { kind: "process", argument: "id" },
     timeoutMs: (longestWaitSeconds + 15) * 1_000,
     limits: [
-      "Only processes of the same session are seen, on every tool-runner; by people other than the owner, only those of their own turns.",
-      "The last 100,000 characters of a process's output are kept, 30,000 are shown at once; the last 20 that have ended are kept.",
+      "Shows only processes of the same session, on every tool-runner; people other than the owner see only those of their own turns.",
+      "The last 100,000 characters of a process's output are stored, and 30,000 are shown at once; the last 20 ended processes are kept.",
       `poll waits for at most ${longestWaitSeconds} s.`,
     ],
     run: (args, context) => {

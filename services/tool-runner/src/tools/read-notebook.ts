@@ -1,10 +1,10 @@
-// Decides what a Jupyter notebook looks like as text: its cells with what they have printed, pictures named and left out. Pure.
+// Renders a Jupyter notebook as text: cells and their outputs; pictures are named, not shown. Pure.
 import { kindAndId, Lines, readNotebook, type NotebookCell, type NotebookOutput } from "./notebook.ts";
 
-/** Of what one cell has printed. */
+/** Limit of each output of a cell. */
 const maxOutputCharacters = 4_000;
 
-/** Undefined where the text is no notebook of nbformat 4. */
+/** Undefined when the text is not a notebook of nbformat 4. */
 export function notebookText(json: string): string | undefined {
   const reading = readNotebook(json);
   if (reading.status !== "read") return undefined;

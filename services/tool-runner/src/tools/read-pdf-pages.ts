@@ -1,5 +1,5 @@
-// Reads the text of PDF pages in a thread of its own, which is ended when it takes too long or too much memory: no document hangs
-// the service or fills its memory.
+// Reads the text of PDF pages in a separate thread, which is terminated when it exceeds its time or memory limit: no document
+// can block the service or exhaust its memory.
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
 import { WaitingLine } from "../serving/waiting-line.ts";
@@ -7,12 +7,12 @@ import { WaitingLine } from "../serving/waiting-line.ts";
 const PdfReadingSchema = z.discriminatedUnion("status", [
   z.object({
     status: z.literal("read"),
-    /** Of the whole document. */
+    /** Number of pages of the document. */
     pages: z.number().int().nonnegative(),
-    /** Of the pages that were asked for, in order; fewer where the document, or the room, ends before. */
+    /** Texts of the requested pages, in order; fewer at the end of the document or at the character limit. */
     texts: z.array(z.string()),
   }),
-  /** `reason` goes on "because …". */
+  /** `reason` completes a sentence "cannot be read: …". */
   z.object({ status: z.literal("unreadable"), reason: z.string() }),
 ]);
 export type PdfReading = z.infer<typeof PdfReadingSchema>;
@@ -26,24 +26,24 @@ export interface PageRange {
 interface PdfLimits {
   /** Wall time. */
   timeoutMs: number;
-  /** Of the thread: its heap and the buffers outside of it, together. */
+  /** The thread's heap and external buffers, in total. */
   maxMemoryBytes: number;
 }
 
 const pdfLimits: PdfLimits = { timeoutMs: 20_000, maxMemoryBytes: 384 * 1024 * 1024 };
-/** Between two looks at the thread's memory. */
+/** Interval of the checks of the thread's memory. */
 const lookMs = 50;
-/** Documents that are read at the same time. */
+/** Number of documents that are read at the same time. */
 const line = new WaitingLine(2);
 
-/** From source the thread's file is TypeScript too. */
+/** The thread's file is TypeScript when the service runs from source. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./read-pdf-thread.ts" : "./read-pdf-thread.js",
   import.meta.url,
 );
 
 /**
- * The text of some pages, at most about `maxCharacters` of it. A document that cannot be read, or is too much, is an answer too.
+ * The text of some pages, at most about `maxCharacters`. Returns `unreadable` for a document that cannot be read or exceeds the limits.
  * Rejects with the signal's reason when it is aborted first.
  */
 export async function readPdfPages(
@@ -66,7 +66,7 @@ async function inThread(job: object, signal: AbortSignal, limits: PdfLimits): Pr
   const thread = new Worker(threadFile, {
     env: {},
     workerData: job,
-    // What it says is about the document, and for nobody.
+    // Discards the parser's output about the document.
     stdout: true,
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: Math.ceil(limits.maxMemoryBytes / 1024 / 1024) },
@@ -83,15 +83,15 @@ async function inThread(job: object, signal: AbortSignal, limits: PdfLimits): Pr
     if (error.code === "ERR_WORKER_OUT_OF_MEMORY") tooMuch("memory");
     else reject(error);
   });
-  thread.once("exit", (code) => reject(new Error(`the thread that reads PDFs ended with ${code}`)));
+  thread.once("exit", (code) => reject(new Error(`PDF thread ended with exit code ${code}`)));
   signal.addEventListener("abort", abort, { once: true });
   const time = setTimeout(() => tooMuch("time"), limits.timeoutMs);
   const look = async () => {
-    // It does not answer when it has just ended.
+    // Rejects when the thread has just ended.
     const heap = await thread.getHeapStatistics().catch(() => undefined);
     if (heap !== undefined && heap.used_heap_size + heap.external_memory > limits.maxMemoryBytes) tooMuch("memory");
   };
-  // The limit on its heap does not count the buffers that streams are unpacked into.
+  // The heap limit does not include the buffers of decompressed streams.
   const memory = setInterval(() => void look(), lookMs);
   try {
     return await promise;

@@ -1,4 +1,4 @@
-// The thread that reads some pages of one PDF and ends. Whatever the document does to it, it does it to this thread alone.
+// Thread that reads some pages of one PDF and ends. A hostile document affects only this thread.
 import { parentPort, workerData } from "node:worker_threads";
 import { getDocumentProxy } from "unpdf";
 import { z } from "zod";
@@ -11,13 +11,13 @@ const Job = z.object({
   maxCharacters: z.number(),
 });
 
-/** What the reader of PDFs calls a document that wants a password. */
+/** Name of unpdf's error for a document that requires a password. */
 const passwordError = "PasswordException";
 
 async function read(): Promise<PdfReading> {
   const { content, from, to, maxCharacters } = Job.parse(workerData);
   const document = await getDocumentProxy(content, {
-    // Nothing is drawn, fetched or said.
+    // Text only: no rendering, fonts or log output.
     verbosity: 0,
     disableFontFace: true,
     useSystemFonts: false,
@@ -29,7 +29,7 @@ async function read(): Promise<PdfReading> {
     const page = await document.getPage(number);
     const { items } = await page.getTextContent();
     const pieces = items.map((item) => ("str" in item ? `${item.str}${item.hasEOL ? "\n" : ""}` : ""));
-    // A little more than fits, so that who reads it sees that there is more.
+    // One character over the limit, so that the caller detects truncation.
     const text = pieces.join("").slice(0, maxCharacters + 1);
     texts.push(text);
     characters += text.length;
@@ -42,7 +42,7 @@ read().then(
   (reading) => parentPort?.postMessage(reading),
   (error: unknown) => {
     const locked = error instanceof Error && error.name === passwordError;
-    const reading: PdfReading = { status: "unreadable", reason: locked ? "it wants a password" : "it is damaged" };
+    const reading: PdfReading = { status: "unreadable", reason: locked ? "it requires a password" : "it is damaged" };
     parentPort?.postMessage(reading);
   },
 );

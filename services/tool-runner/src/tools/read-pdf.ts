@@ -1,13 +1,13 @@
-// A PDF as `read` shows it: as it is, where the model can be shown it, or the text of some of its pages.
+// A PDF as `read` shows it: the document itself, if the model can see it, or the text of some of its pages.
 import { attachmentName, sizeText } from "@parley/contracts";
 import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { keepAs } from "./attach.ts";
 import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.ts";
 
-/** Pages of one call; also the longest document that is shown as it is without being asked for. */
+/** Maximum number of pages per call, and of a document that is shown directly. */
 export const maxPdfPages = 20;
-/** What models are shown as it is has at most so much: agent-core's `model/attachments.ts`. */
+/** Maximum size of content that models are shown directly: agent-core's `model/attachments.ts`. */
 const maxShownBytes = 20 * 1024 * 1024;
 const maxCharacters = 50 * 1024;
 
@@ -16,7 +16,7 @@ export interface PdfFile {
   content: Uint8Array;
 }
 
-/** `3` or `3-7`; undefined where it means nothing or is too much. */
+/** Parses `3` or `3-7`; undefined when the text is invalid or the range is too long. */
 export function pageRange(text: string): PageRange | undefined {
   const [, first, last] = /^\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?$/.exec(text) ?? [];
   if (first === undefined) return undefined;
@@ -24,7 +24,7 @@ export function pageRange(text: string): PageRange | undefined {
   return range.from >= 1 && range.to >= range.from && range.to - range.from < maxPdfPages ? range : undefined;
 }
 
-/** Shows a PDF, or the pages of it that were asked for. */
+/** Shows a PDF, or the requested pages of it. */
 export async function showPdf(file: PdfFile, asked: PageRange | undefined, context: ToolContext): Promise<ToolOutput> {
   const range = asked ?? { from: 1, to: maxPdfPages };
   const reading = await readPdfPages(file.content, range, maxCharacters, context.signal);
@@ -43,12 +43,12 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
   if (asked === undefined && mayShow && (pages <= maxPdfPages || !hasText)) {
     return asItIs(file, context, [
       count,
-      ...(hasText ? [`Its text: ${pagesCall(file.path, 1, Math.min(pages, maxPdfPages))}`] : []),
+      ...(hasText ? [`Read its text with: ${pagesCall(file.path, 1, Math.min(pages, maxPdfPages))}`] : []),
     ]);
   }
   if (hasText) return success(presentPages(file.path, range, reading));
-  if (mayShow) return asItIs(file, context, [count, "These pages hold no text, so you are shown the document itself."]);
-  return failure(`The pages of "${shown(file.path)}" hold no text: they are pictures. ${otherWays(file.path, false)}`);
+  if (mayShow) return asItIs(file, context, [count, "These pages contain no text; the document itself is shown."]);
+  return failure(`The pages of "${shown(file.path)}" contain no text, only pictures. ${otherWays(file.path, false)}`);
 }
 
 function asItIs({ path, content }: PdfFile, context: ToolContext, more: readonly string[]): Promise<ToolOutput> {
@@ -58,7 +58,7 @@ function asItIs({ path, content }: PdfFile, context: ToolContext, more: readonly
   }));
 }
 
-/** As many whole pages as fit; a page that alone is too long is cut. Pure. */
+/** As many whole pages as fit; a page that alone exceeds the limit is cut. Pure. */
 export function presentPages(
   path: string,
   { from }: PageRange,
@@ -87,6 +87,6 @@ function pagesCall(path: string, from: number, to: number): string {
 }
 
 function otherWays(path: string, mayShow: boolean): string {
-  const pictures = "Make pictures of its pages with exec (pdftoppm, for example), and read those.";
-  return mayShow ? `See it as it is with ${callText("read", { path })}. ${pictures}` : pictures;
+  const pictures = "Convert its pages to pictures with exec (e.g. pdftoppm), and read those.";
+  return mayShow ? `View the document itself with ${callText("read", { path })}. ${pictures}` : pictures;
 }

@@ -1,5 +1,5 @@
-// The tool `read`: one page of a text file, streamed; a picture as content; a PDF as content or as the text of its pages; a notebook
-// as its cells.
+// The tool `read`: one page of a text file, streamed; a picture as an attachment; a PDF as an attachment or as the text of its
+// pages; a notebook as its cells.
 import type { FileHandle } from "node:fs/promises";
 import { attachmentName, documentPathProblem, sizeText, underWarning } from "@parley/contracts";
 import { z } from "zod";
@@ -19,26 +19,26 @@ const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
 const headBytes = 8_192;
 const chunkBytes = 256 * 1024;
-/** Models are shown pictures up to here: agent-core's `model/attachments.ts`. */
+/** Maximum size of a picture that models are shown: agent-core's `model/attachments.ts`. */
 const maxPictureBytes = Math.floor((5 * 1024 * 1024 * 3) / 4);
 
 export const readTool = defineTool({
   name: "read",
   aliases: ["read_file", "Read"],
-  summary: "Read a text file, page by page, or look at a picture or a PDF.",
+  summary: "Read a text file in pages, or view a picture or a PDF.",
   description:
-    "Read a text file of the workspace. Lines are numbered; those of memory and skills that were written after reading what outsiders wrote stand under a warning. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell, each with the number and the id that notebook_edit takes.",
+    "Read a workspace file. Text: lines are numbered; lines of memory and skills that may derive from untrusted content follow a warning. A page has at most 2,000 lines and 50 KB; if the file continues, the result contains the call for the next page. PNG, JPEG, GIF and WebP pictures and PDFs of at most 20 pages are shown to you directly, if you can see them; `pages` returns the text of PDF pages instead. A Jupyter notebook is shown cell by cell, with the numbers and ids that notebook_edit uses.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
-    limit: z.number().int().min(1).max(10_000).optional().describe("How many lines to read."),
+    limit: z.number().int().min(1).max(10_000).optional().describe("Number of lines to read."),
     pages: z
       .string()
       .refine((text) => pageRange(text) !== undefined, {
         error: `one page or a range of at most ${maxPdfPages}, such as "3" or "1-5"`,
       })
       .optional()
-      .describe(`Of a PDF: the pages to read as text, at most ${maxPdfPages}, such as "1-5".`),
+      .describe(`PDF only: the pages to read as text, at most ${maxPdfPages}, e.g. "1-5".`),
   }),
   examples: [{ path: "notes/plan.md" }, { path: "log.txt", offset: 2001, limit: 500 }],
   class: "pure",
@@ -47,10 +47,10 @@ export const readTool = defineTool({
   effects: ["reads_files"],
   timeoutMs: 30_000,
   limits: [
-    "2,000 lines (10,000 when asked for) and 50 KB a page; a file may have any size; a line longer than a page is cut.",
-    "Pictures up to 3.75 MiB; nothing is scaled down.",
-    "PDFs up to 64 MiB, as they are up to 20 MiB and 20 pages; 20 pages and 50 KB of their text a call, read within 20 s and 384 MiB of memory.",
-    "Notebooks up to 5 MiB as cells, with 4,000 characters of output each.",
+    "2,000 lines by default, at most 10,000, and 50 KB per page; a file may have any size; a line longer than a page is cut.",
+    "Pictures up to 3.75 MiB; they are not scaled down.",
+    "PDFs up to 64 MiB, shown directly up to 20 MiB and 20 pages; 20 pages and 50 KB of text per call, read within 20 s and 384 MiB of memory.",
+    "Notebooks up to 5 MiB as cells, with 4,000 characters of each output.",
   ],
   run: async (args, context) => {
     const document = documentAt(args.path, context);
@@ -77,7 +77,7 @@ export const readTool = defineTool({
       const binary = binaryKind(head.subarray(0, bytesRead));
       if (binary !== undefined) {
         return failure(
-          `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that understands it.`,
+          `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that can read it.`,
         );
       }
       const cells = await notebook(handle, stats.size, place.relative, context);
@@ -90,17 +90,17 @@ export const readTool = defineTool({
 });
 
 function noPages(path: string): ToolOutput {
-  return failure(`"${shown(path)}" is not a PDF; it has no pages. Read a text with offset and limit.`);
+  return failure(`"${shown(path)}" is not a PDF and has no pages. Read text with offset and limit.`);
 }
 
-/** From its beginning, wherever the handle stands. */
+/** Reads from the beginning, independent of the handle's position. */
 async function whole(handle: FileHandle, size: number): Promise<Buffer> {
   const content = Buffer.alloc(size);
   const { bytesRead } = await handle.read(content, 0, size, 0);
   return content.subarray(0, bytesRead);
 }
 
-/** A notebook's cells as text; undefined for what is none. */
+/** A notebook's cells as text; undefined for other files. */
 async function notebook(
   handle: FileHandle,
   size: number,
@@ -113,11 +113,11 @@ async function notebook(
   return text === undefined ? undefined : Buffer.from(text === "" ? "(a notebook without cells)" : text);
 }
 
-/** A picture as content beside the result's text. */
+/** Returns a picture as an attachment of the result. */
 async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
   if (size > maxPictureBytes) {
     return failure(
-      `"${shown(path)}" has ${sizeText(size)}; you can be shown pictures of at most ${sizeText(maxPictureBytes)}. Make it smaller first, with exec and a program such as ImageMagick (convert in.png -resize 1600x1600 out.jpg), then read that. To send it to people as it is, use attach.`,
+      `"${shown(path)}" has ${sizeText(size)}; you can view pictures of at most ${sizeText(maxPictureBytes)}. Make it smaller with exec, e.g. with ImageMagick (convert in.png -resize 1600x1600 out.jpg), then read the result. To send it to people unchanged, use attach.`,
     );
   }
   const name = attachmentName(path, "file");
@@ -133,7 +133,7 @@ interface PageArgs {
   limit?: number | undefined;
 }
 
-/** The page that is asked for, of a text of `size` bytes. */
+/** The requested page of a text of `size` bytes. */
 async function readFrom(chunks: AsyncIterable<Uint8Array>, size: number, args: PageArgs): Promise<ToolOutput> {
   return present(await pageOf(chunks, args), args, size);
 }
@@ -174,7 +174,7 @@ function present(page: Page, args: PageArgs, size: number): ToolOutput {
   const notices: string[] = [];
   for (const line of page.cutLines) {
     notices.push(
-      `[Line ${line} is longer than a page and was cut. See parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c 50001-75000` })}.]`,
+      `[Line ${line} is longer than a page and was cut. Read parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c 50001-75000` })}.]`,
     );
   }
   if (page.next !== undefined) {
@@ -188,7 +188,7 @@ function present(page: Page, args: PageArgs, size: number): ToolOutput {
   return success(notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`);
 }
 
-/** The file's bytes, one buffer used again and again. */
+/** The file's bytes; all chunks share one buffer. */
 async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const buffer = Buffer.alloc(chunkBytes);
   let position = 0;

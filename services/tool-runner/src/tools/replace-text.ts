@@ -1,21 +1,21 @@
-// Decides what an edit makes of a text. Pure, and linear in the text's length.
+// Replaces a passage of a text. Pure, and linear in the text's length.
 import { eachOccurrence } from "../text/occurrences.ts";
 
 export type Replacement =
   | { status: "replaced"; text: string; count: number; line: number }
   | { status: "missing" }
-  /** `lines`: of the first occurrences. */
+  /** `lines`: line numbers of the first occurrences. */
   | { status: "ambiguous"; count: number; lines: number[] }
   /** The new text would have more characters than `maxCharacters`. */
   | { status: "too_large"; characters: number };
 
-/** Of the new text. A short passage that is replaced many times by a long one must not use up the memory. */
+/** Limit of the new text: replacing a short passage many times by a long one must not exhaust the memory. */
 export const maxCharacters = 64 * 1024 * 1024;
 const namedLines = 10;
 
 /**
- * Replaces `oldText`, which must stand in the text exactly once unless `all`. A text with CRLF line ends matches what is
- * written with LF, and keeps its line ends.
+ * Replaces `oldText`, which must occur exactly once unless `all`. In a text with CRLF line ends, `oldText` may use LF; the text
+ * keeps CRLF.
  */
 export function replaceText(text: string, oldText: string, newText: string, all: boolean): Replacement {
   const direct = replaceExact(text, oldText, newText, all);
@@ -28,7 +28,7 @@ function replaceExact(text: string, oldText: string, newText: string, all: boole
   const first: number[] = [];
   let count = 0;
   let done = 0;
-  // Places that overlap are as ambiguous as others; replacing all of them goes from left to right.
+  // Overlapping occurrences count as ambiguous; with `all`, replacement goes from left to right without overlap.
   eachOccurrence(codeUnits(text), codeUnits(oldText), { apart: all }, (at) => {
     count += 1;
     if (first.length < namedLines) first.push(at);
@@ -58,7 +58,7 @@ function toCrLf(text: string): string {
   return text.replaceAll(/\r?\n/g, "\r\n");
 }
 
-/** Numbers from 1 of the lines that hold these positions, which are in order. */
+/** The line numbers, from 1, of these positions, which are in ascending order. */
 function linesAt(text: string, positions: readonly number[]): number[] {
   let line = 1;
   let at = text.indexOf("\n");

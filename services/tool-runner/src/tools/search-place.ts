@@ -1,4 +1,4 @@
-// What `glob` and `grep` share: opens the place to search, runs the search under a deadline of its own, and words the limits.
+// Shared by `glob` and `grep`: opens the path to search, runs the search with its own deadline, and formats notices about limits.
 import { join } from "node:path";
 import { documentsAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
 import { documentNames, isDocumentFolder, pathInside } from "../documents/paths.ts";
@@ -7,23 +7,23 @@ import type { SearchAnswer, SearchJob } from "../search/job.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openDirectory, openFile } from "../workspace/workspace.ts";
 
-/** A search that takes longer has a pattern that backtracks, or a tree to be narrowed down. */
+/** A longer search has a backtracking pattern or too large a tree. */
 const searchDeadlineMs = 20_000;
 
 type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden" | "denied">;
 
 type Found = Extract<SearchAnswer, { status: "found" }> & {
-  /** Those that were looked into; none where only names were looked at. */
+  /** The documents whose content was searched; none when only names were searched. */
   documents: readonly StoredDocument[];
 };
 
-/** Before it is searched: without texts where only names are looked at. */
+/** Documents to search; `read` is empty when only names are searched. */
 interface Searched {
   named: SearchJob["documents"];
   read: readonly StoredDocument[];
 }
 
-/** The answer of the search, or the result that tells the model why there is none. */
+/** The search result, or the tool result that explains the failure to the model. */
 export async function searchPlace(path: string, question: Question, context: ToolContext): Promise<Found | ToolOutput> {
   const access = documentsAt(path, context);
   if (access === undefined) return searchDisk(path, question, { named: [], read: [] }, context);
@@ -48,7 +48,7 @@ async function documentsBelow({ documents, path }: DocumentAccess, texts: boolea
   return { named: read.map((each) => ({ path: each.path, content: each.content })), read };
 }
 
-/** Searches the disk, and in the root the documents with it: what the disk has by their names is hidden. */
+/** Searches the disk and, in the root, the documents: files on disk with the name of a document are hidden. */
 async function searchDisk(
   path: string,
   question: Question,
@@ -90,19 +90,18 @@ async function ask(
     );
     return answer.status === "found"
       ? { ...answer, documents: read }
-      : failure(`The pattern cannot be used: ${answer.message}`);
+      : failure(`The pattern is invalid: ${answer.message}`);
   } catch (error) {
     if (!deadline.aborted || context.signal.aborted) throw error;
     return failure(
-      `The search was stopped after ${searchDeadlineMs / 1_000} seconds. Search a smaller part of the workspace, or simplify the pattern: nested repetitions such as (a+)+ take for ever.`,
+      `The search was stopped after ${searchDeadlineMs / 1_000} seconds. Search a smaller part of the workspace, or simplify the pattern: nested repetitions such as (a+)+ may never finish.`,
     );
   }
 }
 
 export function notices(answer: { truncated: boolean; unreadable: number }, maxHits: number): string[] {
   const lines: string[] = [];
-  if (answer.truncated)
-    lines.push(`[Truncated: the first ${maxHits} are shown, there are more. Narrow the search down.]`);
+  if (answer.truncated) lines.push(`[Truncated: only the first ${maxHits} are shown. Narrow the search.]`);
   if (answer.unreadable > 0) lines.push(`[${answer.unreadable} files or directories could not be read.]`);
   return lines;
 }

@@ -1,4 +1,4 @@
-// The tools this service has.
+// The built-in tools of this service.
 import type { ProcessDesk } from "../process/desk.ts";
 import type { SearchProvider } from "../web/search.ts";
 import type { Tool } from "../tool.ts";
@@ -20,7 +20,7 @@ export interface BuiltInOptions {
   exec: ExecOptions;
   desk: ProcessDesk;
   web: WebFetchOptions;
-  /** Null where no provider is configured. */
+  /** Null when no provider is configured. */
   search: SearchProvider | null;
 }
 

@@ -1,4 +1,4 @@
-// The tool `write`: a whole file at once.
+// The tool `write`: creates a file or replaces its complete content.
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import { defineTool, success } from "../tool.ts";
@@ -10,12 +10,12 @@ import { writeDocument } from "./document-files.ts";
 export const writeTool = defineTool({
   name: "write",
   aliases: ["write_file", "Write"],
-  summary: "Create a file, or replace its whole content.",
+  summary: "Create a file, or replace its complete content.",
   description:
-    "Create a file of the workspace, or replace its whole content. Missing directories are made. To change a part of a file, use edit.",
+    "Create a workspace file, or replace its complete content. Missing directories are created. To change part of a file, use edit.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
-    content: z.string().describe("The whole new content."),
+    content: z.string().describe("The complete new content."),
   }),
   examples: [{ path: "notes/plan.md", content: "# Plan\n\nBuy tea.\n" }],
   class: "idempotent",

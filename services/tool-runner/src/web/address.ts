@@ -1,17 +1,17 @@
-// Which addresses of the internet a page may be fetched from. Pure. What is not an ordinary public address is refused, whatever
-// it is written like: private, loopback, link-local, carrier-grade NAT, multicast, and IPv6 forms that carry an IPv4 address.
+// Decides which IP addresses pages may be fetched from. Pure. Refuses every address that is not public, in any notation:
+// private, loopback, link-local, carrier-grade NAT, multicast, and IPv6 forms that contain an IPv4 address.
 import ipaddr from "ipaddr.js";
 
 export type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** IPv6 as it is given to hosts: everything else is special, reserved or not in use. */
+/** The IPv6 range assigned to hosts: all others are special, reserved or unused. */
 const globalUnicast: Range = [ipaddr.parse("2000::"), 3];
-/** Public by their number, but answered inside a provider's network: the host's own control plane. */
+/** Public addresses that lead to the control plane inside a cloud provider's network. */
 export const controlPlanes: ReadonlySet<string> = new Set(["168.63.129.16"]);
 
-/** What kind of address it is, where that kind is refused; undefined for a public address. `address` without brackets. */
+/** The kind of a refused address; undefined for a public address. `address` has no brackets. */
 export function specialKind(address: string): string | undefined {
-  if (!ipaddr.isValid(address) || address.includes("%")) return "no address";
+  if (!ipaddr.isValid(address) || address.includes("%")) return "invalid address";
   const parsed = ipaddr.parse(address);
   if (controlPlanes.has(parsed.toString())) return "a cloud provider's control plane";
   const kind = parsed.range();
@@ -19,7 +19,7 @@ export function specialKind(address: string): string | undefined {
   return parsed.kind() === "ipv6" && !parsed.match(globalUnicast) ? "reserved" : undefined;
 }
 
-/** An address or a range such as `10.1.0.0/16`; undefined for anything else, e.g. a host's name. */
+/** Parses an address or a range such as `10.1.0.0/16`; undefined for anything else, e.g. a host name. */
 export function parseRange(text: string): Range | undefined {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
   if (!ipaddr.isValid(text)) return undefined;

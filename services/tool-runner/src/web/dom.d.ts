@@ -1,5 +1,5 @@
-// The few things of a document that are used here, by the names under which the libraries' types ask for them. The real types
-// belong to browsers and would bring a browser's globals with them.
+// The DOM types that this service uses, under the names that the libraries' types require. TypeScript's `dom` library would also
+// declare a browser's globals.
 interface Window {
   document: Document;
 }

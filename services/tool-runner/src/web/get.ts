@@ -1,5 +1,5 @@
-// One GET request to an address that has been checked, bounded in size; and the way through redirects, each checked anew.
-// No proxy is used, whatever the environment says: it would decide where the request goes.
+// Sends one GET request to a checked address, with a size limit, and follows redirects after checking each target.
+// It ignores proxy variables of the environment: a proxy would choose the destination.
 import { lookup } from "node:dns/promises";
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -11,10 +11,10 @@ export interface WebAnswer {
   /** After redirects. */
   url: string;
   status: number;
-  /** The header as it came; "" when there is none. */
+  /** The unparsed header; "" when there is none. */
   contentType: string;
   body: Buffer;
-  /** The body is longer; this is its beginning. */
+  /** The body exceeds the limit; `body` is its beginning. */
   cut: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface GetOptions {
   resolve: Resolver;
   /** After decompression. */
   maxBytes: number;
-  /** Redirects to another host are not followed: nobody approved a request to it. */
+  /** Refuse redirects to another host: nobody approved a request to it. */
   sameHost: boolean;
   signal: AbortSignal;
 }
@@ -32,11 +32,11 @@ const maxRedirects = 5;
 const redirects = new Set([301, 302, 303, 307, 308]);
 const decoders = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };
 
-/** The machine's own resolver. */
+/** The resolver of the operating system. */
 export const systemResolver: Resolver = async (hostname) =>
   (await lookup(hostname, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 
-/** Throws RefusedTarget, the signal's reason, or what the network says. */
+/** Throws RefusedTarget, the signal's reason, or a network error. */
 export async function getPage(address: string, options: GetOptions): Promise<WebAnswer> {
   let next = address;
   for (let hops = 0; hops <= maxRedirects; hops++) {
@@ -49,20 +49,19 @@ export async function getPage(address: string, options: GetOptions): Promise<Web
       return { url: target.url.href, status, contentType: response.headers["content-type"] ?? "", body, cut };
     }
     response.destroy();
-    if (!URL.canParse(location, target.url.href))
-      throw new RefusedTarget("It leads on to something that is no address.");
+    if (!URL.canParse(location, target.url.href)) throw new RefusedTarget("The page redirects to an invalid URL.");
     const following = new URL(location, target.url.href);
     if (options.sameHost && !isSameHost(target.url, following)) {
       throw new RefusedTarget(
-        `It redirects to another host, which is not followed in a turn that contains untrusted content. The target is ${following.href.slice(0, 2_000)}; fetch it with a call of its own if you need it.`,
+        `The page redirects to another host; in a turn that contains untrusted content such redirects are not followed. The target is ${following.href.slice(0, 2_000)}; fetch it with a separate call if you need it.`,
       );
     }
     next = following.href;
   }
-  throw new RefusedTarget(`It leads on more than ${maxRedirects} times.`);
+  throw new RefusedTarget(`The page redirects more than ${maxRedirects} times.`);
 }
 
-/** The same scheme, host and port; or the same name, from plain HTTP to HTTPS on their default ports. */
+/** The same scheme, host and port, or the same host name from HTTP to HTTPS on default ports. */
 function isSameHost(from: URL, to: URL): boolean {
   if (to.origin === from.origin) return true;
   const upgrades = from.protocol === "http:" && to.protocol === "https:" && from.port === "" && to.port === "";
@@ -75,9 +74,9 @@ function getOnce({ url, address }: Target, signal: AbortSignal): Promise<Incomin
     const asked = request(
       url.href,
       {
-        // An agent of its own: the shared one may have been told to use a proxy.
+        // The shared agent may be configured to use a proxy.
         agent: new Agent(),
-        // Only the checked address is connected to; the name is for the certificate and the Host header.
+        // Connects only to the checked address; the name serves for the certificate and the Host header.
         lookup: (_name, wanted, found) =>
           wanted.all === true ? found(null, [address]) : found(null, address.address, address.family),
         headers: {
@@ -110,14 +109,14 @@ async function readBody(response: IncomingMessage, maxBytes: number): Promise<{ 
   return { body: Buffer.concat(chunks).subarray(0, maxBytes), cut: bytes > maxBytes };
 }
 
-/** Throws RefusedTarget for an encoding that nobody asked for. */
+/** Throws RefusedTarget for an unsupported content encoding. */
 function decoded(response: IncomingMessage): Readable {
   const encoding = (response.headers["content-encoding"] ?? "identity").toLowerCase();
   if (encoding === "identity" || encoding === "") return response;
   const decoder = Object.entries(decoders).find(([name]) => name === encoding)?.[1]();
   if (decoder === undefined)
-    throw new RefusedTarget(`It is compressed as ${encoding.slice(0, 40)}, which is not understood.`);
-  // Errors reach whoever reads the decoder.
+    throw new RefusedTarget(`The page has the unsupported content encoding ${encoding.slice(0, 40)}.`);
+  // The reader of the decoder receives the errors.
   return pipeline(response, decoder, () => undefined);
 }
 

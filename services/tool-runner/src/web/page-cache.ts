@@ -1,11 +1,11 @@
-// Pages that were read a moment ago, so that reading on reads the same page and asks nobody again.
+// Caches recently fetched pages, so that reading on uses the same content without another request.
 
 export interface CachedPage {
   /** After redirects. */
   url: string;
   title: string;
   text: string;
-  /** There was more than may be fetched. */
+  /** The page exceeded the size limit. */
   cut: boolean;
 }
 

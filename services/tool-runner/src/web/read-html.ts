@@ -1,4 +1,5 @@
-// Reads a page in a thread of its own, which is ended when it takes too long or too much memory: no page hangs the service.
+// Extracts a page's text in a separate thread, which is terminated when it exceeds its time or memory limit: no page can block
+// the service.
 import { Worker } from "node:worker_threads";
 import type { Reading, ReadingJob } from "./readable.ts";
 
@@ -8,7 +9,7 @@ const threadFile = new URL(
 );
 const maxMemoryMb = 512;
 
-/** Rejects with the signal's reason when it is aborted first, and when the page is too much for the thread. */
+/** Rejects with the signal's reason when aborted first, and when the thread exceeds its memory limit. */
 export async function readHtmlInThread(job: ReadingJob, signal: AbortSignal): Promise<Reading> {
   signal.throwIfAborted();
   const thread = new Worker(threadFile, {
@@ -20,7 +21,7 @@ export async function readHtmlInThread(job: ReadingJob, signal: AbortSignal): Pr
   const abort = () => reject(signal.reason);
   thread.once("message", resolve);
   thread.once("error", reject);
-  thread.once("exit", (code) => reject(new Error(`the reading thread ended with ${code}`)));
+  thread.once("exit", (code) => reject(new Error(`page reader thread ended with exit code ${code}`)));
   signal.addEventListener("abort", abort, { once: true });
   try {
     return await promise;

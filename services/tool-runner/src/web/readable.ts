@@ -1,5 +1,5 @@
-// HTML to what a reader wants of it: the article as Markdown, or as plain text. Pure, slow on large or hostile pages, and
-// therefore only called in a thread of its own.
+// Extracts the main content of HTML as Markdown or plain text. Pure, but slow on large or hostile pages: call it only in a
+// separate thread.
 import { gfm } from "@joplin/turndown-plugin-gfm";
 import { Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
@@ -7,7 +7,7 @@ import Turndown from "turndown";
 
 export interface ReadingJob {
   html: string;
-  /** Of the page: relative links become whole ones. */
+  /** The page's URL, to resolve relative links. */
   url: string;
   as: "markdown" | "text";
 }
@@ -19,11 +19,11 @@ export interface Reading {
 
 const noContent = "script, style, noscript, template, iframe, object, embed, svg, canvas, form, dialog";
 const aroundContent = "nav, header, footer, aside";
-/** An article much shorter than its page was not the page's point: a list, an index, a front page. */
+/** Minimum share of the article in the page's text; below it the page is a list, an index or a front page. */
 const leastShare = 0.2;
 
 export function readHtml({ html, url, as }: ReadingJob): Reading {
-  // A page may leave out what every page has; the parser does not put it in.
+  // The parser does not add a missing <html> element.
   const { document } = parseHTML(/<html[\s>]/i.test(html) ? html : `<html>${html}</html>`);
   for (const element of document.querySelectorAll(noContent)) element.remove();
   for (const [selector, attribute] of [
@@ -53,7 +53,7 @@ function toMarkdown(html: string): string {
   return turndown.turndown(html).trim();
 }
 
-/** Links that lead nowhere a reader could go lose their target. */
+/** Makes a link absolute; removes targets that are not http or https. */
 function absolute(element: Element, attribute: string, base: string): void {
   const value = element.getAttribute(attribute) ?? "";
   const whole = URL.canParse(value, base) ? new URL(value, base) : undefined;

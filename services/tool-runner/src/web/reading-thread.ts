@@ -1,4 +1,4 @@
-// The thread that reads one page and ends.
+// Thread that extracts the text of one page and ends.
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
 import { readHtml } from "./readable.ts";

@@ -1,13 +1,13 @@
-// Asks a search provider: one request, tried again while the provider is overloaded, and its answer in one form. This is the
-// only layer that tries again. The address is the operator's, so it may lie in the private network; redirects are not followed.
+// Queries a search provider, retries while it is overloaded, and normalises its response. This is the only layer that retries.
+// The operator configures the URL, so it may be in the private network; redirects are not followed.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 
 export interface SearchProvider {
   name: "brave" | "tavily" | "searxng";
-  /** Empty for a provider that needs none. */
+  /** Empty for a provider without a key. */
   key: string;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string;
 }
 
@@ -17,21 +17,21 @@ export interface SearchHit {
   snippet: string;
 }
 
-/** The provider's public address; SearXNG has none. */
+/** The provider's public URL; SearXNG has none. */
 export const publicSearchUrls = {
   brave: "https://api.search.brave.com",
   tavily: "https://api.tavily.com",
   searxng: undefined,
 } as const;
 
-/** A search without an answer; the message is for the model. */
+/** A failed search; the message is for the model. */
 export class SearchFailed extends Error {
   override readonly name = "SearchFailed";
 }
 
 const tries = 3;
 const firstPauseMs = 500;
-/** Longer than this a provider's wish to be left alone is not waited for. */
+/** A longer `retry-after` ends the search instead of delaying it. */
 const longestPauseMs = 5_000;
 const attemptMs = 15_000;
 
@@ -47,20 +47,20 @@ export async function searchWeb(
     if (answer.status >= 200 && answer.status < 300) return hitsOf(provider.name, answer.body).slice(0, count);
     const again = answer.status === 0 || answer.status === 429 || answer.status >= 500;
     if (!again || attempt === tries) {
-      const what = answer.status === 0 ? "could not be reached" : `answered with the status ${answer.status}`;
-      throw new SearchFailed(`The search provider (${provider.name}) ${what}${again ? `, ${tries} times` : ""}.`);
+      const what = answer.status === 0 ? "could not be reached" : `returned status ${answer.status}`;
+      throw new SearchFailed(`The search provider (${provider.name}) ${what}${again ? ` in ${tries} attempts` : ""}.`);
     }
     const pauseMs = Math.max(firstPauseMs * 2 ** (attempt - 1), answer.retryAfterMs);
     if (pauseMs > longestPauseMs) {
       throw new SearchFailed(
-        `The search provider (${provider.name}) wants to be left alone for ${Math.round(pauseMs / 1_000)} s.`,
+        `The search provider (${provider.name}) is limiting requests: retry in ${Math.round(pauseMs / 1_000)} s.`,
       );
     }
     await delay(pauseMs, undefined, { signal });
   }
 }
 
-/** Status 0: no answer. */
+/** Status 0: no response. */
 async function ask(provider: SearchProvider, query: string, count: number, signal: AbortSignal) {
   const { url, init } = requestOf(provider, query, count);
   try {
@@ -78,7 +78,7 @@ async function ask(provider: SearchProvider, query: string, count: number, signa
   }
 }
 
-/** Undefined for what is not JSON: the provider has answered, and would answer so again. */
+/** Undefined for invalid JSON: a retry would get the same response. */
 function parsed(body: string): unknown {
   try {
     return JSON.parse(body);
@@ -128,7 +128,7 @@ function hitsOf(name: SearchProvider["name"], body: unknown): SearchHit[] {
 }
 
 function unreadable(name: string): SearchFailed {
-  return new SearchFailed(`The search provider (${name}) answered with something that is no search result.`);
+  return new SearchFailed(`The search provider (${name}) returned an invalid response.`);
 }
 
 function clean(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {
@@ -145,7 +145,7 @@ const entities: Record<string, string> = {
   "&nbsp;": " ",
 };
 
-/** Providers mark the words that were found with tags. */
+/** Removes the tags with which providers highlight matches. */
 function oneLine(source: string, maxCharacters: number): string {
   const plain = source
     .replaceAll(/<\/?[a-z][^>]*>/gi, "")

@@ -1,4 +1,4 @@
-// From the settings of the web to what the tools need. Pure.
+// Converts the web settings into options of the web tools. Pure.
 import type { SearchSettings, WebSettings } from "@parley/contracts";
 import type { WebFetchOptions } from "../tools/web-fetch.ts";
 import { publicSearchUrls, type SearchProvider } from "./search.ts";
@@ -14,7 +14,7 @@ export function fetchOptions(web: WebSettings): Omit<WebFetchOptions, "resolve">
 
 const keyNames = { brave: "BRAVE_API_KEY", tavily: "TAVILY_API_KEY", searxng: undefined } as const;
 
-/** The provider that can be asked, or why there is none. */
+/** The usable provider, or the reason why there is none. */
 export function searchProvider(
   settings: SearchSettings | undefined,
   env: Readonly<Record<string, string | undefined>>,

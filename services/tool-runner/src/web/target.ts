@@ -1,13 +1,13 @@
-// From an address as the model writes it to the one machine that may be asked for it. Names are resolved here, once; who
-// connects uses the address that was checked, so that a name cannot mean another machine a moment later.
+// Resolves a URL from the model to the one address that may be contacted. Names are resolved here, once; the caller connects to
+// the checked address, so that a later DNS answer cannot redirect the request (DNS rebinding).
 import { inRange, parseRange, specialKind, type Range } from "./address.ts";
 
 export interface TargetPolicy {
-  /** Names of hosts of the private network that may be asked. */
+  /** Allowed host names of the private network. */
   privateHosts: ReadonlySet<string>;
-  /** Addresses of the private network that may be asked. */
+  /** Allowed addresses of the private network. */
   privateRanges: readonly Range[];
-  /** Ports of public hosts. */
+  /** Allowed ports of public hosts. */
   ports: ReadonlySet<number>;
 }
 
@@ -16,17 +16,17 @@ export interface Address {
   family: 4 | 6;
 }
 
-/** Every address of a name. Throws where there is none. */
+/** All addresses of a name. Throws when there is none. */
 export type Resolver = (hostname: string) => Promise<Address[]>;
 
-/** A page that must not be asked for; the message is for the model. */
+/** A page that must not be fetched; the message is for the model. */
 export class RefusedTarget extends Error {
   override readonly name = "RefusedTarget";
 }
 
 export interface Target {
   url: URL;
-  /** Where to connect to. */
+  /** The address to connect to. */
   address: Address;
 }
 
@@ -44,29 +44,29 @@ export function targetPolicy(allowPrivate: readonly string[], ports: readonly nu
 export async function findTarget(text: string, policy: TargetPolicy, resolve: Resolver): Promise<Target> {
   // The parser turns decimal, octal, hexadecimal and full-width spellings of an address into the usual one.
   if (!URL.canParse(text))
-    throw new RefusedTarget(`"${text.slice(0, 200)}" is not a complete address, e.g. https://example.org/.`);
+    throw new RefusedTarget(`"${text.slice(0, 200)}" is not a complete URL such as https://example.org/.`);
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new RefusedTarget(`Only http and https are fetched, not ${url.protocol.slice(0, -1)}.`);
+    throw new RefusedTarget(`Only http and https URLs can be fetched, not ${url.protocol.slice(0, -1)}.`);
   }
   if (url.username !== "" || url.password !== "") {
-    throw new RefusedTarget("The address holds a user name or password; give it without.");
+    throw new RefusedTarget("The URL contains a user name or password; remove it.");
   }
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const addresses = await addressesOf(host, resolve);
   const first = addresses[0];
   if (first === undefined) throw new RefusedTarget(`The host "${host}" has no address.`);
-  // One bad address is enough: which of them is used is not for the name's owner to play with.
+  // One refused address is enough: otherwise the owner of the name could influence which one is used.
   const judged = addresses.map(({ address }) => judge(host, address, policy));
   const refused = judged.find((each) => each.refused !== undefined)?.refused;
   if (refused !== undefined) {
     throw new RefusedTarget(
-      `"${host}" is not fetched: it leads to ${refused}. The operator can allow it under [tools.web] allow_private.`,
+      `"${host}" was not fetched: it resolves to ${refused}. The operator can allow it under [tools.web] allow_private.`,
     );
   }
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   if (!policy.ports.has(port) && !judged.every((each) => each.meant)) {
-    throw new RefusedTarget(`Port ${port} is not one that pages are fetched from (${[...policy.ports].join(", ")}).`);
+    throw new RefusedTarget(`Port ${port} is not allowed; allowed ports are ${[...policy.ports].join(", ")}.`);
   }
   return { url, address: first };
 }
@@ -77,11 +77,11 @@ async function addressesOf(host: string, resolve: Resolver): Promise<Address[]> 
   try {
     return await resolve(host);
   } catch {
-    throw new RefusedTarget(`The host "${host}" cannot be found.`);
+    throw new RefusedTarget(`The host "${host}" cannot be resolved.`);
   }
 }
 
-/** `meant`: the operator has named it. */
+/** `meant`: the operator has allowed it. */
 function judge(host: string, address: string, policy: TargetPolicy): { refused: string | undefined; meant: boolean } {
   const meant =
     policy.privateHosts.has(host.replace(/\.$/, "")) || policy.privateRanges.some((range) => inRange(address, range));

@@ -1,4 +1,4 @@
-// One entry for each tool of the catalogue: what the walk has to know of it, and nothing that is the same for all of them.
+// One entry per tool of the catalogue, with what differs between tools. The walk adds what applies to all of them.
 import { execPath } from "node:process";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
 import type { Scene } from "./scene.ts";
@@ -7,9 +7,9 @@ export type Args = Record<string, unknown>;
 
 export interface Ready {
   args: Args;
-  /** What a result that is a success says. */
+  /** Matches the content of a successful result. */
   said: RegExp;
-  /** How often the call has taken effect, counted outside of the runner; left out: it leaves no trace. */
+  /** How often the call took effect, counted outside the runner; undefined: it leaves no trace. */
   effects?: () => number;
 }
 
@@ -20,13 +20,13 @@ interface Limit {
 }
 
 interface ToolCase {
-  /** What may be done with a call whose runner has died. */
+  /** The tool's effect class. */
   class: ToolClass;
-  /** A call that succeeds. `name` is a word of its own; `session` is whose call it will be. */
+  /** A call that succeeds. `name` is unique; `session` is the session of the call. */
   ready: (scene: Scene, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
-  /** Calls that go beyond each limit, and what is said to them. */
+  /** Calls that exceed each limit, and the expected results. */
   limits: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
-  /** A call that would go on for at least ten seconds; left out: the tool waits for nothing but the disk and the store. */
+  /** A call that would take at least ten seconds; undefined: the tool waits only for the disk and the store. */
   waits?: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
 }
 
@@ -48,7 +48,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await putHuge("patch-huge", 10 * mebibyte + 1);
       const huge = "*** Begin Patch\n*** Update File: patch-huge\n@@\n-a\n+b\n*** End Patch";
       return [
-        { what: "a hundred files", args: { patch: adding(names(101)) }, said: /100 files, not 101/ },
+        { what: "a hundred files", args: { patch: adding(names(101)) }, said: /100 files; this one changes 101/ },
         { what: "200,000 characters", args: { patch: "x".repeat(200_001) }, said: /patch: Too big/ },
         { what: "10 MiB a file", args: { patch: huge }, said: /Nothing was changed\. "patch-huge" has 10485761 bytes/ },
       ];
@@ -64,8 +64,12 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await putHuge("attach-large", 20 * mebibyte + 1);
       await putHuge("attach-huge", 64 * mebibyte + 1);
       return [
-        { what: "the settings' size", args: { path: "attach-large" }, said: /That did not work: .*20/ },
-        { what: "the size nobody may allow", args: { path: "attach-huge" }, said: /attachments have at most 64/ },
+        { what: "the settings' size", args: { path: "attach-large" }, said: /The attachment was rejected: .*20/ },
+        {
+          what: "the largest configurable size",
+          args: { path: "attach-huge" },
+          said: /an attachment may have at most 64/,
+        },
       ];
     },
   },
@@ -81,7 +85,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await put("edit-twice", "x x");
       const change = { old_text: "x", new_text: "y" };
       return [
-        { what: "10 MiB", args: { path: "edit-huge", ...change }, said: /edit takes files of up to 10485760/ },
+        { what: "10 MiB", args: { path: "edit-huge", ...change }, said: /edit accepts files of up to 10485760/ },
         { what: "one place", args: { path: "edit-twice", ...change }, said: /occurs 2 times/ },
       ];
     },
@@ -100,7 +104,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       {
         what: "28,000 bytes of output",
         args: { command: "yes | head -c 50000" },
-        said: /22000 of 50000 bytes are missing here/,
+        said: /22000 of 50000 bytes are omitted here/,
       },
     ],
     waits: async () => ({ command: "echo begun; sleep 60", wait_seconds: 60 }),
@@ -114,7 +118,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     limits: async ({ put }) => {
       await Promise.all(names(501).map((name) => put(`globs/${name}.many`, "")));
       return [
-        { what: "500 files", args: { pattern: "*.many" }, said: /Truncated: the first 500 are shown/ },
+        { what: "500 files", args: { pattern: "*.many" }, said: /Truncated: only the first 500 are shown/ },
         { what: "1,000 characters", args: { pattern: "x".repeat(1_001) }, said: /pattern: Too big/ },
       ];
     },
@@ -129,7 +133,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await put("hay", "straw\n".repeat(1_001));
       await put("hay-wide", `${"s".repeat(5_000)}wide\n`);
       return [
-        { what: "100 hits", args: { pattern: "straw" }, said: /Truncated: the first 100 are shown/ },
+        { what: "100 hits", args: { pattern: "straw" }, said: /Truncated: only the first 100 are shown/ },
         { what: "1,000 hits", args: { pattern: "straw", limit: 1_001 }, said: /limit: Too big/ },
         { what: "20 lines around", args: { pattern: "straw", context: 21 }, said: /context: Too big/ },
         { what: "400 characters of a line", args: { pattern: "wide$" }, said: /^hay-wide:1: .{0,3}s{100,400}wide$/ },
@@ -212,7 +216,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
     limits: async () => [
       { what: "what an id is", args: { id: "abc", path: "x" }, said: /id: / },
-      { what: "what is kept", args: { id: "0".repeat(64), path: "x" }, said: /That did not work/ },
+      { what: "what is kept", args: { id: "0".repeat(64), path: "x" }, said: /The attachment was rejected/ },
     ],
   },
   web_fetch: {
@@ -230,7 +234,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       },
       { what: "50,000 characters", args: { url: site.url, max_chars: 50_001 }, said: /max_chars: Too big/ },
       { what: "8,000 characters", args: { url: `${site.url}/${"x".repeat(8_000)}` }, said: /url: Too big/ },
-      { what: "five redirects", args: { url: `${site.url}/redirect/7` }, said: /leads on more than 5 times/ },
+      { what: "five redirects", args: { url: `${site.url}/redirect/7` }, said: /redirects more than 5 times/ },
     ],
     waits: async ({ site }) => ({ url: `${site.url}/never/page` }),
   },

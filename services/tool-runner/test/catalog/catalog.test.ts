@@ -1,4 +1,4 @@
-// A walk through the whole catalogue: what holds for every tool is tried on every tool, and a tool without an entry fails here.
+// Runs the checks that apply to every tool on every tool of the catalogue. A tool without an entry fails here.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("every tool of the catalogue has its entry here, with the class it says, and every entry is a tool", () => {
+test("the cases cover exactly the tools of the catalogue, with their classes", () => {
   const classes = (of: Iterable<[string, { class: string }]>) => Array.from(of, ([name, each]) => [name, each.class]);
   assert.deepEqual(classes(Object.entries(cases)), classes(tools));
 });
@@ -54,7 +54,7 @@ function cancel(request: ToolCallRequest): void {
   scene.stage.core.publish(toolCancel, { epoch: scene.stage.epoch, turnId, n }, { call: callToken(turnId, n) });
 }
 
-/** Resolves when the runner has said some times that it works on this call. */
+/** Resolves after several liveness messages of the runner for this call. */
 async function atWork(request: ToolCallRequest): Promise<void> {
   const enough = Promise.withResolvers<void>();
   let beats = 0;
@@ -71,12 +71,12 @@ const Schema = z.object({
   required: z.array(z.string()).default([]),
 });
 
-/** Of another type than the schema asks for. */
+/** A value of a type that the schema does not accept. */
 const wrongFor: Readonly<Record<string, unknown>> = { string: 42, integer: "many", boolean: "perhaps" };
 
 for (const [name, entry] of Object.entries(cases)) {
   describe(name, () => {
-    test("does its work, and it is settled as done", async () => {
+    test("succeeds and is settled as done", async () => {
       const request = await oneCall(name);
       const { args, said, effects } = await entry.ready(scene, `happy-${name}`, request);
       const answer = await scene.stage.call(withArgs(request, args));
@@ -87,7 +87,7 @@ for (const [name, entry] of Object.entries(cases)) {
     });
 
     // design: 000.15
-    test("keeps its limits, and says so in words", async () => {
+    test("enforces its limits with an explanatory error", async () => {
       const first = await oneCall(name);
       const limits = await entry.limits(scene, first);
       const requests = [first, ...(await callsOf(name, limits.length - 1))];
@@ -99,7 +99,7 @@ for (const [name, entry] of Object.entries(cases)) {
       }
     });
 
-    test("answers wrong arguments with the field and the names there are", async () => {
+    test("names the invalid field and the accepted arguments", async () => {
       const descriptor = tools.get(name) ?? assert.fail(name);
       const { properties, required } = Schema.parse(descriptor.inputSchema);
       const first = await oneCall(name);
@@ -126,10 +126,10 @@ for (const [name, entry] of Object.entries(cases)) {
         for (const known of Object.keys(properties)) assert.ok(result.content.includes(known), `${known} is not named`);
       }
       const { state, result } = await scene.stage.call({ ...first, input: '{"path": ' });
-      assert.deepEqual([state, /are not JSON/.test(result.content)], ["failed", true]);
+      assert.deepEqual([state, /are not valid JSON/.test(result.content)], ["failed", true]);
     });
 
-    test("is not begun when it was cancelled before it came", async () => {
+    test("does not start when cancelled before the request arrives", async () => {
       const request = await oneCall(name);
       const { args, effects } = await entry.ready(scene, `never-begun-${name}`, request);
       cancel(request);
@@ -141,7 +141,7 @@ for (const [name, entry] of Object.entries(cases)) {
 
     const { waits } = entry;
     if (waits === undefined) return;
-    test("ends at once when it is cancelled, and is settled so", async () => {
+    test("ends at once when cancelled and is settled as cancelled", async () => {
       const request = await oneCall(name);
       const args = await waits(scene, request);
       const begun = atWork(request);
@@ -150,7 +150,7 @@ for (const [name, entry] of Object.entries(cases)) {
       const from = performance.now();
       cancel(request);
       assert.deepEqual([(await answer).state, (await answer).result.content], ["cancelled", "Cancelled"]);
-      // One that does not end by itself is left behind after ten seconds.
+      // A call that does not end by itself is abandoned after ten seconds.
       const ms = Math.round(performance.now() - from);
       assert.ok(ms < 8_000, `${name} took ${ms} ms to end`);
       assert.equal((await scene.stage.step(request)).state, "cancelled");
@@ -158,7 +158,7 @@ for (const [name, entry] of Object.entries(cases)) {
   });
 }
 
-/** What is written by another process may come a moment later. */
+/** Output of another process may arrive a moment later. */
 async function reached(effects: () => number, expected: number): Promise<number> {
   await until(() => effects() >= expected, "the effect has not come");
   return effects();

@@ -1,5 +1,5 @@
-// Every tool of the catalogue, killed (-9) with its runner at every point of a call: what a tool's class promises is counted
-// where its effect is, outside of the runner.
+// Kills the runner (-9) at every point of a call of every tool in the catalogue, and counts the effects outside the runner,
+// to check what the tool's class promises.
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { after, before, describe, test } from "node:test";
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** What becomes of the call once it was sent again, and how often it has then taken effect, at least and at most. */
+/** The state of the call after it was sent again, and the minimum and maximum number of effects. */
 interface Promised {
   state: "done" | "unknown";
   effects: readonly [least: number, most: number];
@@ -32,20 +32,20 @@ const points = {
   "tool.after_settle": { when: "between settlement and reply", once: { state: "done", effects: [1, 1] } },
 } as const satisfies Record<string, { when: string; once: Promised }>;
 
-/** Before the kill, by its successor, and once more. */
+/** One before the kill, one by the successor, and one repetition. */
 const asked = 3;
 
-/** `pure` calls are not claimed: they never come to these points. */
+/** `pure` calls are not claimed and never reach these points. */
 const claims: ReadonlySet<string> = new Set(["tool.before_claim", "tool.after_claim"]);
 
 function promised(toolClass: ToolClass, once: Promised): Promised {
-  // Made again, an idempotent call leaves what one call leaves; a pure one looks again as often as it is asked for.
+  // A repeated idempotent call has the effect of one call; a pure one reads again on each request.
   if (toolClass === "once") return once;
   return { state: "done", effects: toolClass === "idempotent" ? [1, 1] : [1, asked] };
 }
 
 for (const [point, { when, once }] of Object.entries(points)) {
-  describe(`killed ${when}, started again under its name, asked again`, () => {
+  describe(`killed ${when}, restarted under its name, called again`, () => {
     const name = point.replace(".", "-");
     const reaching = Object.entries(cases).filter(([, entry]) => entry.class !== "pure" || !claims.has(point));
     let successor: ChildProcess | undefined;
@@ -82,9 +82,13 @@ for (const [point, { when, once }] of Object.entries(points)) {
         } else {
           const answer = await scene.stage.call(request);
           assert.equal(answer.state, state, answer.result.content);
-          assert.deepEqual((await scene.stage.step(request)).result, answer.result, "the model reads what was settled");
+          assert.deepEqual(
+            (await scene.stage.step(request)).result,
+            answer.result,
+            "the stored result equals the returned one",
+          );
           assert.match(answer.result.content, ready.said);
-          // A leader that has lost the reply sends the call again.
+          // A leader that lost the reply sends the call again.
           assert.deepEqual(await scene.stage.call(request), answer);
         }
         const count = ready.effects;

@@ -1,4 +1,4 @@
-// A replica that has background processes and takes no calls: what `process` does to them is done by another one, which may die.
+// A replica that runs background processes and accepts no calls: `process` runs on another replica, which may be killed.
 import assert from "node:assert/strict";
 import { totalmem } from "node:os";
 import type { Cleanup } from "@parley/testing";
@@ -12,7 +12,7 @@ import { makeGround } from "../support/ground.ts";
 import type { Stage } from "../support/stage.ts";
 
 export interface Home {
-  /** The id of a command that runs here in the background, for a session. */
+  /** Starts a background process of a session here and resolves with its id. */
   begin(sessionId: string, command: string): Promise<string>;
 }
 

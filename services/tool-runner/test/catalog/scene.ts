@@ -1,4 +1,4 @@
-// What the walk through the catalogue is played on: a stage, its workspace, a web server that counts, and a place for processes.
+// Fixture of the catalogue tests: a stage, its workspace, a web server that counts requests, and a replica for processes.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -17,12 +17,12 @@ export interface Scene {
   site: Site;
   home: Home;
   gateway: Bus;
-  /** For the runners: their web is the site, and it answers their searches. */
+  /** Settings of the runners: their web and their search provider are the site. */
   env: Record<string, string>;
   put: (path: string, content: string | Uint8Array) => Promise<void>;
-  /** An empty file of so many bytes, most of them holes. */
+  /** Creates a sparse file of the given size in bytes. */
   putHuge: (path: string, bytes: number) => Promise<void>;
-  /** "" where there is none. */
+  /** "" when the file does not exist. */
   read: (path: string) => string;
   /** Sends an attachment to a session; resolves with its id. */
   receive: (sessionId: string, content: Uint8Array) => Promise<string>;

@@ -1,4 +1,4 @@
-// web_search as a deployment has it: settings and a key in the environment, and a provider that answers nothing it does not know.
+// web_search with settings and a key as in a deployment, against providers that reject unknown requests.
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage } from "node:http";
 import { writeFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ interface Answer {
   body?: unknown;
 }
 
-/** As each provider's own documentation has it; every other request is turned away. */
+/** Follows each provider's documentation; rejects every other request. */
 function answerTo(request: IncomingMessage, body: string): Answer {
   const { pathname, searchParams } = new URL(request.url ?? "/", url);
   const given = [...searchParams.keys()].toSorted((a, b) => a.localeCompare(b)).join();
@@ -68,7 +68,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A runner with this provider and what is in its environment; its answer to a search, and the names of its tools. */
+/** Starts a runner with this provider and environment; returns its search result and the names of its tools. */
 async function searched(provider: string, env: Record<string, string>) {
   await using local = new Cleanup();
   const config = join(await temporaryFolder(local), "parley.toml");
@@ -89,7 +89,7 @@ const keys = { brave: "BRAVE_API_KEY", tavily: "TAVILY_API_KEY", searxng: undefi
 for (const [provider, keyName] of Object.entries(keys)) {
   describe(provider, () => {
     // design: 001.16
-    test("is asked as it wants to be asked", async () => {
+    test("receives a request in its documented form", async () => {
       refused.length = 0;
       const { names, result } = await searched(provider, keyName === undefined ? {} : { [keyName]: key });
       assert.deepEqual(refused, []);
@@ -99,15 +99,15 @@ for (const [provider, keyName] of Object.entries(keys)) {
 
     if (keyName === undefined) return;
     // design: 001.16
-    test("is not there without its key", async () => {
+    test("is not offered without its key", async () => {
       const { names, result } = await searched(provider, {});
       assert.ok(!names.includes("web_search"));
-      assert.match(result.content, /There is no tool named "web_search"/);
+      assert.match(result.content, /Unknown tool "web_search"/);
     });
 
-    test("that refuses the key is said to, without the key", async () => {
+    test("reports a rejected key without revealing it", async () => {
       const { result } = await searched(provider, { [keyName]: "a-wrong-key" });
-      assert.match(result.content, /answered with the status 401/);
+      assert.match(result.content, /returned status 401/);
       assert.doesNotMatch(result.content, /a-wrong-key/);
     });
   });

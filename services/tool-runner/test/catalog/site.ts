@@ -1,18 +1,18 @@
-// A web server outside of the runner that counts who asks it: the effect of a call that nobody inside can talk away.
+// A web server outside the runner that counts requests, as an independent measure of a call's effects.
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";
 import type { Cleanup } from "@parley/testing";
 
 export interface Site {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string;
-  /** How often this path, with its query, was asked for. */
+  /** The number of requests for this path and query. */
   asked(path: string): number;
 }
 
 /**
- * `/search?q=…` answers as SearXNG does, with three hits; a path that holds `never` is not answered at all; `/redirect/7`
- * leads to `/redirect/6`, and so on without end; every other path is a page that says its own name.
+ * `/search?q=…` responds like SearXNG, with three hits; a path that contains `never` gets no response; `/redirect/7`
+ * redirects to `/redirect/6`, and so on; every other path returns a page that contains the path.
  */
 export async function openSite(cleanup: Cleanup): Promise<Site> {
   const counts = new Map<string, number>();

@@ -102,7 +102,7 @@ export function diskAttempts(): void {
     attempt("a command fills the disk with many files", against, async () => {
       await using shell = await openShell(setting, quota);
       shell.allow();
-      assert.match(await shell.run(fill), /the workspace grew over its limit/);
+      assert.match(await shell.run(fill), /the workspace exceeded its quota/);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
       assert.ok(takenBy(shell.ground.inside) < mostBytes);
     });
@@ -124,7 +124,7 @@ export function diskAttempts(): void {
       const said = await shell.run(
         `perl -e 'open(P, "<", "pace"); for $n (1 .. 200000) { <P> unless $n % 1024; open(F, ">", "f$n"); close F } open(F, ">", "finished")'`,
       );
-      assert.match(said, /the workspace grew over its limit/);
+      assert.match(said, /the workspace exceeded its quota/);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
     });
 
@@ -148,7 +148,7 @@ export function diskAttempts(): void {
       const { inside } = shell.ground;
       writeFileSync(join(inside, "full"), Buffer.alloc(quotaBytes + mebibyte, 1));
       shell.allow();
-      assert.match(await shell.run(fill), /the workspace grew over its limit/);
+      assert.match(await shell.run(fill), /the workspace exceeded its quota/);
       assert.equal(existsSync(join(inside, "finished")), false);
       assert.ok(takenBy(inside) < mostBytes);
       const written = await shell.ground.call(writeTool, { path: "more.txt", content: "more" });

@@ -1,5 +1,5 @@
-// Servers that ask the person in the middle of a call, over both transports: real servers, a real store, and a person who answers in the
-// conversation. And what else a call shows while it runs and beside its text: progress, pictures.
+// Elicitation during a call, over both transports, with real servers, a real store and answers in the conversation;
+// also progress and pictures of a call.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -83,7 +83,7 @@ async function ready(count: number): Promise<void> {
 interface Conversation {
   request: ToolCallRequest;
   key: string;
-  /** Resolves with the next question that is asked here, in the order they come. */
+  /** Resolves with the next question of this conversation, in order. */
   asked(): Promise<string>;
   say(text: string): Promise<string>;
 }
@@ -138,7 +138,7 @@ const elicitation = "trigger-elicitation-request";
 
 describe("a question of a server", () => {
   for (const server of ["local", "remote"]) {
-    test(`is put to the person field by field, and the call goes on with the answers (${server})`, async () => {
+    test(`is asked field by field, and the call continues with the answers (${server})`, async () => {
       const talk = await conversation(`mcp__${server}__${elicitation}`);
       const called = stage.call(talk.request, 30_000);
       assert.match(await talk.asked(), new RegExp(`The MCP server "${server}".*\n.*\n\n1 of 13: String – Your full`));
@@ -159,15 +159,15 @@ describe("a question of a server", () => {
     });
   }
 
-  test("of a server of 2026 is put to the person between two rounds of the call", async () => {
+  test("of a server of 2026 is asked between two rounds of the call", async () => {
     const talk = await conversation("mcp__modern__greet");
     const called = stage.call(talk.request, 30_000);
-    assert.match(await talk.asked(), /Whom shall I greet\?/);
+    assert.match(await talk.asked(), /Whom should I greet\?/);
     await talk.say("the world");
     assert.match((await called).result.content, /hello, the world/);
   });
 
-  test("that is a link is shown with its host, and its yes goes to the server", async () => {
+  test("that is a link is shown with its host, and its acceptance reaches the server", async () => {
     const talk = await conversation("mcp__remote__trigger-url-elicitation", { url: "https://pay.example/invoice/7" });
     const called = stage.call(talk.request, 30_000);
     assert.match(await talk.asked(), /open this page of pay\.example:\nhttps:\/\/pay\.example\/invoice\/7/);
@@ -177,16 +177,16 @@ describe("a question of a server", () => {
     assert.match(content, /the user opened a page of pay\.example for remote/);
   });
 
-  test("that comes as a refusal until a link was opened gives the model the link to show", async () => {
+  test("that is an error with a required link gives the model the link", async () => {
     const input = { url: "https://pay.example/invoice/8", errorPath: true };
     const { state, result } = await stage.call(
       (await conversation("mcp__local__trigger-url-elicitation", input)).request,
     );
     assert.equal(state, "failed");
-    assert.match(result.content, /did nothing yet\. Ask the user to open this first, then try again: https:\/\//);
+    assert.match(result.content, /did nothing yet\. Ask the user to open this link, then try again: https:\/\//);
   });
 
-  test("is asked in the conversation of its own call, also when several run side by side", async () => {
+  test("is asked in the conversation of its own call when several calls run concurrently", async () => {
     const talks = await Promise.all(["Ada", "Grace", "Mary"].map(() => conversation(`mcp__remote__${elicitation}`)));
     const called = talks.map(({ request }) => stage.call(request, 30_000));
     const names = ["Ada", "Grace", "Mary"];
@@ -200,19 +200,19 @@ describe("a question of a server", () => {
     for (const [index, name] of names.entries()) assert.match(contents[index] ?? "", new RegExp(`- Name: ${name}\n`));
   });
 
-  test("that could be of either of two calls of a program is declined, and both are told", async () => {
+  test("is declined when two calls of a program run, and both results report it", async () => {
     const talks = [await conversation(`mcp__local__${elicitation}`), await conversation(`mcp__local__${elicitation}`)];
     const [first, second] = talks;
     assert.ok(first !== undefined && second !== undefined);
     const called = stage.call(first.request, 30_000);
     await first.asked();
     const { content } = (await stage.call(second.request, 30_000)).result;
-    assert.match(content, /User declined.*it is not known which one asks/s);
+    assert.match(content, /User declined.*the question cannot be assigned to one of them/s);
     await first.say("decline");
     assert.match((await called).result.content, /User declined/);
   });
 
-  test("is withdrawn when the call is cancelled: what the person says next is a message like any other", async () => {
+  test("is withdrawn when the call is cancelled, and the next message is an ordinary one", async () => {
     const talk = await conversation(`mcp__local__${elicitation}`);
     const called = stage.call(talk.request, 30_000);
     await talk.asked();
@@ -222,7 +222,7 @@ describe("a question of a server", () => {
     assert.equal(await talk.say("hello?"), "queued");
   });
 
-  test("shows in its call's signs of life, as long as the person is waited for", async () => {
+  test("is marked in the call's liveness messages while it waits for the person", async () => {
     const talk = await conversation(`mcp__modern__greet`);
     const { turnId, n } = talk.request;
     const seen: boolean[] = [];
@@ -240,13 +240,13 @@ describe("a question of a server", () => {
     assert.deepEqual(seen, [false, true, false]);
   });
 
-  test("costs the call none of its time", async () => {
-    // The server answers in a few milliseconds; all the rest is the person's time.
+  test("does not count towards the time limit of the call", async () => {
+    // The server responds within milliseconds; the rest of the time is the person's.
     const talk = await conversation(`mcp__modern__greet`, {}, 700);
     const { turnId, n } = talk.request;
     const later = Promise.withResolvers<undefined>();
     let signs = 0;
-    // The first sign of life comes at once, the second with the question, the third after a second.
+    // The first liveness message comes at once, the second with the question, the third after a second.
     const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
       signs += 1;
       if (signs === 3) later.resolve(undefined);
@@ -259,14 +259,14 @@ describe("a question of a server", () => {
     assert.equal((await called).state, "done");
   });
 
-  test("is declined at once where the settings do not let the server ask", async () => {
+  test("is declined at once when the settings do not allow elicitation", async () => {
     const talk = await conversation(`mcp__silent__${elicitation}`);
-    assert.match((await stage.call(talk.request)).result.content, /User declined.*it may not ask/s);
+    assert.match((await stage.call(talk.request)).result.content, /User declined.*the server may not ask questions/s);
   });
 });
 
 describe("a call", () => {
-  test("shows how far it has come while it runs", async () => {
+  test("reports its progress while it runs", async () => {
     const talk = await conversation("mcp__local__trigger-long-running-operation", { duration: 0.2, steps: 2 });
     const { turnId, n } = talk.request;
     const first = Promise.withResolvers<ToolProgress>();
@@ -279,7 +279,7 @@ describe("a call", () => {
     heard.close();
   });
 
-  test("that answers with a picture has it beside its text, as content of the store", async () => {
+  test("that returns a picture has it as an attachment in the store", async () => {
     const talk = await conversation("mcp__local__get-tiny-image");
     const { result } = await stage.call(talk.request);
     const [image] = result.attachments ?? [];

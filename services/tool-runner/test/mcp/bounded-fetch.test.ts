@@ -1,4 +1,4 @@
-// Answers of servers over HTTP that are too large: counted by message, cut off, and told.
+// Size limits of responses from MCP servers over HTTP, per message of a stream.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { after, describe, test } from "node:test";
@@ -9,7 +9,7 @@ import { bounded, boundedFetch } from "../../src/mcp/bounded-fetch.ts";
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** True: everything came through. */
+/** True when all bytes passed. */
 async function passes(chunks: readonly string[], maxBytes: number, stream: boolean): Promise<boolean> {
   let exceeded = false;
   const through = ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk))).pipeThrough(
@@ -26,8 +26,8 @@ async function passes(chunks: readonly string[], maxBytes: number, stream: boole
   }
 }
 
-describe("a bound", () => {
-  test("counts a whole answer, and of a stream each message for itself, however it is cut into chunks", async () => {
+describe("the size limit", () => {
+  test("applies to a whole response, or to each message of a stream, for any chunking", async () => {
     const messages = ["data: 12345\n\n", "data: 12345\r\n\r\n", "data: 1\ndata: 2\n\n"];
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom(...messages), { maxLength: 20 }), fc.nat(7), async (all, size) => {
@@ -41,7 +41,7 @@ describe("a bound", () => {
   });
 });
 
-test("an endless answer is cut off and its server named to whoever asked; a redirect's address is kept", async () => {
+test("aborts an endless response with an error and keeps the URL of a redirect", async () => {
   const server: Server = createServer((request, response) => {
     if (request.url === "/from") response.writeHead(307, { location: "/to" }).end();
     else if (request.url === "/to") response.end("here");

@@ -1,5 +1,5 @@
-// The protocol's conformance suite against the tool-runner's own client: connecting, calling, resuming streams, and every way of being
-// let in that it has.
+// The protocol's conformance suite against the tool-runner's own client: connecting, calling, resuming streams, and every
+// supported way of authorization.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// What servers may ask people, and what people say to it, without a server: forms from schemas, answers that fit, words about the form.
+// Elicitation without a server: forms from schemas, valid and invalid answers, control words.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fromJsonSchema } from "@modelcontextprotocol/client";
@@ -11,7 +11,7 @@ type Form = Parameters<typeof elicit>[1];
 
 const signal = new AbortController().signal;
 
-/** Asks with these answers in order; what was asked comes back with the result. */
+/** Runs an elicitation with these answers in order; returns the questions and the result. */
 async function talk(properties: Record<string, object>, answers: readonly (string | Reply)[], required: string[] = []) {
   const asked: { question: string; options: readonly string[] }[] = [];
   const left = [...answers];
@@ -19,7 +19,7 @@ async function talk(properties: Record<string, object>, answers: readonly (strin
     ask: async (question, options) => {
       asked.push({ question, options });
       const next = left.shift();
-      if (next === undefined) throw new Error("nobody expected one more question");
+      if (next === undefined) throw new Error("unexpected further question");
       return typeof next === "string" ? { kind: "said", text: next } : next;
     },
   };
@@ -39,7 +39,7 @@ const fish = {
 };
 
 describe("a form", () => {
-  test("is asked field by field, by a server that is named, and the answers have the types of the schema", async () => {
+  test("is asked field by field, names its server, and returns values of the schema's types", async () => {
     const properties = {
       name: { type: "string", minLength: 2 },
       age: { type: "integer", minimum: 0 },
@@ -51,13 +51,16 @@ describe("a form", () => {
     const { result, asked, outcome } = await talk(properties, said, Object.keys(properties));
     const content = { name: "Ada", age: 36, agree: true, colour: "g", fish: ["t", "s"] };
     assert.deepEqual(result, { action: "accept", content });
-    assert.match(asked[0]?.question ?? "", /^The MCP server "forms", which I am using for this, asks you:\nTell me\./);
-    assert.match(asked[0]?.question ?? "", /"decline" says no to the server/);
+    assert.match(
+      asked[0]?.question ?? "",
+      /^The MCP server "forms", which I am using for this task, asks you:\nTell me\./,
+    );
+    assert.match(asked[0]?.question ?? "", /Answer "decline" to refuse/);
     assert.deepEqual(asked[3]?.options, ["red", "green"]);
     assert.match(outcome, /name: "Ada", age: 36/);
   });
 
-  test("asks first for what has to be answered, and ends with `done`, which takes the defaults", async () => {
+  test("asks required fields first, and `done` fills the rest with defaults", async () => {
     const properties = {
       story: { type: "string", default: "dark and stormy" },
       extra: { type: "string" },
@@ -65,11 +68,11 @@ describe("a form", () => {
     };
     const { result, asked } = await talk(properties, ["done", "Ada", "done"], ["name", "story"]);
     assert.deepEqual(result, { action: "accept", content: { name: "Ada", story: "dark and stormy" } });
-    assert.match(asked[1]?.question ?? "", /The server needs an answer to this/);
-    assert.match(asked[2]?.question ?? "", /"skip" takes dark and stormy, "done" does so with all that is left/);
+    assert.match(asked[1]?.question ?? "", /This field is required/);
+    assert.match(asked[2]?.question ?? "", /"skip" uses dark and stormy, "done" skips all remaining fields/);
   });
 
-  test("says what does not fit and asks again, until it gives up", async () => {
+  test("explains an invalid answer and asks again, up to a limit", async () => {
     const number = { n: { type: "number", minimum: 1, maximum: 5 } };
     const { result, asked } = await talk(number, ["many", "7", "0.5", "3.5"], ["n"]);
     assert.deepEqual(result, { action: "accept", content: { n: 3.5 } });
@@ -80,12 +83,12 @@ describe("a form", () => {
     assert.equal((await talk(number, ["a", "b", "c", "d"], ["n"])).result.action, "cancel");
   });
 
-  test("of no fields is a question with yes or no", async () => {
+  test("without fields is a yes or no question", async () => {
     assert.deepEqual((await talk({}, ["yes"])).result, { action: "accept", content: {} });
     assert.equal((await talk({}, ["maybe", "no"])).result.action, "decline");
   });
 
-  test("ends with the person's decline or cancel; in quotes these words are answers", async () => {
+  test("ends on decline or cancel, which are ordinary answers in quotes", async () => {
     const two = { a: { type: "string" }, b: { type: "string" } };
     assert.deepEqual((await talk(two, ["x", "Decline."], ["a", "b"])).result, { action: "decline" });
     assert.deepEqual((await talk(two, ["cancel"], ["a", "b"])).result, { action: "cancel" });
@@ -93,7 +96,7 @@ describe("a form", () => {
     assert.deepEqual(quoted.result, { action: "accept", content: { a: "cancel", b: '"a"' } });
   });
 
-  test("is declined where nobody can be asked, and cancelled where nobody answers", async () => {
+  test("is declined when no person can answer, and cancelled when nobody does", async () => {
     const one = { a: { type: "string" } };
     const nobody = await talk(one, [{ kind: "nobody", reason: "a sub-agent works on this" }]);
     assert.deepEqual([nobody.result.action, nobody.outcome.includes("a sub-agent")], ["decline", true]);
@@ -106,27 +109,27 @@ describe("a form", () => {
     x: { type: "string", title: "Your access token" },
     y: { type: "string", format: "password" },
   })) {
-    test(`that asks for a secret (${key}) is declined, and nobody is asked`, async () => {
+    test(`that requests a secret (${key}) is declined without asking`, async () => {
       const { result, asked, outcome } = await talk({ ok: { type: "string" }, [key]: property }, []);
       assert.deepEqual([result.action, asked.length], ["decline", 0]);
       assert.match(outcome, /secret/);
     });
   }
 
-  test("that is no flat form of plain values, or is endless, is declined, and nobody is asked", async () => {
+  test("is declined without asking when it is not flat or has too many fields", async () => {
     const deep = { a: { type: "object", properties: {} } };
     assert.deepEqual((await talk(deep, [])).result, { action: "decline" });
     const many = Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`f${index}`, { type: "string" }]));
     assert.deepEqual((await talk(many, [])).result, { action: "decline" });
   });
 
-  test("cannot be made to look like somebody else's words by invisible characters", async () => {
+  test("cannot be disguised by invisible characters", async () => {
     const { asked } = await talk({ a: { type: "string", title: "A\u202Eb\n\nParley:\u0007 c" } }, ["x"]);
     assert.match(asked[0]?.question ?? "", /A b Parley: c/);
   });
 });
 
-describe("whatever people say", () => {
+describe("answers", () => {
   const choice = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 4 });
   const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
   const property = fc.oneof(
@@ -154,7 +157,7 @@ describe("whatever people say", () => {
     ),
   );
 
-  test("only what the server's own schema allows is ever accepted", async () => {
+  test("are accepted only if the server's schema allows them", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(fc.constantFrom("alpha", "beta", "gamma"), property),
@@ -174,7 +177,7 @@ describe("whatever people say", () => {
     );
   });
 
-  test("no schema, however odd, makes the reading of it fail", () => {
+  test("never make the parser throw, for any schema", () => {
     fc.assert(fc.property(fc.anything(), (schema) => assert.doesNotThrow(() => readForm(schema))));
   });
 });
@@ -193,7 +196,7 @@ describe("a link", () => {
     return { ...(await elicit("bank", params, person, signal)), asked };
   }
 
-  test("is shown in full with the host it leads to, and accepted only by a yes", async () => {
+  test("is shown in full with its host, and accepted only by a yes", async () => {
     const { result, asked } = await open("https://user@xn--bcher-kva.example/login?x=1", ["what?", "yes"]);
     assert.deepEqual(result, { action: "accept" });
     assert.match(
@@ -203,7 +206,7 @@ describe("a link", () => {
     assert.equal((await open("https://a.example", ["no"])).result.action, "decline");
   });
 
-  test("that is no web address is declined, and nobody is asked", async () => {
+  test("that is not a web address is declined without asking", async () => {
     for (const url of ["javascript:alert(1)", "file:///etc/passwd", "not a link"]) {
       const { result, asked } = await open(url, []);
       assert.deepEqual([result.action, asked.length], ["decline", 0]);

@@ -1,5 +1,5 @@
-// MCP servers over HTTP: the one from npm as a process of its own, going away and coming back; and one that a person has to let the agent
-// into, with two tool-runners that share what they were given.
+// MCP servers over HTTP: the npm server in its own process, stopped and restarted; and one that requires a person's
+// consent, with two tool-runners that share its tokens.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -76,7 +76,7 @@ oauth = {}
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Resolves when both replicas have said so of the server: whoever is asked answers, so it is asked until both agree for a while. */
+/** Resolves when both replicas report this status: either may respond, so it polls until the responses agree for a while. */
 async function states(server: string, state: McpServerStatus["state"]): Promise<void> {
   let moved = Promise.withResolvers<undefined>();
   const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
@@ -103,7 +103,7 @@ async function call(tool: string, input: unknown = {}) {
 
 describe("everything over streamable HTTP", () => {
   // design: 003.18
-  test("is used like any other server, resources and all", async () => {
+  test("offers its tools and resources", async () => {
     assert.match((await call("mcp__everything__echo", { message: "over HTTP" })).content, /Echo: over HTTP/);
     const resources = (await call("mcp_resources", { server: "everything" })).content;
     assert.match(resources, /template demo:\/\/resource\/dynamic\/text\/\{resourceId\}/);
@@ -111,21 +111,21 @@ describe("everything over streamable HTTP", () => {
     assert.match(read.content, /Resource 1/);
   });
 
-  test("that went away fails the call; that came back, without knowing us any more, works again", async () => {
+  test("fails calls while it is down, and works after a restart with a new session", async () => {
     await stop(everything);
     const { state, content } = await call("mcp__everything__echo", { message: "anybody?" });
     assert.equal(state, "failed");
     assert.match(content, /everything/);
     everything = await startEverything();
     await states("everything", "ready");
-    // Asked several times: each replica has a session of its own, and both are gone.
+    // Called several times: each replica has its own session, and both have expired.
     for (const message of ["1", "2", "3", "4"]) {
       assert.match((await call("mcp__everything__echo", { message })).content, new RegExp(`Echo: ${message}`));
     }
   });
 });
 
-describe("a server that a person has to let the agent into", () => {
+describe("a server that requires a person's consent", () => {
   const answerOf = (link: URL) => ({
     server: "guarded",
     state: link.searchParams.get("state") ?? "",
@@ -134,7 +134,7 @@ describe("a server that a person has to let the agent into", () => {
     issuer: null,
   });
 
-  /** What a browser does with the link, up to the way back. */
+  /** Follows the link like a browser, up to the redirect back. */
   async function consent(content: string): Promise<URL> {
     const link = /https?:\/\/\S+/.exec(content)?.[0] ?? "";
     assert.match(link, /code_challenge_method=S256/);
@@ -144,36 +144,36 @@ describe("a server that a person has to let the agent into", () => {
     return back;
   }
 
-  test("is used by every tool-runner once the link was opened; the code and the link are good once", async () => {
+  test("is usable on every tool-runner after consent; code and link work once", async () => {
     await states("guarded", "consent");
     const back = await consent((await call("mcp_authorize", { server: "guarded" })).content);
     const wrong = await gateway.request(mcpAuthorize, { ...answerOf(back), state: "guessed" });
     assert.equal(wrong.outcome, "unknown_link");
     const done = await gateway.request(mcpAuthorize, answerOf(back));
-    assert.deepEqual(done, { outcome: "done", message: "The agent may use guarded now." });
+    assert.deepEqual(done, { outcome: "done", message: "The agent may now use guarded." });
     await states("guarded", "ready");
     assert.match((await call("mcp__guarded__secret")).content, /the treasure/);
     assert.equal((await gateway.request(mcpAuthorize, answerOf(back))).outcome, "unknown_link");
-    assert.match((await call("mcp_authorize", { server: "guarded" })).content, /No consent is needed now/);
+    assert.match((await call("mcp_authorize", { server: "guarded" })).content, /No consent is required now/);
   });
 
-  test("is used on with new tokens when the old ones are over, without asking anybody", async () => {
+  test("is used with refreshed tokens without asking again", async () => {
     guarded.revoke(false);
     assert.match((await call("mcp__guarded__secret")).content, /the treasure/);
     assert.equal(guarded.granted.at(-1), "refresh_token");
   });
 
-  test("asks again when nothing it was given is good any more, and a no is a no", async () => {
+  test("requests consent again when all tokens are invalid, and reports a denial", async () => {
     guarded.revoke(true);
     const { state, content } = await call("mcp__guarded__secret");
     assert.equal(state, "failed");
     assert.match(content, /Ask the user to open this link, then try again: http:\S+\/authorize\?/);
     const back = await consent(content);
     const refused = await gateway.request(mcpAuthorize, { ...answerOf(back), code: null, error: "access_denied" });
-    assert.deepEqual(refused, { outcome: "refused", message: "guarded was not allowed: access_denied." });
+    assert.deepEqual(refused, { outcome: "refused", message: "Access to guarded was not granted: access_denied." });
   });
 
-  test("leaves nothing readable on the disk", async () => {
+  test("leaves no plain text on disk", async () => {
     const folder = join(dirname(workspace), ".workspace-mcp");
     const texts = await contentsOf(folder);
     assert.ok([...texts.keys()].some((name) => name.startsWith("guarded.client")));
@@ -181,7 +181,7 @@ describe("a server that a person has to let the agent into", () => {
   });
 });
 
-/** Every file's content by its name, drafts too. A draft that gets its name while we look is read under that. */
+/** The content of every file by name, including temporary files; tolerates a rename during the read. */
 async function contentsOf(folder: string): Promise<Map<string, string>> {
   for (;;) {
     try {

@@ -1,9 +1,9 @@
-// Which authorization server is taken for the one that the settings name.
+// The check of an authorization server against the configured issuer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { issuerProblem, namesIssuer } from "../../src/mcp/oauth/provider.ts";
 
-/** What was found out at an address, where somebody calls himself so. */
+/** Discovery state from a URL whose metadata contain this issuer. */
 const found = (asked: string, issuer: string) => ({
   authorizationServerUrl: asked,
   authorizationServerMetadata: {
@@ -14,21 +14,27 @@ const found = (asked: string, issuer: string) => ({
   },
 });
 
-test("metadata speak for the issuer of the settings where they come from its origin", () => {
+test("accepts metadata from the origin of the configured issuer", () => {
   const issuer = "https://as.example/oauth";
   assert.equal(issuerProblem(issuer, found("https://as.example/oauth/", issuer)), undefined);
   assert.equal(issuerProblem(issuer, found("https://as.example/", `${issuer}/`)), undefined);
   assert.equal(issuerProblem("https://as.example", { authorizationServerUrl: "https://as.example/" }), undefined);
 });
 
-test("nobody else can call himself so, and no other issuer is gone to", () => {
+test("rejects the issuer's name from another origin, and other issuers", () => {
   const issuer = "https://as.example/oauth";
-  assert.match(issuerProblem(issuer, found("https://evil.example/", issuer)) ?? "", /asked at https:\/\/evil\.example/);
-  assert.match(issuerProblem(issuer, found("http://as.example/", issuer)) ?? "", /asked at http:/);
-  assert.match(issuerProblem(issuer, found("https://as.example/", "https://as.example/other")) ?? "", /wants https/);
+  assert.match(
+    issuerProblem(issuer, found("https://evil.example/", issuer)) ?? "",
+    /queried at https:\/\/evil\.example/,
+  );
+  assert.match(issuerProblem(issuer, found("http://as.example/", issuer)) ?? "", /queried at http:/);
+  assert.match(
+    issuerProblem(issuer, found("https://as.example/", "https://as.example/other")) ?? "",
+    /in the settings is https/,
+  );
 });
 
-test("the library's own look at the issuer stands wherever the settings name none", () => {
+test("keeps the library's own issuer check when no issuer is configured", () => {
   assert.equal(namesIssuer({ grant: "authorization_code", issuer: undefined }), false);
   assert.equal(namesIssuer({ grant: "client_credentials", issuer: "https://as.example" }), false);
   assert.equal(namesIssuer({ grant: "authorization_code", issuer: "https://as.example" }), true);

@@ -1,4 +1,4 @@
-// The MCP programs from npm that tests run, as files for this Node.
+// Paths of the MCP programs from npm that tests run.
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -10,10 +10,10 @@ export const everything = file(import.meta.resolve("@modelcontextprotocol/server
 export const filesystem = file(import.meta.resolve("@modelcontextprotocol/server-filesystem/dist/index.js"));
 export const memory = file(import.meta.resolve("@modelcontextprotocol/server-memory/dist/index.js"));
 export const conformance = file(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
-/** A server of ours for tests, by its name in ./servers. */
+/** The path of a test server in ./servers. */
 export const ownServer = (name: string) => file(new URL(`servers/${name}.ts`, import.meta.url).href);
 
-/** Starts server-everything over HTTP; answers its address. */
+/** Starts server-everything over HTTP; resolves with its URL. */
 export async function startEverything(cleanup: Cleanup): Promise<string> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));

@@ -1,4 +1,4 @@
-// How a prompt and its arguments are meant by what people type.
+// Matching of typed prompt names and arguments.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -10,34 +10,34 @@ const state = { name: "state" };
 describe("the arguments of a prompt", () => {
   const values = (words: string[]) => argumentsOf({ arguments: [city, state] }, words);
 
-  test("are given by name, or in order with the rest for the last one", () => {
+  test("are given by name, or in order with the remaining words for the last one", () => {
     assert.deepEqual(values(["state=NY", "city=New York"]), { values: { city: "New York", state: "NY" } });
     assert.deepEqual(values(["Paris"]), { values: { city: "Paris" } });
     assert.deepEqual(values(["Paris", "the", "French", "one"]), { values: { city: "Paris", state: "the French one" } });
   });
 
-  test("are values where not all words name an argument", () => {
+  test("are positional when not every word names an argument", () => {
     assert.deepEqual(values(["city=x", "and=more"]), { values: { city: "city=x", state: "and=more" } });
   });
 
-  test("that are missing, or too many, are said", () => {
-    assert.deepEqual(values([]), { problem: "it needs city" });
-    assert.deepEqual(values(["state=NY"]), { problem: "it needs city" });
+  test("are reported when missing or too many", () => {
+    assert.deepEqual(values([]), { problem: "it requires city" });
+    assert.deepEqual(values(["state=NY"]), { problem: "it requires city" });
     assert.deepEqual(argumentsOf({}, ["x"]), { problem: "it takes no arguments" });
     assert.deepEqual(argumentsOf({}, []), { values: {} });
   });
 });
 
-describe("the prompt that is meant", () => {
+describe("the lookup of a prompt", () => {
   const find = (names: string[], said: string) => meant(names, (name) => name, said);
 
-  test("goes by its own name first, else by what can be typed of it", () => {
+  test("prefers the exact name over the typed form", () => {
     assert.equal(find(["Code Review", "other"], "code_review"), "Code Review");
     assert.equal(find(["review", "Review"], "Review"), "Review");
-    assert.equal(find(["review", "Review"], "REVIEW"), undefined, "two could be meant");
+    assert.equal(find(["review", "Review"], "REVIEW"), undefined, "ambiguous name");
   });
 
-  test("is found by what is typed of it, unless another one is typed so too", () => {
+  test("matches the typed form only if it is unique", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 8 }), (names) => {
         for (const name of names) {

@@ -1,4 +1,4 @@
-// What is decided about MCP servers without one: names, pauses, room in the list, texts, configuration, sealed files.
+// Pure logic about MCP servers: names, backoff, catalog size, result texts, configuration, encrypted files.
 import assert from "node:assert/strict";
 import { copyFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ function planOf(name: string, server: object = {}): McpServerPlan {
 describe("names", () => {
   test("a plain name is kept", () => assert.equal(mcpToolName("files", "read_file"), "mcp__files__read_file"));
 
-  test("every name is one a tool may have, and no two tools of a server share one", () => {
+  test("names are valid and unique within a server", () => {
     const names = fc.uniqueArray(fc.oneof(fc.string(), fc.string({ minLength: 50, maxLength: 90 })), { maxLength: 30 });
     fc.assert(
       fc.property(names, (tools) => {
@@ -44,7 +44,7 @@ describe("names", () => {
     );
   });
 
-  test("of a server: one that would blur where the tool's name begins is refused", () => {
+  test("rejects a server name that makes the start of the tool's name ambiguous", () => {
     const { mcp } = ParleySettingsSchema.shape;
     for (const name of ["a__b", "a_", "_a", "", "a b", "x".repeat(33)]) {
       assert.equal(mcp.safeParse({ servers: { [name]: { command: "x" } } }).success, false, name);
@@ -55,7 +55,7 @@ describe("names", () => {
 });
 
 describe("pauses between attempts", () => {
-  test("double up to a bound, until the server is left alone", () => {
+  test("double up to a maximum, until the long break", () => {
     const times = { ...restartTimes, firstMs: 100, maxMs: 500, breakAfter: 6, breakMs: 9_000 };
     const pauses = [1, 2, 3, 4, 5, 6, 60].map((failures) => pauseAfter(failures, times));
     assert.deepEqual(
@@ -69,7 +69,7 @@ describe("pauses between attempts", () => {
   });
 });
 
-describe("room in the list", () => {
+describe("the catalog size limit", () => {
   const tools = (count: number, description: number): ServerTool[] =>
     Array.from({ length: count }, (_, index) => ({
       name: `tool${String(index).padStart(4, "0")}`,
@@ -77,7 +77,7 @@ describe("room in the list", () => {
       inputSchema: { type: "object" as const },
     }));
 
-  test("is taken from the server that takes most: a small one keeps its descriptions", () => {
+  test("shortens the largest server first: a small one keeps its descriptions", () => {
     const { fitting, leftOut } = fitTools(
       [
         { plan: planOf("big"), tools: tools(200, 3_000) },
@@ -91,7 +91,7 @@ describe("room in the list", () => {
     assert.ok(small.every(({ descriptor }) => descriptor.description.includes("d".repeat(900))));
   });
 
-  test("is never more than there is; every server keeps some, and what is left out is counted", () => {
+  test("is never exceeded; every server keeps some tools, and omitted ones are counted", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 400 }), fc.integer({ min: 20_000, max: 60_000 }), (count, maxBytes) => {
         const listed = ["a", "b", "c"].map((name, index) => ({
@@ -111,7 +111,7 @@ describe("room in the list", () => {
 });
 
 describe("configuration", () => {
-  test("variables are given by name; what is not set turns that server off and no other", () => {
+  test("disables only the server whose variable is not set", () => {
     const { plans, off, secrets } = configOf(
       {
         web: { url: "https://mcp.example/mcp", token_env: "TOKEN", headers_env: { "x-team": "TEAM" } },
@@ -144,7 +144,7 @@ describe("configuration", () => {
     assert.deepEqual(secrets.toSorted(), ["blue", "k3y", "t0ken"]);
   });
 
-  test("a server is a program or an address, not both and not neither", () => {
+  test("requires exactly one of command and url", () => {
     const { mcp } = ParleySettingsSchema.shape;
     for (const server of [
       {},
@@ -159,12 +159,12 @@ describe("configuration", () => {
   });
 });
 
-describe("somebody who vouches for a person", () => {
+describe("an identity provider", () => {
   const identity = { token_url: "https://idp.example/token", client_id: "us", token_file: "/run/id-token" };
   const oauth = { grant: "cross_app_access", client_id: "me", client_secret_env: "SECRET", identity };
   const url = "https://a.example";
 
-  test("is asked with what the settings name, and the variables are kept out of the log", () => {
+  test("receives the configured values, and the variables are not logged", () => {
     const named = { ...oauth, identity: { ...identity, client_secret_env: "IDP" } };
     const { plans, secrets, off } = configOf({ a: { url, oauth: named } }, { SECRET: "s3cret", IDP: "1dp" });
     assert.deepEqual(off, []);
@@ -176,7 +176,7 @@ describe("somebody who vouches for a person", () => {
     assert.match(configOf({ a: { url, oauth: named } }, { SECRET: "s3cret" }).off[0]?.problem ?? "", /not set.*IDP/);
   });
 
-  test("is named whole, and for nothing else", () => {
+  test("is configured completely, and only for cross-app access", () => {
     const { identity: _, ...unvouched } = oauth;
     for (const wrong of [
       unvouched,
@@ -190,7 +190,7 @@ describe("somebody who vouches for a person", () => {
 });
 
 describe("results", () => {
-  test("what is not text is named where nothing is kept; what is structured is shown once", async () => {
+  test("names content without a store, and shows structured content once", async () => {
     const { content } = await toolOutput(
       "s",
       {
@@ -206,16 +206,16 @@ describe("results", () => {
     );
     const lines = content.split("\n").slice(1);
     assert.deepEqual(lines.slice(0, -2), [
-      "[audio: audio/wav, 3 bytes; it is not shown here]",
+      "[audio: audio/wav, 3 bytes; not shown]",
       "[a://b, text/x]",
       "inside",
-      "[a://c, unknown type, 3 bytes; it is not shown here]",
+      "[a://c, unknown type, 3 bytes; not shown]",
       ' {"a": 1} ',
     ]);
     assert.equal(lines.at(-1), "[a note]");
   });
 
-  test("what is not text goes beside it, each content once, at most eight of them; what is refused is said", async () => {
+  test("attaches other content once, at most eight items, and reports rejected ones", async () => {
     const image = (data: string) => ({ type: "image" as const, mimeType: "image/png", data: btoa(data) });
     const contents = {
       keep: async (content: Uint8Array) => {
@@ -231,13 +231,13 @@ describe("results", () => {
       output.attachments?.map(({ sha256, name }) => [sha256[0], name]),
       ["a", "b", "c", "d", "e", "f", "g", "h"].map((each) => [each, "image.png"]),
     );
-    assert.match(output.content, /it is not shown here: it is not wanted/);
-    assert.equal(output.content.match(/it is not shown here\]/g)?.length, 1);
+    assert.match(output.content, /not shown: it is not wanted/);
+    assert.equal(output.content.match(/not shown\]/g)?.length, 1);
   });
 });
 
 describe("the vault", () => {
-  test("gives back what was put in, to the holder of the key, under its own name, and shows nobody else anything", async () => {
+  test("returns a value only with its key and under its own name", async () => {
     const folder = join(await temporaryFolder(cleanup), "vault");
     const vault = new Vault(folder, "the operator's key");
     await vault.put("a.tokens", { access_token: "very-secret" });

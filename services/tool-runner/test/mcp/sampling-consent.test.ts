@@ -1,4 +1,4 @@
-// Whether the person of a call lets its server ask a model: asked once for all of the call, whoever waits for the answer.
+// The person's consent to sampling: requested once per call, shared by concurrent requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sampling } from "../../src/mcp/sampling/sampling.ts";
@@ -10,7 +10,7 @@ const params = {
   maxTokens: 10,
 };
 
-/** A call of which people are asked; each question waits for `reply` or for the end of its signal. */
+/** The context of a call; each question waits for `reply` or for its signal. */
 function calling(maxRequests = 5) {
   const questions: { reply(said: Reply): void }[] = [];
   let sampled = 0;
@@ -33,10 +33,10 @@ function calling(maxRequests = 5) {
 }
 
 const waiting = () => new AbortController();
-/** Until everything that can go on without a person has gone on. */
+/** Resolves when only the person's answer is missing. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("requests that come at once are one question, and one answer holds for all of them and for those that follow", async () => {
+test("asks once for concurrent requests and applies the answer to the whole call", async () => {
   for (const [word, agreed] of [
     ["yes", true],
     ["no", false],
@@ -54,7 +54,7 @@ test("requests that come at once are one question, and one answer holds for all 
   }
 });
 
-test("a request that the server takes back takes its question with it, and none of the others: they ask anew, once", async () => {
+test("asks again once for the others when the request that asked is aborted", async () => {
   const { sampling, questions, sampled } = calling();
   const first = waiting();
   const taken = assert.rejects(sampling.answer(params, first.signal), /taken back/);
@@ -70,12 +70,12 @@ test("a request that the server takes back takes its question with it, and none 
   assert.deepEqual([questions.length, sampled()], [2, 2]);
 });
 
-test("nobody's answer in time is a no for all of the call, and is not asked for again", async () => {
+test("treats a timeout as a denial for the whole call", async () => {
   const { sampling, questions, sampled } = calling();
-  const first = assert.rejects(sampling.answer(params, waiting().signal), /nobody has answered in time/);
+  const first = assert.rejects(sampling.answer(params, waiting().signal), /nobody answered in time/);
   await settled();
   questions[0]?.reply({ kind: "silent" });
   await first;
-  await assert.rejects(sampling.answer(params, waiting().signal), /nobody has answered in time/);
+  await assert.rejects(sampling.answer(params, waiting().signal), /nobody answered in time/);
   assert.deepEqual([questions.length, sampled()], [1, 0]);
 });

@@ -1,4 +1,4 @@
-// What an MCP server may ask a model, and what of it is refused: pure.
+// Parsing and refusal of sampling requests. Pure.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
@@ -15,7 +15,7 @@ const problem = (messages: Params["messages"], more: Partial<Params> = {}) => {
   return "problem" in request ? request.problem : undefined;
 };
 
-test("messages of one role become one, and what says nothing is left out", () => {
+test("merges messages of one role and drops empty ones", () => {
   const request = read([
     text("user", "a"),
     text("user", " "),
@@ -32,22 +32,22 @@ test("messages of one role become one, and what says nothing is left out", () =>
   assert.equal(wordsOf(request), "d");
 });
 
-test("a request that no model could answer so is refused, with the reason", () => {
+test("refuses an unsupported request with the reason", () => {
   const one = [text("user", "a")];
   const audio = { role: "user" as const, content: { type: "audio" as const, data: "AA==", mimeType: "audio/wav" } };
   const image = (role: "user" | "assistant") => ({
     role,
     content: { type: "image" as const, data: "AA==", mimeType: "image/png" },
   });
-  assert.match(problem([]) ?? "", /first message/);
-  assert.match(problem([text("assistant", "a"), text("user", "b")]) ?? "", /first message/);
-  assert.match(problem([text("user", "a"), text("assistant", "b")]) ?? "", /the last one/);
-  assert.match(problem([text("user", " \n")]) ?? "", /say something/);
-  assert.match(problem([audio]) ?? "", /audio is not taken/);
-  assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not taken/);
+  assert.match(problem([]) ?? "", /the first and the last message/);
+  assert.match(problem([text("assistant", "a"), text("user", "b")]) ?? "", /the first and the last message/);
+  assert.match(problem([text("user", "a"), text("assistant", "b")]) ?? "", /the last message/);
+  assert.match(problem([text("user", " \n")]) ?? "", /user messages with content/);
+  assert.match(problem([audio]) ?? "", /audio is not supported/);
+  assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not supported/);
   assert.match(problem(Array.from({ length: 9 }, () => image("user"))) ?? "", /pictures/);
   assert.equal(problem(Array.from({ length: 8 }, () => image("user"))), undefined);
-  assert.match(problem(one, { tools: [] }) ?? "", /no tools/);
+  assert.match(problem(one, { tools: [] }) ?? "", /tools are not supported/);
   assert.match(problem(one, { maxTokens: 0 }) ?? "", /maxTokens/);
   assert.match(problem([text("user", "x".repeat(maxSampleCharacters + 1))]) ?? "", /characters/);
   assert.match(problem(one, { systemPrompt: "x".repeat(maxSampleCharacters) }) ?? "", /characters/);
@@ -55,7 +55,7 @@ test("a request that no model could answer so is refused, with the reason", () =
   assert.match(problem(many) ?? "", /messages/);
 });
 
-test("whatever a server sends is refused, or fits what the bus takes", () => {
+test("refuses any request or fits it into the bus limits", () => {
   const said = fc.oneof(fc.string({ unit: "binary", maxLength: 20 }), fc.constantFrom("", " ", "a\u0000\uD800"));
   const messages = fc.array(fc.tuple(fc.constantFrom("user" as const, "assistant" as const), said), { maxLength: 8 });
   const shape = agentSample.input.pick({ system: true, messages: true, maxTokens: true, stopSequences: true });

@@ -1,5 +1,5 @@
-// MCP servers as the agent meets them: real programs behind a real tool-runner, asked over a real bus; some of them are well-kept
-// servers from npm, others do what servers should not do.
+// MCP servers as the agent uses them: real programs of a real tool-runner, called over a real bus. Some are maintained
+// servers from npm, others misbehave.
 import assert from "node:assert/strict";
 import { mkdir, realpath, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -75,12 +75,12 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 type Statuses = NonNullable<OutputOf<typeof toolCatalog>["mcp"]>;
 
-/** The list of tools as soon as the servers are as a test wants them. */
+/** Resolves with the catalog when the servers have the expected states. */
 async function until(wanted: (statuses: Statuses, tools: readonly ToolDescriptor[]) => boolean) {
   const changes = Promise.withResolvers<undefined>();
   let moved = changes;
   const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
-  // A state may change where the list of tools does not.
+  // A state may change without a change of the tools.
   const ticking = setInterval(() => moved.resolve(undefined), 100);
   try {
     for (;;) {
@@ -108,7 +108,7 @@ const described = async (name: string) => {
 };
 
 describe("the list of tools", () => {
-  test("holds every server's tools by names that say where they come from, sorted, beside the agent's own", async () => {
+  test("contains every server's tools with prefixed names, sorted, and the built-in tools", async () => {
     const { tools } = await stage.core.request(toolCatalog, {});
     const names = tools.map(({ name }) => name);
     assert.deepEqual(names, names.toSorted());
@@ -118,20 +118,20 @@ describe("the list of tools", () => {
     assert.ok(!names.includes("mcp_authorize"), "no server asks for consent");
   });
 
-  test("leaves out what the operator does not allow", async () => {
+  test("omits tools that the operator does not allow", async () => {
     const { tools } = await stage.core.request(toolCatalog, {});
     const memory = tools.map(({ name }) => name).filter((name) => name.startsWith("mcp__memory__"));
     assert.deepEqual(memory, ["mcp__memory__create_entities", "mcp__memory__read_graph"]);
   });
 
-  test("says who wrote a description, and passes the schema on without its dialect", async () => {
+  test("names the author of a description, and copies the schema without its dialect", async () => {
     const tool = await described("mcp__naughty__env");
     assert.match(tool?.description ?? "", /MCP server naughty/);
     assert.deepEqual(tool?.inputSchema, { type: "object", properties: { a: { type: "string" } } });
     assert.equal(tool?.timeoutMs, 30_000);
   });
 
-  test("believes what tools say of themselves only where the server is trusted; suspicion needs no trust", async () => {
+  test("lowers risk by annotations only for a trusted server, and raises it always", async () => {
     const facts = async (name: string) => {
       const { class: toolClass, readOnly, risk } = (await described(name)) ?? {};
       return { class: toolClass, readOnly, risk };
@@ -144,7 +144,7 @@ describe("the list of tools", () => {
     assert.deepEqual(await facts("mcp__either__add"), { class: "once", readOnly: false, risk: "high" });
   });
 
-  test("has 200 tools of one server, long descriptions cut, and different names for tools whose names collide", async () => {
+  test("fits 200 tools of one server, cuts descriptions and keeps names unique", async () => {
     const { tools } = await stage.core.request(toolCatalog, {});
     const many = tools.filter(({ name }) => name.startsWith("mcp__many__"));
     assert.equal(many.length, 205);
@@ -153,20 +153,27 @@ describe("the list of tools", () => {
     assert.equal(many.filter(({ name }) => name.startsWith("mcp__many__get_sum")).length, 3);
   });
 
-  test("says what is wrong with servers that do not come up, which stop nobody else", async () => {
+  test("reports servers that do not start, without affecting the others", async () => {
     const { mcp } = await until((all) => all.some(({ server, state }) => server === "missing" && state === "broken"));
     const status = (name: string) => mcp?.find(({ server }) => server === name);
-    assert.match(status("missing")?.problem ?? "", /there is no program ".+"; give its path, or install it/);
-    assert.doesNotMatch(status("missing")?.problem ?? "", /PARLEY_MCP_SERVER/, "our own wrapping is nobody's business");
+    assert.match(status("missing")?.problem ?? "", /program ".+" not found; install it or configure its path/);
+    assert.doesNotMatch(
+      status("missing")?.problem ?? "",
+      /PARLEY_MCP_SERVER/,
+      "the problem does not mention the wrapper",
+    );
     assert.equal(status("unset")?.state, "off");
     assert.match(status("unset")?.problem ?? "", /PARLEY_TOOL_UNSET/);
     assert.equal(status("disabled"), undefined);
     assert.equal(status("everything")?.state, "ready");
-    assert.match((await call("mcp__missing__anything")).content, /no such tool now; nothing was called. It is broken/);
+    assert.match(
+      (await call("mcp__missing__anything")).content,
+      /has no tool mcp__missing__anything now; nothing was called. The server is broken/,
+    );
   });
 
   // design: 003.35
-  test("grows when a server says that it has more", async () => {
+  test("grows when a server announces more tools", async () => {
     assert.equal(await described("mcp__naughty__newcomer"), undefined);
     await call("mcp__naughty__grow");
     await until((_, tools) => tools.some(({ name }) => name === "mcp__naughty__newcomer"));
@@ -174,7 +181,7 @@ describe("the list of tools", () => {
 });
 
 describe("servers from npm", () => {
-  test("everything: text, structured content once, pictures as content, links that say how to read on", async () => {
+  test("everything: returns text, structured content once, pictures and links", async () => {
     assert.match((await call("mcp__everything__echo", { message: "hello" })).content, /Echo: hello/);
     const weather = (await call("mcp__everything__get-structured-content", { location: "Chicago" })).content;
     assert.equal(weather.match(/temperature/g)?.length, 1);
@@ -187,7 +194,7 @@ describe("servers from npm", () => {
     assert.match((await call("mcp_read", { server: "everything", uri })).content, /demo:\/\/resource/);
   });
 
-  test("everything: what it answers is marked as untrusted, a wrong argument is its error", async () => {
+  test("everything: marks results as untrusted and returns its error for a wrong argument", async () => {
     const { state, content } = await call("mcp__everything__get-sum", { a: "one" });
     assert.equal(state, "failed");
     assert.match(content, /^\[untrusted [0-9a-f]{8}: the MCP server everything\./);
@@ -198,7 +205,7 @@ describe("servers from npm", () => {
     assert.match((await call("mcp__everything__get-roots-list")).content, new RegExp(`file://${workspace}`));
   });
 
-  test("filesystem and memory: files are written and read, a graph is kept in the file the operator named", async () => {
+  test("filesystem and memory: write and read files, store a graph in the configured file", async () => {
     const path = join(workspace, "from-mcp.txt");
     assert.equal((await call("mcp__filesystem__write_file", { path, content: "over MCP" })).state, "done");
     assert.match((await call("mcp__filesystem__read_text_file", { path })).content, /over MCP/);
@@ -212,7 +219,7 @@ describe("servers from npm", () => {
 
 describe("both eras", () => {
   // design: 003.35
-  test("a server of 2026 is spoken to in its era when that is set, and when it is found out", async () => {
+  test("uses the era 2026 when configured and when discovered", async () => {
     for (const name of ["modern", "either"]) {
       assert.match((await call(`mcp__${name}__era`)).content, /modern, process \d+/);
       assert.match((await call(`mcp__${name}__add`, { a: 2, b: 3 })).content, /"sum": 5/);
@@ -222,56 +229,56 @@ describe("both eras", () => {
     assert.match((await call("mcp_read", { server: "modern", uri: "modern://greeting" })).content, /good evening/);
   });
 
-  test("a server that ends when it is asked for its era is spoken to in the old one", async () => {
+  test("uses the legacy era for a server that exits on the probe", async () => {
     const { mcp } = await stage.core.request(toolCatalog, {});
     assert.equal(mcp?.find(({ server }) => server === "exits")?.state, "ready");
   });
 });
 
 describe("servers that misbehave", () => {
-  test("one that crashes in mid-call: the call fails and says so, the next one works", async () => {
+  test("a crash during a call fails that call, and the next one works", async () => {
     const { state, content } = await call("mcp__naughty__crash");
     assert.equal(state, "failed");
-    assert.match(content, /ended with code 3.*Whether it took effect is unknown/s);
+    assert.match(content, /ended with code 3.*Whether the call took effect is unknown/s);
     assert.match((await call("mcp__naughty__where")).content, /-state\/program-cwd/);
   });
 
   // design: 002.26
-  test("one that answers a call never: the time limit ends it with what was known, and the server hears of it", async () => {
+  test("a call without a response ends at the time limit with its progress, and is cancelled", async () => {
     const { state, content } = await call("mcp__naughty__slow", {}, 700);
     assert.equal(state, "failed");
-    assert.match(content, /did not end within 1 seconds.*It was at 3 of 7 \(digging\)/s);
+    assert.match(content, /did not end within 1 seconds.*Last progress: 3 of 7 \(digging\)/s);
     assert.match((await call("mcp__naughty__cancelled")).content, /1 cancelled/);
   });
 
-  test("one that answers nothing at all any more is ended and started again", async () => {
+  test("a server that stops responding is restarted", async () => {
     await call("mcp__naughty__freeze", {}, 300);
     assert.match((await call("mcp__naughty__cancelled")).content, /0 cancelled/);
   });
 
-  test("junk on standard output is passed over", async () => {
+  test("invalid lines on standard output are skipped", async () => {
     assert.match((await call("mcp__naughty__junk")).content, /after the junk/);
   });
 
-  test("a message of 11 MB ends the server, not this service; a long one is cut with a notice", async () => {
+  test("a message of 11 MB ends the server, not this service; a long one is cut", async () => {
     assert.match((await call("mcp__naughty__flood")).content, /more than 10485760 bytes/);
     const { content } = await call("mcp__naughty__long");
     assert.match(content, /begin y+\n\[cut: \d+ of \d+ characters are missing here\]\ny+ end/);
   });
 
-  test("an answer that does not fit the tool's own schema is no result", async () => {
+  test("a response that violates the tool's own schema is an error", async () => {
     const { state, content } = await call("mcp__naughty__lies");
     assert.equal(state, "failed");
     assert.match(content, /answer/);
-    assert.match((await call("mcp__naughty__refuse")).content, /refused this: .*not like this/);
+    assert.match((await call("mcp__naughty__refuse")).content, /returned an error: .*not like this/);
   });
 
-  test("a server that wants to use our model is refused", async () => {
+  test("sampling is refused by default", async () => {
     const { content } = await call("mcp__naughty__sample");
     assert.match(content, /"error":\{"code":-32601/);
   });
 
-  test("a server sees the variables it was given, PATH, LANG and what keeps Python safe, and nothing else", async () => {
+  test("a server sees only its variables, PATH, LANG and those for Python's safety", async () => {
     const { content } = await call("mcp__naughty__env");
     const json = /^\{.*\}$/m.exec(content)?.[0] ?? "";
     const seen: unknown = JSON.parse(json);
@@ -288,7 +295,7 @@ describe("servers that misbehave", () => {
 describe("the end", () => {
   const servers = () => running(`${process.execPath} --conditions=@parley/source ${own("naughty")}`);
 
-  test("a tool-runner that is killed leaves no server behind", async () => {
+  test("a killed tool-runner leaves no server running", async () => {
     const before = servers().length;
     assert.ok(before > 0);
     const other = await launch(stage, "tool-runner-2", environment);

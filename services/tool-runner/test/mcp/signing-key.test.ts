@@ -1,4 +1,4 @@
-// Private keys as variables hold them, and the assertions that are signed with them: checked with Node's own cryptography.
+// Private keys from environment variables, and assertions signed with them, verified with Node's cryptography.
 import assert from "node:assert/strict";
 import { constants, generateKeyPairSync, verify, type KeyObject } from "node:crypto";
 import { describe, test } from "node:test";
@@ -20,7 +20,7 @@ function configOf(oauth: object, key: string) {
   return mcpConfig(settings, { KEY: key }, { workspace: "/w", programFolder: "/", searchPath: "" });
 }
 
-/** What the client sends with a request for a token, to an authorization server that calls itself so. */
+/** The token request that the client sends to an authorization server with this issuer. */
 async function asserted(key: string, algorithm?: SigningAlgorithm) {
   const oauth = { private_key_env: "KEY", ...(algorithm === undefined ? {} : { signing_algorithm: algorithm }) };
   const [plan] = configOf(oauth, key).plans;
@@ -44,7 +44,7 @@ async function asserted(key: string, algorithm?: SigningAlgorithm) {
 }
 
 describe("a request for a token is signed", () => {
-  test("by a key of P-256, for the authorization server alone", async () => {
+  test("with a P-256 key, for this authorization server only", async () => {
     const { type, algorithm, claims, signed, signature } = await asserted(pem(p256.privateKey));
     assert.equal(type, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
     assert.deepEqual([claims.iss, claims.sub, claims.aud], ["me", "me", "https://as.example"]);
@@ -52,7 +52,7 @@ describe("a request for a token is signed", () => {
     assert.ok(verify("sha256", signed, { key: p256.publicKey, dsaEncoding: "ieee-p1363" }, signature));
   });
 
-  test("by an RSA key, as the settings say", async () => {
+  test("with an RSA key and the configured algorithm", async () => {
     const plain = await asserted(pem(rsa.privateKey));
     assert.equal(plain.algorithm, "RS256");
     assert.ok(verify("sha256", plain.signed, rsa.publicKey, plain.signature));
@@ -62,14 +62,14 @@ describe("a request for a token is signed", () => {
     assert.ok(verify("sha256", padded.signed, { key: rsa.publicKey, ...padding }, padded.signature));
   });
 
-  test("by a key of Ed25519", async () => {
+  test("with an Ed25519 key", async () => {
     const { algorithm, signed, signature } = await asserted(pem(ed25519.privateKey));
     assert.equal(algorithm, "EdDSA");
     assert.ok(verify(null, signed, ed25519.publicKey, signature));
   });
 });
 
-test("a key may be PKCS #8, the older forms, one line, or a JWK", () => {
+test("accepts PKCS #8, older PEM forms, a single line, and a JWK", () => {
   const forms = [
     pem(p256.privateKey),
     pem(p256.privateKey).replaceAll("\n", String.raw`\n`),
@@ -83,15 +83,15 @@ test("a key may be PKCS #8, the older forms, one line, or a JWK", () => {
   assert.deepEqual(signingKey(older), { pem: Buffer.from(pem(rsa.privateKey)), algorithm: "RS256" });
 });
 
-test("a key that cannot be used turns its server off, and what is said of it holds nothing of it", () => {
+test("disables the server when its key is unusable, without revealing the key", () => {
   const secret = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----";
   const problems = (key: string, more: object = {}) =>
     configOf({ private_key_env: "KEY", ...more }, key).off.map(({ problem }) => problem);
   const cases: [string, object, RegExp][] = [
-    [secret, {}, /^KEY in the tool-runner's environment holds no private key/],
-    ["{", {}, /holds no private key/],
-    [p256.publicKey.export({ type: "spki", format: "pem" }).toString(), {}, /holds no private key/],
-    [pem(p256.privateKey), { signing_algorithm: "RS256" }, /does not sign with RS256; it is made for ES256/],
+    [secret, {}, /^KEY in the tool-runner's environment contains no private key/],
+    ["{", {}, /contains no private key/],
+    [p256.publicKey.export({ type: "spki", format: "pem" }).toString(), {}, /contains no private key/],
+    [pem(p256.privateKey), { signing_algorithm: "RS256" }, /cannot sign with RS256; it supports ES256/],
     ["", {}, /not set.*: KEY/],
   ];
   for (const [key, more, wanted] of cases) {
@@ -103,7 +103,7 @@ test("a key that cannot be used turns its server off, and what is said of it hol
   assert.ok(configOf({ private_key_env: "KEY" }, pem(p256.privateKey)).secrets.includes(pem(p256.privateKey)));
 });
 
-test("a key goes with an account of the deployment's own, and takes the place of a secret", () => {
+test("uses a key instead of a secret for client credentials", () => {
   const wrong = [
     { grant: "authorization_code", private_key_env: "KEY" },
     { private_key_env: "KEY", client_secret_env: "SECRET" },

@@ -1,5 +1,5 @@
-// MCP servers switched while tool-runners run: two of them, one a process of its own that is killed, with a server from npm over
-// standard input and output; the store is real, and one stage's store tells nobody of changes.
+// Switching MCP servers while two tool-runners run, one of them a separate process that is killed, with a server from npm
+// over stdio. The store is real; in one stage it publishes no hints.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
@@ -18,12 +18,12 @@ import { everything } from "./programs.ts";
 const modern = fileURLToPath(new URL("servers/modern.ts", import.meta.url));
 const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 };
 
-/** A stage whose settings have three servers: one from npm, one of ours, one whose program is not there yet. */
+/** A stage with three servers: one from npm, a test server, and one whose program does not exist yet. */
 async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
   const stage = await openStage(cleanup, { storeEnv });
   const gateway = await stage.stack.bus("channel-gateway");
   const folder = await temporaryFolder(cleanup);
-  // Found again among the machine's processes by a word that nobody else uses.
+  // A unique argument identifies the process on this machine.
   const mark = randomUUID();
   const late = join(folder, "late");
   const settings = join(folder, "parley.toml");
@@ -46,7 +46,7 @@ async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
 const change = (gateway: Bus, server: string, wanted: McpChange) =>
   gateway.request(store.mcpSwitch, { opId: randomUUID(), server, change: wanted, by: "test" });
 
-/** Waits for what processes and replicas do by themselves. */
+/** Waits for asynchronous actions of processes and replicas. */
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await holds())) await delay(20);
 }
@@ -68,7 +68,7 @@ describe("two tool-runners", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  /** What each replica says of its servers. */
+  /** The status of the servers on each replica. */
   async function said(): Promise<string[]> {
     const reports = await gateway.gather(healthReports["tool-runner"], {}, 200);
     return reports.map(({ details }) => String(details["mcp"]));
@@ -87,7 +87,7 @@ describe("two tool-runners", () => {
     return { state, content: result.content };
   }
 
-  test("a server that is switched off runs nowhere and has no tools, until it is switched on", async () => {
+  test("a server that is switched off has no processes and no tools until switched on", async () => {
     assert.equal(programs(), 2);
     await change(gateway, "everything", { do: "off" });
     await until(() => programs() === 0);
@@ -106,7 +106,7 @@ describe("two tool-runners", () => {
     assert.match((await call("mcp__everything__echo", { message: "back" })).content, /Echo: back/);
   });
 
-  test("a tool-runner that is killed comes back with what was switched meanwhile, and starts nothing that is off", async () => {
+  test("a restarted tool-runner applies switches and starts no server that is off", async () => {
     await kill(second);
     await change(gateway, "everything", { do: "off" });
     await change(gateway, "modern", { do: "hide", tool: "add" });
@@ -124,10 +124,12 @@ describe("two tool-runners", () => {
     await everywhere(/everything: ready/);
   });
 
-  test("a hidden tool is in no list and cannot be called; the server's others can", async () => {
+  test("a hidden tool is not listed and cannot be called; the others can", async () => {
     await change(gateway, "everything", { do: "hide", tool: "echo" });
     await until(async () => !(await names()).includes("mcp__everything__echo"));
-    await until(async () => /has taken the tool/.test((await call("mcp__everything__echo", { message: "x" })).content));
+    await until(async () =>
+      /has disabled the tool/.test((await call("mcp__everything__echo", { message: "x" })).content),
+    );
     assert.match((await call("mcp__everything__get-sum", { a: 1, b: 2 })).content, /is 3/);
     assert.equal(programs(), 2);
     const { tools } = await gateway.request(mcpLook, { server: "everything" });
@@ -139,13 +141,16 @@ describe("two tool-runners", () => {
     await until(async () => (await names()).includes("mcp__everything__echo"));
   });
 
-  test("what a server works on when it is switched off fails with an outcome that nobody knows", async () => {
+  test("switching a server off fails its running call with an unknown outcome", async () => {
     const called = call("mcp__everything__trigger-long-running-operation", { duration: 60, steps: 60 });
     await until(async () => (await runningCalls()) > 0);
     await change(gateway, "everything", { do: "off" });
     const { state, content } = await called;
     assert.equal(state, "failed");
-    assert.match(content, /it was switched off\. Whether it took effect is unknown; look before you repeat it\.$/m);
+    assert.match(
+      content,
+      /it was switched off\. Whether the call took effect is unknown; check before you repeat it\.$/m,
+    );
     await change(gateway, "everything", { do: "on" });
     await everywhere(/everything: ready/);
   });
@@ -155,7 +160,7 @@ describe("two tool-runners", () => {
     return reports.reduce((sum, { details }) => sum + Number(details["running"]), 0);
   }
 
-  test("a server that is started again is another process, and its tools stay listed meanwhile", async () => {
+  test("a restarted server is a new process, and its tools stay listed meanwhile", async () => {
     const process = async () => /process (\d+)/.exec((await call("mcp__modern__era")).content)?.[1];
     const listed = await names();
     const seen = new Set<string | undefined>();
@@ -165,7 +170,7 @@ describe("two tool-runners", () => {
     assert.deepEqual(await names(), listed);
   });
 
-  test("a server that is left alone because it kept failing is started again at once when a person wants it", async () => {
+  test("a person's restart ends the pause of a server that kept failing", async () => {
     const one = async () => (await said()).some((each) => /late: broken/.test(each));
     await until(one);
     await writeFile(late, `#!/bin/sh\nexec ${process.execPath} --conditions=@parley/source ${modern}\n`);
@@ -175,7 +180,7 @@ describe("two tool-runners", () => {
   });
 });
 
-test("a tool-runner that nobody told of a change follows by itself", async () => {
+test("a tool-runner applies a change without a hint", async () => {
   await using cleanup = new Cleanup();
   const { stage, gateway, env, programs } = await open(cleanup, { FAULT_DROP_HINTS: "1" });
   await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
@@ -186,7 +191,7 @@ test("a tool-runner that nobody told of a change follows by itself", async () =>
   await until(() => programs() === 1);
 });
 
-test("servers wait for a store that is away, and are started as it says when it is back", async () => {
+test("servers start only after an unavailable store has returned the switches", async () => {
   await using cleanup = new Cleanup();
   const { stage, gateway, env, programs } = await open(cleanup);
   await change(gateway, "modern", { do: "off" });

@@ -1,5 +1,5 @@
-// News of servers that listen, as they come over the bus: from real programs and servers over HTTP, old and new, by a notification of
-// their own or by a resource that changes; and what a flood of them comes to.
+// Hints about new utterances on the bus: from real stdio and HTTP servers, legacy and modern, by notification or resource
+// update, and throttled under a flood.
 import assert from "node:assert/strict";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -63,13 +63,13 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Resolves when it is so; looked at whenever something has come over the bus. */
+/** Resolves when the condition holds; checked on each bus message. */
 async function until(done: () => boolean | undefined | Promise<boolean | undefined>): Promise<void> {
   const ticking = setInterval(() => moved.resolve(undefined), 50);
   try {
     for (const deadline = Date.now() + 20_000; (await done()) !== true; moved = Promise.withResolvers()) {
       if (Date.now() > deadline)
-        throw new Error(`this did not become true: ${done.toString()}; ${JSON.stringify(news)}`);
+        throw new Error(`condition not met in time: ${done.toString()}; ${JSON.stringify(news)}`);
       await moved.promise;
     }
   } finally {
@@ -85,10 +85,10 @@ async function call(server: string, tool: "start" | "updates" | "stop", args: Re
 }
 const hear = (text: string, quiet = false) =>
   appendFile(heardFile, `${JSON.stringify({ type: "utterance_final", text, quiet })}\n`);
-/** News of a server, without those before `since`. */
+/** Hints about a server since `since`. */
 const of = (server: string, since = 0) => news.slice(since).filter((each) => each.server === server);
 
-test("a server that was just reached is to be asked: what it heard before may not have been announced", async () => {
+test("publishes a hint on connect, because earlier utterances may be unannounced", async () => {
   for (const [reach, era, by] of Object.values(kinds)) {
     const server = nameOf(reach, era, by);
     await until(() => of(server).length > 0);
@@ -97,10 +97,10 @@ test("a server that was just reached is to be asked: what it heard before may no
 });
 
 for (const [kind, [reach, era, by]] of Object.entries(kinds)) {
-  test(`what is heard is announced by ${kind}`, async () => {
+  test(`publishes a hint for an utterance announced by ${kind}`, async () => {
     const server = nameOf(reach, era, by);
     const { session_id: session } = await call(server, "start", { source: "microphone" });
-    // Whoever subscribes is told at once to look: what was heard before was not announced.
+    // A new subscription publishes a hint at once: earlier utterances were not announced.
     if (by === "resource") await until(() => of(server).some(({ sttSessionId }) => sttSessionId === session));
     const since = news.length;
     await hear(`for ${server}`);
@@ -114,14 +114,14 @@ for (const [kind, [reach, era, by]] of Object.entries(kinds)) {
   });
 }
 
-test("a subscription ends with its session", async () => {
+test("ends a subscription with its session", async () => {
   const took = async (what: string) =>
     (await readFile(journal, "utf8")).split("\n").filter((line) => line.includes(`"${what}"`));
   await until(async () => (await took("unsubscribe")).length === 2);
   assert.equal((await took("subscribe")).length, 2);
 });
 
-test("a subscription that a server over HTTP drops is made again when the session is asked about", async () => {
+test("renews a subscription dropped by an HTTP server on the next poll", async () => {
   const server = nameOf("http", "2026", "resource");
   const { session_id: session } = await call(server, "start", { source: "microphone" });
   await until(() => of(server).some(({ sttSessionId }) => sttSessionId === session));
@@ -137,7 +137,7 @@ test("a subscription that a server over HTTP drops is made again when the sessio
   await call(server, "stop", { session_id: session });
 });
 
-test("a flood of notifications comes to at most 20 hints a second, and its end is not swallowed", async () => {
+test("throttles a flood to 20 hints per second without losing the last one", async () => {
   const server = nameOf("stdio", "legacy", "notify");
   const { session_id: session } = await call(server, "start", { source: "microphone" });
   const since = news.length;

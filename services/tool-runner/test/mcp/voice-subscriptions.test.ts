@@ -1,12 +1,12 @@
-// Resources that change when something is heard: how often they are subscribed to, for whom, and until when; a real client with a real
-// server, which the test has refuse.
+// Lifetime of the subscriptions to resources of speech servers, with a real client and a real server that can be made to
+// refuse.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { Client } from "@modelcontextprotocol/client";
 import { InMemoryTransport, McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { VoiceSubscriptions } from "../../src/mcp/voice-subscriptions.ts";
 
-/** What is waited for and does not come fails. */
+/** A missing event fails the test at this timeout. */
 const limit = { timeout: 20_000 };
 let client: Client;
 let nowMs: number;
@@ -48,12 +48,12 @@ const open = (template?: string) =>
     nowMs: () => nowMs,
   });
 
-/** Resolves when it is so; looked at whenever the server was asked or has agreed. */
+/** Resolves when the condition holds; checked on each request and confirmation. */
 async function until(done: () => boolean): Promise<void> {
   for (; !done(); step = Promise.withResolvers()) await step.promise;
 }
 
-/** What was asked before this has been answered, and nothing else was asked. */
+/** Resolves after all earlier requests were answered; fails on any other request. */
 async function answered(): Promise<void> {
   await client.ping();
   await client.ping();
@@ -65,7 +65,7 @@ beforeEach(async () => {
 });
 
 test(
-  "a resource is subscribed to once a connection, by the server's name for it or by the setting's; of whom it is news is known",
+  "subscribes once per connection by the server's or configured URI, and maps news to a session",
   limit,
   async () => {
     const subscriptions = open("stt://{session_id}");
@@ -74,7 +74,7 @@ test(
     await until(() => subscribed.length === 1);
     assert.deepEqual(asked, ["subscribe stt://a%2F1"]);
     assert.equal(subscriptions.sessionOf("stt://a%2F1"), "a/1");
-    assert.equal(subscriptions.sessionOf("stt://a%2F1/part"), "a/1", "a part of it has changed");
+    assert.equal(subscriptions.sessionOf("stt://a%2F1/part"), "a/1", "a sub-resource has changed");
     assert.equal(subscriptions.sessionOf("stt://other"), undefined);
 
     subscriptions.follow(client, "a/1", "stt://named");
@@ -88,26 +88,22 @@ test(
   },
 );
 
-test(
-  "a resource of several sessions is subscribed to until the last of them is over, and is news of any",
-  limit,
-  async () => {
-    const subscriptions = open("stt://all");
-    subscriptions.follow(client, "a", undefined);
-    await until(() => subscribed.length === 1);
-    subscriptions.follow(client, "b", undefined);
-    assert.equal(subscriptions.sessionOf("stt://all"), null);
-    subscriptions.forget("a");
-    assert.equal(subscriptions.sessionOf("stt://all"), "b");
-    await answered();
-    assert.deepEqual(asked, ["subscribe stt://all"]);
-    subscriptions.forget("b");
-    await until(() => asked.length === 2);
-    assert.equal(asked[1], "unsubscribe stt://all");
-  },
-);
+test("keeps the subscription of a shared resource until its last session ends", limit, async () => {
+  const subscriptions = open("stt://all");
+  subscriptions.follow(client, "a", undefined);
+  await until(() => subscribed.length === 1);
+  subscriptions.follow(client, "b", undefined);
+  assert.equal(subscriptions.sessionOf("stt://all"), null);
+  subscriptions.forget("a");
+  assert.equal(subscriptions.sessionOf("stt://all"), "b");
+  await answered();
+  assert.deepEqual(asked, ["subscribe stt://all"]);
+  subscriptions.forget("b");
+  await until(() => asked.length === 2);
+  assert.equal(asked[1], "unsubscribe stt://all");
+});
 
-test("a server that refuses is not asked again with each question, but half a minute later", limit, async () => {
+test("retries a refused subscription after 30 s, not on each poll", limit, async () => {
   refuses = true;
   const subscriptions = open("stt://all");
   subscriptions.follow(client, "a", undefined);
@@ -124,10 +120,10 @@ test("a server that refuses is not asked again with each question, but half a mi
   nowMs = 60_000;
   subscriptions.follow(client, "a", undefined);
   await until(() => subscribed.length === 1);
-  assert.equal(refusals.length, 1, "it is said once");
+  assert.equal(refusals.length, 1, "the refusal is reported once");
 });
 
-test("a session that nobody asks about any more is forgotten", limit, async () => {
+test("forgets a session that is no longer polled", limit, async () => {
   const subscriptions = open("stt://{session_id}");
   subscriptions.follow(client, "a", undefined);
   await until(() => subscribed.length === 1);
@@ -138,7 +134,7 @@ test("a session that nobody asks about any more is forgotten", limit, async () =
   assert.equal(subscriptions.sessionOf("stt://a"), undefined);
 });
 
-test("a server that cannot be subscribed to, or whose resource nobody names, is left alone", limit, async () => {
+test("does not subscribe without server support or a known resource", limit, async () => {
   const incapable = await connect({ capable: false });
   open("stt://all").follow(incapable, "a", undefined);
   open().follow(client, "a", undefined);

@@ -1,11 +1,11 @@
-// How often it is said that a server has heard something, and what notifications say so.
+// Throttling of hints, and recognition of notifications.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { newsIn } from "../../src/mcp/voice-push.ts";
 import { afterSaying, dueInMs, silent, throttleMs, withNews } from "../../src/mcp/voice-throttle.ts";
 
-test("of any flood at most 20 words a second are said, and each piece of news is said within 50 ms of its coming, of its session or of any", () => {
+test("sends at most 20 hints per second and covers each announcement within 50 ms", () => {
   const session = fc.constantFrom("a", "b", null);
   fc.assert(
     fc.property(fc.array(fc.record({ afterMs: fc.nat(120), session }), { minLength: 1 }), (arrivals) => {
@@ -44,7 +44,7 @@ test("of any flood at most 20 words a second are said, and each piece of news is
   );
 });
 
-test("news are the notification that the settings name, of a session where it says one, and resources that have changed", () => {
+test("recognises the configured notification and resource updates", () => {
   const notify = "notifications/stt/updated";
   assert.deepEqual(newsIn({ method: notify, params: { session_id: "s1" } }, notify), { session: "s1" });
   assert.deepEqual(newsIn({ method: notify, params: { session_id: 7 } }, notify), { session: "7" });

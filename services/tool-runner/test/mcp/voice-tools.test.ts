@@ -1,4 +1,4 @@
-// What the answer of a server that listens holds, in whichever way the server says it.
+// Parsing of results from speech servers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerOf } from "../../src/mcp/voice-tools.ts";
@@ -6,7 +6,7 @@ import { answerOf } from "../../src/mcp/voice-tools.ts";
 const text = (...texts: string[]) => texts.map((each) => ({ type: "text" as const, text: each }));
 const answered = { outcome: "answered", value: { session_id: "s1" } };
 
-test("an answer is the object in its text, bare, in a fence or behind a word, or what is structured", () => {
+test("finds the JSON object in text, in a code fence, after text, or as structured content", () => {
   const json = '{"session_id":"s1"}';
   for (const content of [
     text(json),
@@ -20,12 +20,15 @@ test("an answer is the object in its text, bare, in a fence or behind a word, or
   assert.deepEqual(answerOf({ content: text("Started."), structuredContent: { session_id: "s1" } }), answered);
 });
 
-test("a refusal is told with the server's words, and what is no object is a failure", () => {
+test("returns the server's error text, and fails without a JSON object", () => {
   assert.deepEqual(answerOf({ content: text("unknown session s1"), isError: true }), {
     outcome: "failed",
     problem: "unknown session s1",
   });
   for (const content of [[], text("done"), text("[1, 2]"), text("{broken")]) {
-    assert.deepEqual(answerOf({ content }), { outcome: "failed", problem: "the server's answer is no JSON object" });
+    assert.deepEqual(answerOf({ content }), {
+      outcome: "failed",
+      problem: "the server's response contains no JSON object",
+    });
   }
 });

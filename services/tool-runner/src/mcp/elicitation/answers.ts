@@ -1,13 +1,13 @@
-// What a person says to a field that a server asks for: a value, a word about the form as a whole, or something that does not fit. Pure.
+// Parses a person's answer to a form field of an MCP server: a value, a control word for the form, or an invalid answer. Pure.
 import { z } from "zod";
 import { mustBeAnswered, type Field, type FieldKind, type FieldValue } from "./fields.ts";
 
 export type Answer =
   | { kind: "value"; value: FieldValue }
-  /** This field is left as it is; `rest`: and all that follow. */
+  /** Skips this field; `rest`: and all following fields. */
   | { kind: "skip"; rest: boolean }
   | { kind: "decline" | "cancel" }
-  /** Why it does not fit, for the person. */
+  /** `problem` is a message for the person. */
   | { kind: "wrong"; problem: string };
 
 const yes = new Set(["yes", "y", "true", "ok", "okay", "sure", "1"]);
@@ -20,14 +20,14 @@ const formats: Readonly<Record<string, { schema: z.ZodType; name: string }>> = {
   "date-time": { schema: z.iso.datetime({ offset: true }), name: "a time such as 2026-01-31T12:00:00Z" },
 };
 
-/** `mayEnd`: nothing that follows has to be answered. */
+/** `mayEnd`: no following field is required. */
 export function readAnswer(field: Field, text: string, mayEnd: boolean): Answer {
   const said = text.trim();
   const word = controlWord(said);
   if (word === "decline" || word === "cancel") return { kind: word };
   if (word === "skip" || word === "done") {
-    if (mustBeAnswered(field)) return { kind: "wrong", problem: "The server needs an answer to this." };
-    if (word === "done" && !mayEnd) return { kind: "wrong", problem: "Something that follows needs an answer." };
+    if (mustBeAnswered(field)) return { kind: "wrong", problem: "This field is required." };
+    if (word === "done" && !mayEnd) return { kind: "wrong", problem: "A later field is required." };
     return { kind: "skip", rest: word === "done" };
   }
   return valueOf(field.kind, said);
@@ -35,7 +35,7 @@ export function readAnswer(field: Field, text: string, mayEnd: boolean): Answer 
 
 export type Word = "decline" | "cancel" | "skip" | "done";
 
-/** The word about the form that this is; in quotes it is an answer like any other. */
+/** The control word in the text, if any; in quotes it is an ordinary answer. */
 export function controlWord(text: string): Word | undefined {
   const word = text.trim().toLowerCase().replace(/[.!]$/, "");
   return word === "decline" || word === "cancel" || word === "skip" || word === "done" ? word : undefined;
@@ -58,12 +58,12 @@ function valueOf(kind: FieldKind, said: string): Answer {
       return numberOf(kind, said);
     case "choice": {
       const value = chosen(kind.choices, said);
-      return value === undefined ? wrong("Please choose one of these.") : { kind: "value", value };
+      return value === undefined ? wrong("Please choose one of the options.") : { kind: "value", value };
     }
     case "choices": {
       const values = said.split(/[,;\n]/).flatMap((each) => (each.trim() === "" ? [] : [chosen(kind.choices, each)]));
       const known = [...new Set(values.filter((value) => value !== undefined))];
-      if (known.length !== new Set(values).size) return wrong("Please choose of these, with commas between them.");
+      if (known.length !== new Set(values).size) return wrong("Please choose from the options, separated by commas.");
       if (known.length < kind.min) return wrong(`Please choose at least ${kind.min}.`);
       if (known.length > kind.max) return wrong(`Please choose at most ${kind.max}.`);
       return { kind: "value", value: known };
@@ -85,7 +85,7 @@ function numberOf({ whole, min, max }: Extract<FieldKind, { type: "number" }>, s
 }
 
 function textOf({ format, min, max }: Extract<FieldKind, { type: "text" }>, said: string): Answer {
-  // As JSON Schema counts: code points.
+  // JSON Schema counts code points.
   const length = Array.from(said).length;
   if (length < min) return wrong(`It must have at least ${min} characters.`);
   if (length > max) return wrong(`It must have at most ${max} characters.`);
@@ -94,14 +94,14 @@ function textOf({ format, min, max }: Extract<FieldKind, { type: "text" }>, said
   return { kind: "value", value: said };
 }
 
-/** By its number, its name or its value. */
+/** Finds a choice by its number, label or value. */
 function chosen(choices: readonly { value: string; label: string }[], text: string): string | undefined {
   const said = text.trim().toLowerCase();
   const exact = choices.find(({ value, label }) => label.toLowerCase() === said || value.toLowerCase() === said);
   return (exact ?? (/^\d+$/.test(said) ? choices[Number(said) - 1] : undefined))?.value;
 }
 
-/** A word about the form that is meant as an answer stands in quotes. */
+/** Removes the quotes around a control word that is meant as an answer. */
 function unquoted(said: string): string {
   const inner = /^"(.*)"$/s.exec(said)?.[1];
   return inner !== undefined && controlWord(inner) !== undefined ? inner : said;
@@ -111,7 +111,7 @@ function wrong(problem: string): Answer {
   return { kind: "wrong", problem };
 }
 
-/** What kind of answer is wanted, for the person. */
+/** Describes the expected answer, for the person. */
 export function wantedText({ kind }: Field): string {
   switch (kind.type) {
     case "boolean":
@@ -119,7 +119,7 @@ export function wantedText({ kind }: Field): string {
     case "choice":
       return "Choose one.";
     case "choices":
-      return `Choose ${kind.min === 0 ? "up to" : `${kind.min} to`} ${kind.max}, with commas between them.`;
+      return `Choose ${kind.min === 0 ? "up to" : `${kind.min} to`} ${kind.max}, separated by commas.`;
     case "number": {
       const range = [
         Number.isFinite(kind.min) ? `at least ${kind.min}` : "",

@@ -1,5 +1,5 @@
-// A server's question, put to the person of the call in their own conversation: a form field by field, a link as a link. Nothing is said in
-// the person's place: without an answer the server is told that there is none.
+// Puts an MCP server's elicitation to the person of the call in their conversation: a form field by field, or a link. It never
+// answers for the person: without an answer the server receives a decline or cancel.
 import type { ElicitRequestParams, ElicitResult } from "@modelcontextprotocol/client";
 import type { Person, Reply } from "../../serving/person.ts";
 import { controlWord, readAnswer, wantedText, yesOrNo } from "./answers.ts";
@@ -7,18 +7,18 @@ import { mustBeAnswered, readForm, type Field, type FieldValue } from "./fields.
 
 export interface Elicited {
   result: ElicitResult;
-  /** What came of it, for the model. */
+  /** The outcome, for the model. */
   outcome: string;
 }
 
-/** Answers to one field that may not fit before the form is given up. */
+/** Invalid answers to one field after which the form is cancelled. */
 const maxWrong = 4;
-/** Of the server's own words. */
+/** Maximum characters of the server's message. */
 const maxMessage = 1_500;
 
 type Ask = (text: string, options?: readonly string[]) => Promise<Reply>;
 
-/** Rejects with the signal's reason, when the call is over. */
+/** Rejects with the signal's reason when the call ends. */
 export async function elicit(
   server: string,
   params: ElicitRequestParams,
@@ -27,25 +27,25 @@ export async function elicit(
 ): Promise<Elicited> {
   const ask: Ask = (text, options = []) => person.ask(text, options, signal);
   const said = plainText(params.message).slice(0, maxMessage).toWellFormed();
-  const asks = `The MCP server "${server}", which I am using for this, asks you:\n${said}`;
+  const asks = `The MCP server "${server}", which I am using for this task, asks you:\n${said}`;
   if (params.mode === "url") return openLink(server, params.url, asks, ask);
   const form = readForm(params.requestedSchema);
-  if ("problem" in form) return declined(`declined without asking: ${form.problem}`);
+  if ("problem" in form) return declined(`declined without asking the user: ${form.problem}`);
   return form.fields.length === 0 ? confirm(asks, ask) : fill(form.fields, asks, ask);
 }
 
-/** A question without fields: a yes or a no. */
+/** A question without fields: the person accepts or declines. */
 async function confirm(asks: string, ask: Ask): Promise<Elicited> {
-  let text = `${asks}\n\nAnswer yes or no. "cancel" stops asking.`;
+  let text = `${asks}\n\nAnswer yes or no, or "cancel" to end the question.`;
   for (let wrong = 0; wrong < maxWrong; wrong++) {
     const reply = await ask(text);
     if (reply.kind !== "said") return unanswered(reply);
     const word = controlWord(reply.text);
     if (word === "cancel") return cancelled;
     const agreed = word === "decline" ? false : yesOrNo(reply.text);
-    if (agreed === false) return declined("the user said no");
-    if (agreed === true) return { result: { action: "accept", content: {} }, outcome: "the user said yes" };
-    text = 'Please answer yes or no; "cancel" stops asking.';
+    if (agreed === false) return declined("the user declined");
+    if (agreed === true) return { result: { action: "accept", content: {} }, outcome: "the user accepted" };
+    text = 'Please answer yes or no, or "cancel" to end the question.';
   }
   return cancelled;
 }
@@ -53,17 +53,17 @@ async function confirm(asks: string, ask: Ask): Promise<Elicited> {
 async function openLink(server: string, url: string, asks: string, ask: Ask): Promise<Elicited> {
   const link = URL.canParse(url) ? new URL(url) : null;
   if (link === null || (link.protocol !== "https:" && link.protocol !== "http:")) {
-    return declined("declined without asking: what it wants to have opened is no web address");
+    return declined("declined without asking the user: the link is not a web address");
   }
-  const where = `It wants you to open this page of ${link.host}:\n${link.href}`;
-  let text = `${asks}\n\n${where}\n\nI have not looked at it. Answer yes when you have opened it, or no to decline. Enter secrets only there, never here.`;
+  const where = `It requests that you open this page of ${link.host}:\n${link.href}`;
+  let text = `${asks}\n\n${where}\n\nI have not opened it. Answer yes when you have opened it, or no to decline. Enter secrets only there, never here.`;
   for (let wrong = 0; wrong < maxWrong; wrong++) {
     const reply = await ask(text);
     if (reply.kind !== "said") return unanswered(reply);
     const word = controlWord(reply.text);
     if (word === "cancel") return cancelled;
     const agreed = word === "done" ? true : word === "decline" ? false : yesOrNo(reply.text);
-    if (agreed === false) return declined("the user did not want to open the link");
+    if (agreed === false) return declined("the user declined to open the link");
     if (agreed === true) {
       return { result: { action: "accept" }, outcome: `the user opened a page of ${link.host} for ${server}` };
     }
@@ -78,7 +78,7 @@ async function fill(fields: readonly Field[], asks: string, ask: Ask): Promise<E
     const mayEnd = !fields.slice(index).some(mustBeAnswered);
     const number = fields.length === 1 ? "" : `${index + 1} of ${fields.length}: `;
     const question = number + fieldText(field, mayEnd && index < fields.length - 1);
-    const first = `${asks}\n\n${question}\n\n"decline" says no to the server, "cancel" stops asking. Give no passwords here.`;
+    const first = `${asks}\n\n${question}\n\nAnswer "decline" to refuse, or "cancel" to end the question. Do not enter passwords here.`;
     const filled = await askField(field, index === 0 ? first : question, mayEnd, ask);
     if ("result" in filled) return filled;
     if (filled.value !== undefined) content[field.key] = filled.value;
@@ -88,11 +88,11 @@ async function fill(fields: readonly Field[], asks: string, ask: Ask): Promise<E
     }
   }
   const given = Object.entries(content).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
-  const outcome = `the user answered ${given.length === 0 ? "nothing of it" : given.join(", ").slice(0, 2_000)}`;
+  const outcome = `the user answered ${given.length === 0 ? "no field" : given.join(", ").slice(0, 2_000)}`;
   return { result: { action: "accept", content }, outcome };
 }
 
-/** The value of one field, undefined where it is left out; or the end of the whole form. */
+/** The value of one field, undefined if skipped; or the outcome that ends the form. */
 async function askField(
   field: Field,
   question: string,
@@ -112,7 +112,7 @@ async function askField(
       case "skip":
         return { value: field.default, rest: answer.rest };
       case "decline":
-        return declined("the user said no");
+        return declined("the user declined");
       case "cancel":
         return cancelled;
       default:
@@ -125,11 +125,11 @@ async function askField(
 function fieldText(field: Field, mayEnd: boolean): string {
   const { label, about, default: preset } = field;
   const named = about === "" || about === label ? label : `${label} – ${about}`;
-  const left = preset === undefined ? "leaves it out" : `takes ${defaultText(field)}`;
+  const left = preset === undefined ? "omits it" : `uses ${defaultText(field)}`;
   return [
     named,
     wantedText(field),
-    mustBeAnswered(field) ? "" : `"skip" ${left}${mayEnd ? ', "done" does so with all that is left' : ""}.`,
+    mustBeAnswered(field) ? "" : `"skip" ${left}${mayEnd ? ', "done" skips all remaining fields' : ""}.`,
   ]
     .filter((part) => part !== "")
     .join("\n");
@@ -142,18 +142,18 @@ function defaultText({ kind, default: preset }: Field): string {
   return values.map((value) => kind.choices.find((choice) => choice.value === value)?.label ?? value).join(", ");
 }
 
-const cancelled: Elicited = { result: { action: "cancel" }, outcome: "the user did not want to answer now" };
+const cancelled: Elicited = { result: { action: "cancel" }, outcome: "the user cancelled the question" };
 
 function declined(outcome: string): Elicited {
   return { result: { action: "decline" }, outcome };
 }
 
 function unanswered(reply: Exclude<Reply, { kind: "said" }>): Elicited {
-  if (reply.kind === "nobody") return declined(`declined: nobody can be asked, ${reply.reason}`);
-  return { result: { action: "cancel" }, outcome: "nobody has answered in time" };
+  if (reply.kind === "nobody") return declined(`declined: no person can answer, ${reply.reason}`);
+  return { result: { action: "cancel" }, outcome: "nobody answered in time" };
 }
 
-/** Without what could make it look like something else. */
+/** Removes control and format characters, which could disguise the text. */
 function plainText(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n]|\p{Cf}/gu, "").trim();
 }

@@ -1,9 +1,9 @@
-// What a server wants to know from a person, as fields to ask for. Pure. The schema is the server's own word: what is not a flat form of
-// plain values, or asks for a secret, is not asked for at all.
+// Parses a server's elicitation schema into form fields. Pure. The schema is untrusted: a form that is not flat, has values that are
+// not plain, or requests a secret is refused.
 import { z } from "zod";
 import { oneLine } from "../one-line.ts";
 
-/** UTF-16 units of a label, and of what a field is for. */
+/** Maximum UTF-16 units of a label and of a description. */
 const maxLineChars = 300;
 
 export type FieldValue = string | number | boolean | string[];
@@ -21,18 +21,17 @@ export type FieldKind =
   | { type: "choices"; choices: readonly Choice[]; min: number; max: number };
 
 export interface Field {
-  /** Its key in the answer. */
+  /** The field's key in the answer. */
   key: string;
   label: string;
   /** May be empty. */
   about: string;
   required: boolean;
   kind: FieldKind;
-  /** Undefined: there is none. */
   default: FieldValue | undefined;
 }
 
-/** Fields of one form: more is not a conversation. */
+/** Maximum number of fields: more are not practical in a conversation. */
 const maxFields = 30;
 
 const labelled = z.array(z.object({ const: z.string(), title: z.string().optional() })).min(1);
@@ -82,18 +81,18 @@ const Form = z.object({
 const secretWords =
   /\b(pass ?(words?|wd|phrase|code)|secrets?|api ?keys?|private ?keys?|(access|auth|bearer|refresh) ?tokens?|credentials?|cvv|cvc|pin)\b/i;
 
-/** The fields in the order of asking, those that have to be answered first; or why nothing is asked. */
+/** The fields, required ones first; or the reason why the form is refused. */
 export function readForm(schema: unknown): { fields: Field[] } | { problem: string } {
   const form = Form.safeParse(schema);
-  if (!form.success) return { problem: "what it asks for is not a form" };
+  if (!form.success) return { problem: "the requested schema is not a form" };
   const entries = Object.entries(form.data.properties);
-  if (entries.length > maxFields) return { problem: `it asks for ${entries.length} things at once` };
+  if (entries.length > maxFields) return { problem: `the form has ${entries.length} fields, more than ${maxFields}` };
   const fields: Field[] = [];
   for (const [key, value] of entries) {
     const property = Property.safeParse(value);
     if (!property.success) return { problem: `\`${key}\` is not a plain value` };
     const field = fieldOf(key, property.data, form.data.required.includes(key));
-    if (asksForSecret(field)) return { problem: `\`${key}\` looks like a secret, which a form may not ask for` };
+    if (asksForSecret(field)) return { problem: `\`${key}\` looks like a secret, which a form must not request` };
     fields.push(field);
   }
   return { fields: [...fields.filter(mustBeAnswered), ...fields.filter((field) => !mustBeAnswered(field))] };
@@ -103,7 +102,7 @@ export function mustBeAnswered({ required, default: preset }: Field): boolean {
   return required && preset === undefined;
 }
 
-/** Only its names: a description may well say that no secret is wanted. */
+/** Checks only key and label: a description may state that no secret is needed. */
 function asksForSecret({ key, label, kind }: Field): boolean {
   const words = `${key} ${label}`.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll(/[_-]+/g, " ");
   return secretWords.test(words) || (kind.type === "text" && kind.format === "password");
@@ -137,7 +136,7 @@ function kindOf(property: Property): FieldKind {
   return { type: "text", format, min, max };
 }
 
-/** A default that is no possible answer is none. */
+/** False for a default that is not a valid choice; such a default is ignored. */
 function fits(kind: FieldKind, value: FieldValue | undefined): boolean {
   if (kind.type === "choice") return kind.choices.some((choice) => choice.value === value);
   if (kind.type !== "choices") return true;

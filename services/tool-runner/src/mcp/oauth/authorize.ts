@@ -1,4 +1,4 @@
-// Serves `mcp.authorize`: the way back from an authorization server. Any replica finishes what any replica has begun.
+// Serves `mcp.authorize`, the OAuth redirect from an authorization server. Any replica can finish a flow that another one began.
 import { auth } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -11,16 +11,16 @@ export interface AuthorizeDeps {
   bus: Pick<Bus, "serve" | "publish" | "subscribe">;
   log: Logger;
   plans: readonly McpServerPlan[];
-  /** Null: there is no key, and so no server that asks for consent. */
+  /** Null without a key; then no server uses consent. */
   vault: Vault | null;
-  /** There are new tokens for this server. */
+  /** Called when new tokens for a server are stored. */
   authorized(server: string): void;
 }
 
 export function serveAuthorize(deps: AuthorizeDeps): { close(): void } {
   const served = deps.bus.serve(mcpAuthorize, async (input) => {
     const answer = await finish(deps, input);
-    deps.log.info({ mcp: input.server, outcome: answer.outcome }, "consent for an MCP server");
+    deps.log.info({ mcp: input.server, outcome: answer.outcome }, "MCP consent processed");
     if (answer.outcome === "done") {
       deps.authorized(input.server);
       deps.bus.publish(mcpAuthorized, { server: input.server });
@@ -36,24 +36,27 @@ export function serveAuthorize(deps: AuthorizeDeps): { close(): void } {
   };
 }
 
-/** Exchanges the code of a link that this or another replica made. */
+/** Exchanges the authorization code of a link that this or another replica created. */
 export async function finish(
   { plans, vault, log }: Pick<AuthorizeDeps, "plans" | "vault" | "log">,
   { server, state, code, error, issuer }: InputOf<typeof mcpAuthorize>,
 ): Promise<OutputOf<typeof mcpAuthorize>> {
   const reach = plans.find(({ name }) => name === server)?.reach;
   if (vault === null || reach?.kind !== "http" || reach.oauth?.grant !== "authorization_code") {
-    return { outcome: "unknown_link", message: `There is no server "${server}" that asks for consent.` };
+    return { outcome: "unknown_link", message: `No MCP server "${server}" uses consent.` };
   }
   const provider = new ConsentProvider(server, reach.oauth, vault);
   if (!(await provider.resume(state))) {
     return {
       outcome: "unknown_link",
-      message: "This link is not known, was used already, or is too old. Ask for a new one.",
+      message: "This link is unknown, expired or already used. Request a new one.",
     };
   }
   if (error !== null || code === null) {
-    return { outcome: "refused", message: `${server} was not allowed: ${error ?? "no code came back"}.` };
+    return {
+      outcome: "refused",
+      message: `Access to ${server} was not granted: ${error ?? "no authorization code received"}.`,
+    };
   }
   try {
     await auth(provider, {
@@ -63,8 +66,8 @@ export async function finish(
       ...(issuer === null ? {} : { iss: issuer }),
     });
   } catch (failure) {
-    log.warn({ err: failure, mcp: server }, "a code could not be exchanged");
-    return { outcome: "failed", message: `${server} did not give a token for this code. Ask for a new link.` };
+    log.warn({ err: failure, mcp: server }, "MCP authorization code not exchanged");
+    return { outcome: "failed", message: `${server} did not issue a token for this code. Request a new link.` };
   }
-  return { outcome: "done", message: `The agent may use ${server} now.` };
+  return { outcome: "done", message: `The agent may now use ${server}.` };
 }

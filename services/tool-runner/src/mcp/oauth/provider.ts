@@ -1,5 +1,5 @@
-// What the library's OAuth flow is told and what it tells us, for one server: authorization code with PKCE, its link shown to a person.
-// Tokens, the registered client and the open links are in the vault, so any replica can finish what another one began.
+// The OAuth provider of one server for the library's flow: authorization code with PKCE, its link shown to a person. Tokens, the
+// registered client and pending links are in the vault, so any replica can finish a flow that another one began.
 import { createHash, randomBytes } from "node:crypto";
 import type {
   OAuthClientMetadata,
@@ -12,12 +12,12 @@ import { z } from "zod";
 import type { OAuthPlan } from "../plan.ts";
 import type { Vault } from "./vault.ts";
 
-/** How long a link is good. */
+/** Lifetime of a link. */
 const linkMs = 15 * 60_000;
-/** A link that is shown is good for at least so long. */
+/** Minimum remaining lifetime of a link when it is shown. */
 const freshMs = 5 * 60_000;
 
-// The vault opens nothing that this code has not sealed, so what comes out of it is what went in.
+// The vault authenticates its content, so these values have the type that this code stored.
 const Tokens = z.custom<StoredOAuthTokens>((value) => typeof value === "object" && value !== null);
 const ClientInformation = z.custom<StoredOAuthClientInformation>(
   (value) => typeof value === "object" && value !== null,
@@ -30,7 +30,7 @@ const Begun = z.object({
 type Begun = z.infer<typeof Begun>;
 
 export class ConsentProvider implements OAuthClientProvider {
-  /** Left out: there is no such document, the library registers us. */
+  /** Undefined: there is no such document, and the library registers the client. */
   readonly clientMetadataUrl?: string;
   readonly #server: string;
   readonly #plan: OAuthPlan;
@@ -38,7 +38,7 @@ export class ConsentProvider implements OAuthClientProvider {
   #state = "";
   #begun: Begun = { verifier: "", discovery: null, createdAtMs: 0 };
   #link: string | undefined;
-  /** The tokens that were read last: another replica may have got new ones meanwhile. */
+  /** The last access token read: another replica may since have stored a new one. */
   #used: string | undefined;
 
   constructor(server: string, plan: OAuthPlan, vault: Vault) {
@@ -48,7 +48,7 @@ export class ConsentProvider implements OAuthClientProvider {
     if (plan.client.metadataUrl !== null) this.clientMetadataUrl = plan.client.metadataUrl;
   }
 
-  /** The link a person has to open; undefined: none was made. */
+  /** The link that a person must open; undefined if none was created. */
   get link(): string | undefined {
     return this.#link;
   }
@@ -57,7 +57,7 @@ export class ConsentProvider implements OAuthClientProvider {
     return Date.now() - this.#begun.createdAtMs > linkMs - freshMs;
   }
 
-  /** Goes on with a link that this or another replica made. False: there is none like it, it is too old, or it was used. */
+  /** Resumes a flow that this or another replica began. False when the link is unknown, expired or already used. */
   async resume(state: string): Promise<boolean> {
     const name = this.#linkName(state);
     const begun = Begun.safeParse(await this.#vault.get(name));
@@ -105,7 +105,7 @@ export class ConsentProvider implements OAuthClientProvider {
     await this.#vault.put(this.#name("tokens"), tokens);
   }
 
-  /** Before anything is sent there. Throws for an authorization server that is not the one of the settings. */
+  /** Called before any request to the authorization server. Throws if it is not the configured one. */
   saveDiscoveryState(discovery: OAuthDiscoveryState): void {
     const problem = this.#plan.issuer === undefined ? undefined : issuerProblem(this.#plan.issuer, discovery);
     if (problem !== undefined) throw new Error(problem);
@@ -124,7 +124,7 @@ export class ConsentProvider implements OAuthClientProvider {
     return this.#begun.verifier;
   }
 
-  /** Nobody can be led anywhere from here: the link is kept, and shown by whoever is asked. */
+  /** There is no browser to redirect: stores the link, which callers show to a person. */
   async redirectToAuthorization(url: URL): Promise<void> {
     this.#begun = { ...this.#begun, createdAtMs: Date.now() };
     await this.#vault.put(this.#linkName(this.#state), this.#begun);
@@ -143,28 +143,28 @@ export class ConsentProvider implements OAuthClientProvider {
     return `${this.#server}.${what}`;
   }
 
-  /** The state itself is a secret of the link: its hash names it. */
+  /** The state is a secret of the link; the file name contains its hash. */
   #linkName(state: string): string {
     return `${this.#server}.link-${createHash("sha256").update(state).digest("hex").slice(0, 32)}`;
   }
 }
 
 /**
- * Whether the library may take metadata whose issuer is not the address they were asked for at, as servers of the revision 2025-03-26 have
- * it. Only where the operator has named the issuer: then `issuerProblem` looks in its place.
+ * Whether the library may accept metadata whose issuer differs from the URL it was fetched from, as with servers of revision
+ * 2025-03-26. Only if the operator has configured the issuer: then `issuerProblem` checks instead.
  */
 export function namesIssuer({ grant, issuer }: Pick<OAuthPlan, "grant" | "issuer">): boolean {
   return grant === "authorization_code" && issuer !== undefined;
 }
 
-/** Metadata speak for an issuer when they come from its origin: nobody else can put them there. Pure. */
+/** Metadata are valid for an issuer if they come from its origin: nobody else controls that origin. Pure. */
 export function issuerProblem(
   issuer: string,
   { authorizationServerUrl: asked, authorizationServerMetadata: metadata }: OAuthDiscoveryState,
 ): string | undefined {
   const told = metadata?.issuer ?? asked;
   if (sameAddress(told, issuer) && new URL(asked).origin === new URL(issuer).origin) return undefined;
-  return `its authorization server is ${told} (asked at ${asked}), and \`oauth.issuer\` in the settings wants ${issuer}`;
+  return `its authorization server is ${told} (queried at ${asked}), but \`oauth.issuer\` in the settings is ${issuer}`;
 }
 
 function sameAddress(a: string, b: string): boolean {

@@ -1,5 +1,5 @@
-// How a server lets us in, by its plan: with an account of the deployment's own, because somebody vouches for a person, or by a person's
-// consent.
+// Selects how to authorize at a server: by client credentials, by an identity provider's assertion (cross-app access), or by a
+// person's consent.
 import { readFile } from "node:fs/promises";
 import {
   ClientCredentialsProvider,
@@ -14,9 +14,9 @@ import { ConsentProvider } from "./provider.ts";
 import type { Vault } from "./vault.ts";
 
 interface Providers {
-  /** Null: the server wants none. */
+  /** Null: the server needs none. */
   auth: OAuthClientProvider | null;
-  /** The same where it asks a person; null: it does not. */
+  /** The same provider if it uses a person's consent; otherwise null. */
   consent: ConsentProvider | null;
 }
 
@@ -54,7 +54,7 @@ function vouchedFor(
     : new CrossAppAccessProvider({ ...client, expectedIssuer: issuer });
 }
 
-/** What the identity provider writes for one authorization server, in exchange for the person's ID token. */
+/** Exchanges the person's ID token at the identity provider for an assertion to one authorization server. */
 function vouching(
   { tokenUrl: tokenEndpoint, clientId, clientSecret, tokenFile }: IdentityPlan,
   wanted: string | undefined,

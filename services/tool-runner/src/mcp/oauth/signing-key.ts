@@ -1,4 +1,4 @@
-// The private key by which a client shows who it is to an authorization server (private_key_jwt), as a variable holds it. Pure.
+// Parses the private key of a client for private_key_jwt from an environment variable. Pure.
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import type { SigningAlgorithm } from "@parley/contracts";
 import { z } from "zod";
@@ -11,7 +11,7 @@ export interface SigningKey {
 
 const Jwk = z.looseObject({ kty: z.string() });
 
-/** By a key's curve. */
+/** The algorithm for each curve. */
 const curves: Readonly<Record<string, SigningAlgorithm>> = {
   prime256v1: "ES256",
   secp384r1: "ES384",
@@ -20,8 +20,8 @@ const curves: Readonly<Record<string, SigningAlgorithm>> = {
 const rsaAlgorithms: readonly SigningAlgorithm[] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"];
 
 /**
- * The key in a text: PEM, its line breaks as they are or written `\n`, or a JWK as JSON. `wanted` left out: what the key is made for. A
- * string says what is wrong, and nothing of the key.
+ * Parses a key: PEM, with line breaks or literal `\n`, or a JWK as JSON. `wanted` defaults to the key's own algorithm. Returns a
+ * string that describes the problem without any part of the key.
  */
 export function signingKey(text: string, wanted?: SigningAlgorithm): SigningKey | string {
   let key: KeyObject;
@@ -30,17 +30,17 @@ export function signingKey(text: string, wanted?: SigningAlgorithm): SigningKey 
       ? createPrivateKey({ key: Jwk.parse(JSON.parse(text)), format: "jwk" })
       : createPrivateKey(text.replaceAll(String.raw`\n`, "\n"));
   } catch {
-    return "holds no private key: PEM or a JWK, without a passphrase, is wanted";
+    return "contains no private key: PEM or a JWK without a passphrase is required";
   }
   const can = algorithmsOf(key);
   const algorithm = wanted ?? can[0];
-  if (algorithm === undefined) return "holds a key that is made for no signature there is a name for";
+  if (algorithm === undefined) return "contains a key of an unsupported type";
   if (!can.includes(algorithm))
-    return `holds a key that does not sign with ${algorithm}; it is made for ${can.join(", ")}`;
+    return `contains a key that cannot sign with ${algorithm}; it supports ${can.join(", ")}`;
   return { pem: Buffer.from(key.export({ type: "pkcs8", format: "pem" })), algorithm };
 }
 
-/** The first one is what is used where nothing else is said. */
+/** The supported algorithms; the first one is the default. */
 function algorithmsOf(key: KeyObject): readonly SigningAlgorithm[] {
   switch (key.asymmetricKeyType) {
     case "ec": {

@@ -1,5 +1,5 @@
-// Keeps what an authorization server gave us, sealed with the operator's key, in a folder that all replicas share. What was written by
-// somebody else, or moved to another name, does not open.
+// Stores OAuth tokens and flow state, encrypted with the operator's key (AES-256-GCM), in a folder that all replicas share. Content
+// from another writer, or under another name, fails authentication.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export class Vault {
     this.#key = Buffer.from(hkdfSync("sha256", secret, "parley", "mcp tokens", 32));
   }
 
-  /** What was put under this name; undefined: nothing, or nothing that this key opens. */
+  /** The value stored under this name; undefined if there is none, or if this key cannot decrypt it. */
   async get(name: string): Promise<unknown> {
     let sealed: Buffer;
     try {
@@ -36,7 +36,7 @@ export class Vault {
     await rename(part, this.#path(name));
   }
 
-  /** True for the one who took it away. */
+  /** True for the caller that removed it, false if it was already gone. */
   async remove(name: string): Promise<boolean> {
     try {
       await unlink(this.#path(name));

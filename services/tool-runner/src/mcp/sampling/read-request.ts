@@ -1,4 +1,4 @@
-// What an MCP server wants to ask a model, as it can be asked: texts and pictures, from user to user. Pure.
+// Parses a sampling request of an MCP server: texts and pictures, with a user message first and last. Pure.
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
 import { maxSampleCharacters, maxSampleMessages } from "@parley/contracts";
 
@@ -22,10 +22,9 @@ export interface ReadRequest {
 
 const maxPictures = 8;
 
-/** The request, or why it cannot be asked, for the server. */
+/** The request, or the reason for refusing it, for the server. */
 export function readRequest(params: CreateMessageRequestParams): ReadRequest | { problem: string } {
-  if (params.tools !== undefined || params.toolChoice !== undefined)
-    return { problem: "no tools are given to the model" };
+  if (params.tools !== undefined || params.toolChoice !== undefined) return { problem: "tools are not supported" };
   if (params.maxTokens < 1) return { problem: "maxTokens must be at least 1" };
   const messages: ReadMessage[] = [];
   for (const { role, content } of params.messages) {
@@ -33,7 +32,7 @@ export function readRequest(params: CreateMessageRequestParams): ReadRequest | {
     for (const block of [content].flat()) {
       if (block.type === "text") blocks.push(block.text.toWellFormed());
       else if (block.type === "image" && role === "user") blocks.push({ mimeType: block.mimeType, data: block.data });
-      else return { problem: `content of the type ${block.type} is not taken from the ${role}` };
+      else return { problem: `content of type ${block.type} is not supported from the ${role}` };
     }
     const said = blocks.filter((block) => typeof block !== "string" || block.trim() !== "");
     const last = messages.at(-1);
@@ -43,7 +42,7 @@ export function readRequest(params: CreateMessageRequestParams): ReadRequest | {
   }
   if (messages.length > maxSampleMessages) return { problem: `there are more than ${maxSampleMessages} messages` };
   if (messages.at(0)?.role !== "user" || messages.at(-1)?.role !== "user") {
-    return { problem: "the first message and the last one must be the user's, and say something" };
+    return { problem: "the first and the last message must be user messages with content" };
   }
   const system = params.systemPrompt?.toWellFormed() ?? null;
   const all = messages.flatMap(({ blocks }) => blocks);
@@ -58,7 +57,7 @@ export function readRequest(params: CreateMessageRequestParams): ReadRequest | {
   return { system, messages, maxTokens: params.maxTokens, stopSequences };
 }
 
-/** What the server wants to know, in its own words: the last thing that it has a user say. */
+/** The text of the last user message of the request. */
 export function wordsOf({ messages }: ReadRequest): string {
   const texts = messages.at(-1)?.blocks.map((block) => (typeof block === "string" ? block : "[a picture]")) ?? [];
   return texts.join("\n");

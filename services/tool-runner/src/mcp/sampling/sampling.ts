@@ -1,5 +1,5 @@
-// A model's answers for an MCP server, in the course of one call of a tool: how many there may be, whether the person wants it, and what
-// server and agent are told. Off unless the settings of that server say otherwise.
+// Sampling for an MCP server during one tool call: enforces the limit, obtains the person's consent, and returns the model's answer.
+// Off by default; each server's settings enable it.
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -14,20 +14,20 @@ import { elicit } from "../elicitation/elicit.ts";
 import { readRequest, wordsOf, type ReadMessage, type ReadRequest } from "./read-request.ts";
 
 export interface SamplingPlan {
-  /** Answers for one call. */
+  /** Maximum number of answers per call. */
   maxRequests: number;
-  /** A person is asked before the first of them. */
+  /** Whether a person must consent before the first answer. */
   ask: boolean;
 }
 
-/** What a call has, for its server to ask a model by. */
+/** The parts of a call's context that sampling uses. */
 export interface SamplingContext {
   person?: Person | undefined;
   sampler?: Sampler | undefined;
   contents?: KeptContents | undefined;
 }
 
-/** The server gets no answer. In the protocol's newer era this ends the call as well. */
+/** The request is refused. In the protocol's newer era this also ends the call. */
 export class SamplingRefused extends ProtocolError {
   readonly reason: string;
 
@@ -37,9 +37,9 @@ export class SamplingRefused extends ProtocolError {
   }
 }
 
-/** As the protocol says it of a person's no. */
+/** The protocol's error code for a denial by a person. */
 const userRejected = -1;
-/** Of the server's words that a person is shown. */
+/** Maximum characters of the server's text that a person is shown. */
 const shownCharacters = 600;
 
 export class Sampling {
@@ -47,7 +47,7 @@ export class Sampling {
   readonly #plan: SamplingPlan;
   readonly #context: SamplingContext;
   #requests = 0;
-  /** Settled once for the call: null is a yes, a text says why not. */
+  /** The consent for the whole call: null if given, otherwise the reason for the denial. */
   #consent: Promise<string | null> | undefined;
 
   constructor(server: string, plan: SamplingPlan, context: SamplingContext) {
@@ -59,14 +59,15 @@ export class Sampling {
   /** Answers one request. Throws SamplingRefused, or the signal's reason. */
   async answer(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
     const { sampler } = this.#context;
-    if (sampler === undefined) throw new SamplingRefused("a model answers only while a tool of this server is called");
+    if (sampler === undefined)
+      throw new SamplingRefused("sampling is possible only during a call of a tool of this server");
     const read = readRequest(params);
     if ("problem" in read) throw new SamplingRefused(read.problem, ProtocolErrorCode.InvalidParams);
     const { maxRequests, ask } = this.#plan;
     this.#requests += 1;
     if (this.#requests > maxRequests) {
       throw new SamplingRefused(
-        `one call may have ${maxRequests} ${maxRequests === 1 ? "answer" : "answers"} of a model (mcp.servers.${this.#server}.sampling.max_requests)`,
+        `the limit is ${maxRequests} model ${maxRequests === 1 ? "answer" : "answers"} per call (mcp.servers.${this.#server}.sampling.max_requests)`,
       );
     }
     const no = ask ? await this.#consented(read, signal) : null;
@@ -79,14 +80,14 @@ export class Sampling {
     return { role: "assistant", content: { type: "text", text }, model, stopReason };
   }
 
-  /** Null where the person of the turn says yes, for all of the call: requests that come meanwhile wait for the same answer. */
+  /** Null if the person of the turn consents, for the whole call; concurrent requests wait for the same answer. */
   async #consented(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
     while (this.#consent !== undefined) {
       const asked = this.#consent;
       try {
         return await asked;
       } catch {
-        // Whoever asked waits no longer, or could not ask: this request asks by itself.
+        // The request that asked was aborted or failed: this request asks for consent itself.
         signal.throwIfAborted();
         if (this.#consent === asked) this.#consent = undefined;
       }
@@ -97,21 +98,21 @@ export class Sampling {
 
   async #ask(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
     const { person } = this.#context;
-    if (person === undefined) return "nobody can be asked whether a model may answer (question_seconds is 0)";
+    if (person === undefined) return "no person can consent to sampling (question_seconds is 0)";
     const words = wordsOf(read);
     const shown = words.length > shownCharacters ? `${words.slice(0, shownCharacters)} […]` : words;
     const many = this.#plan.maxRequests === 1 ? "once" : `up to ${this.#plan.maxRequests} times`;
-    const message = `May it have a model answer something for it, at your cost (${many} in this call)? It wants to say:\n${shown}`;
+    const message = `May it request answers from a model at your cost (${many} in this call)? Its request:\n${shown}`;
     const question = {
       mode: "form" as const,
       message,
       requestedSchema: { type: "object" as const, properties: {} },
     };
     const { result, outcome } = await elicit(this.#server, question, person, signal);
-    return result.action === "accept" ? null : `no model answers: ${outcome}`;
+    return result.action === "accept" ? null : `no consent to sampling: ${outcome}`;
   }
 
-  /** Pictures go by their hash. */
+  /** Stores pictures; the request to the model refers to them by hash. */
   async #keep(messages: readonly ReadMessage[]): Promise<SampleMessage[]> {
     const { contents } = this.#context;
     const kept: SampleMessage[] = [];
@@ -119,7 +120,7 @@ export class Sampling {
       const parts: SampleMessage["parts"] = [];
       for (const block of blocks) {
         if (typeof block === "string") parts.push({ type: "text", text: block });
-        else if (contents === undefined) throw new SamplingRefused("pictures are not taken here");
+        else if (contents === undefined) throw new SamplingRefused("pictures are not supported here");
         else parts.push({ type: "blob", ...(await keepPicture(contents, block.data)), name: "picture" });
       }
       kept.push({ role, parts });
@@ -133,6 +134,6 @@ async function keepPicture(contents: KeptContents, data: string) {
     return await contents.keep(Buffer.from(data, "base64"));
   } catch (error) {
     if (!(error instanceof ContentRefused)) throw error;
-    throw new SamplingRefused(`a picture is not taken: ${error.message}`);
+    throw new SamplingRefused(`a picture was rejected: ${error.message}`);
   }
 }

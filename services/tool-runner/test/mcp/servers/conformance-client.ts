@@ -1,5 +1,5 @@
-// The tool-runner's own MCP client as the conformance suite wants it: a program that is given a server's address, connects, and calls
-// every tool there is. A consent link is followed as a browser would follow it, for a person who agrees.
+// The tool-runner's MCP client as a program for the conformance suite: connects to the given URL and calls every tool.
+// Follows a consent link like a browser of a person who agrees.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,10 +32,10 @@ const client = {
   ...(context.client_secret === undefined ? {} : { client_secret_env: "SECRET" }),
   ...(context.private_key_pem === undefined ? {} : { private_key_env: "KEY" }),
 };
-// The address that the suite's authorization server knows; nobody serves it.
+// The redirect URL that the suite's authorization server knows; nothing listens there.
 const metadata =
   scenario === "auth/basic-cimd" ? { metadata_url: "https://conformance-test.local/client-metadata.json" } : {};
-// An authorization server that calls itself otherwise than by the address it is asked at has to be named.
+// An authorization server whose issuer differs from its URL must be configured.
 const issuer = scenario === "auth/2025-03-26-oauth-metadata-backcompat" ? { issuer: new URL("/oauth", url).href } : {};
 const grant = scenario.includes("client-credentials")
   ? "client_credentials"
@@ -59,11 +59,11 @@ const log = createLogger({ service: "test", replica: "test", level: "warn" });
 const times = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
 const signal = AbortSignal.timeout(25_000);
 
-/** How often a person says yes before they ask what is going on. */
+/** Maximum number of consents before the client gives up. */
 const patience = 3;
 let agreed = 0;
 
-/** Somebody who leaves every form as it is. */
+/** A person who accepts the defaults of every form. */
 const person: Person = { ask: async () => ({ kind: "said", text: "done" }) };
 
 const servers = new McpServers(config, { version: "1", log, times, vault, changed: () => undefined });
@@ -99,7 +99,7 @@ try {
 async function call(name: string, args: Record<string, unknown>): Promise<string> {
   const server = servers.server("server");
   const tool = server?.tools.find((each) => name.endsWith(each.name));
-  if (server === undefined || tool === undefined) throw new Error(`there is no tool ${name}`);
+  if (server === undefined || tool === undefined) throw new Error(`no tool ${name}`);
   return (await callTool(server, tool, args, { signal, person })).content;
 }
 

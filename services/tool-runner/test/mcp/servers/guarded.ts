@@ -1,16 +1,16 @@
-// An MCP server over HTTP behind an authorization server, in this process: registration, consent that is given at once, code with PKCE,
-// refresh. Its access tokens can be made worthless.
+// An in-process MCP server over HTTP with an authorization server: registration, immediate consent, code with PKCE,
+// refresh. Its access tokens can be revoked.
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 
 export interface Guarded {
-  /** Of the MCP endpoint. */
+  /** URL of the MCP endpoint. */
   url: string;
   /** Grants by kind, in order. */
   granted: string[];
-  /** No access token that was given so far is good any more; refresh tokens are, unless `all`. */
+  /** Revokes all issued access tokens; with `all` also the refresh tokens. */
   revoke(all: boolean): void;
   stop(): Promise<void>;
 }
@@ -98,7 +98,7 @@ export async function startGuarded(): Promise<Guarded> {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("it has no port");
+  if (typeof address !== "object" || address === null) throw new Error("the server has no port");
   origin = `http://127.0.0.1:${address.port}`;
   return {
     url: `${origin}/mcp`,

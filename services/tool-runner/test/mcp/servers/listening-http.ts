@@ -1,4 +1,4 @@
-// The server that listens, over HTTP, in this process: of the new kind, or of the old one with a session and a stream for each client.
+// The speech server over HTTP, in this process: modern, or legacy with a session and a stream per client.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import {
@@ -9,9 +9,9 @@ import {
 import { listening, notification, type ListeningOptions } from "./listening-server.ts";
 
 export interface ListeningOverHttp {
-  /** Of the MCP endpoint. */
+  /** URL of the MCP endpoint. */
   url: string;
-  /** Ends all streams that are open. */
+  /** Ends all open streams. */
   endStreams(): void;
   stop(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export async function startListeningOverHttp(options: HttpOptions): Promise<List
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("it has no port");
+  if (typeof address !== "object" || address === null) throw new Error("the server has no port");
   return {
     url: `http://127.0.0.1:${address.port}/mcp`,
     endStreams() {

@@ -1,22 +1,22 @@
-// An MCP server that listens, however it is reached: strict in what it takes, and told by the test what it hears.
+// A speech server for both transports: validates requests strictly; the test writes its utterances.
 //
-//   heard:   JSON lines {type, text, quiet?}, written by the test: one event each, heard when it is written; `quiet`: it is not announced
-//   journal: JSON lines {call, pid, arguments}, written by the server: every call that it took
+//   heard:   JSON lines {type, text, quiet?}, written by the test: one event per line; `quiet`: not announced
+//   journal: JSON lines {call, pid, arguments}, written by the server: every accepted call
 //
-// A session hears what is written after its beginning, numbered from 1; it is known to the process that began it, and to no other.
+// A session contains the lines written after its start, numbered from 1; only the process that started it knows it.
 import { appendFileSync, readFileSync, watch } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 
-/** By nothing, by a notification of its own, or by a resource of the session. */
+/** How utterances are announced: not at all, by a notification, or by a resource of the session. */
 export const announcements = ["none", "notify", "resource"] as const;
 export type Announcement = (typeof announcements)[number];
 
-/** The server's own notification. */
+/** The method of the server's notification. */
 export const notification = "notifications/stt/updated";
 
 export interface Listening {
-  /** One server for each connection, all of them with the same sessions. */
+  /** Creates a server for a connection; all servers share the sessions. */
   connect(): McpServer;
   stop(): void;
 }
@@ -25,7 +25,7 @@ export interface ListeningOptions {
   heardFile: string;
   journal: string;
   announcement: Announcement;
-  /** Something was heard that is to be announced. */
+  /** Announces a new utterance. */
   announce: (news: { sessionId: string; uri: string }) => void;
 }
 

@@ -1,4 +1,4 @@
-// The server that listens, over standard input and output: `listening.ts <heard> <journal> [none|notify|resource]`.
+// The speech server over standard input and output: `listening.ts <heard> <journal> [none|notify|resource]`.
 import type { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// An MCP server of the new kind (2026-07-28), over standard input and output.
+// A modern MCP server (2026-07-28) over standard input and output.
 import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
@@ -25,7 +25,7 @@ serveStdio(({ era }) => {
     };
     const answer = mcpReq.inputResponses?.["who"];
     if (answer === undefined) {
-      const who = inputRequired.elicit({ message: "Whom shall I greet?", requestedSchema });
+      const who = inputRequired.elicit({ message: "Whom should I greet?", requestedSchema });
       return inputRequired({ inputRequests: { who } });
     }
     const { content } = z.object({ content: z.object({ name: z.string() }).optional() }).parse(answer);

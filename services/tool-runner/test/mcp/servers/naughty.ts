@@ -1,5 +1,5 @@
-// An MCP server of the old kind that does what servers should not do, a tool each. Hand-written: a library would keep it from most of it.
-// `node naughty.ts [many|silent|exits]`; what it was told is on standard error.
+// A legacy MCP server with one tool per kind of misbehaviour. Written without a library, which would prevent most of it.
+// `node naughty.ts [many|silent|exits]`; its input is on standard error.
 import { createInterface } from "node:readline";
 import { z } from "zod";
 
@@ -31,7 +31,7 @@ const calls: Record<string, (message: Message) => void> = {
   hang: () => undefined,
   freeze: () => {
     for (;;) {
-      // Nothing else of this program runs any more, not even its answer to a ping.
+      // Blocks the whole program, including its response to a ping.
     }
   },
   junk: ({ id }) => {

@@ -1,10 +1,10 @@
-// An MCP server that asks a model in the middle of its calls, in either era, over standard input and output.
+// An MCP server that requests sampling during calls, in either era, over standard input and output.
 import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 
 const Answer = z.object({ content: z.object({ text: z.string() }), stopReason: z.string().optional() });
-/** One pixel. */
+/** A picture of one pixel. */
 const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 serveStdio(({ era }) => {
