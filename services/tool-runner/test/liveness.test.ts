@@ -1,7 +1,7 @@
 // A tool-runner whose file system threads are blocked answers `/livez` with 503.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { open, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -45,7 +45,8 @@ test("answers /livez with 503 when the thread pool is blocked, and 200 when it i
   while (answer.status === 200) answer = await livez();
   assert.equal(answer.status, 503);
   assert.match(answer.text, /its threads are blocked/);
-  // A writer unblocks all of them.
-  execFileSync("sh", ["-c", 'exec 3<> "$1"', "sh", pipe]);
+  // A writer unblocks all of them; the pipe stays open because queued calls open it after the first ones have returned.
+  const writer = await open(pipe, "r+");
+  cleanup.add(() => writer.close());
   while ((await livez()).status !== 200);
 });
