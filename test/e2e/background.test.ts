@@ -112,11 +112,8 @@ describe("a command in the background", () => {
     assert.equal(await command("stopped", "/stop"), "Nothing is running.");
     const { sessionId } = await fixture.turn(waits("nothing"), "stopped");
     const named = await command("stopped", "/stop");
-    assert.match(
-      named,
-      /^No turn is running\. In the background 1 command goes on: "while \[ ! -e .*\/stop all ends it\.$/,
-    );
-    assert.equal(await command("stopped", "/stop all"), "1 command in the background was ended.");
+    assert.match(named, /^No turn is running\. 1 background process continues: "while \[ ! -e .*\/stop all ends it\.$/);
+    assert.equal(await command("stopped", "/stop all"), "1 background process was ended.");
     for (let reply = ""; reply !== "Nothing is running.";) reply = await command("stopped", "/stop");
     assert.deepEqual(announcementOf(await fixture.log(sessionId)), []);
   });

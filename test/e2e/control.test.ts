@@ -80,7 +80,7 @@ test("what waits is listed, changed and taken back; what does not wait any more 
   assert.equal((await client.messageState(second)).state, "cancelled");
   const late = await run("queue", "--cancel", first);
   assert.equal(late.code, 1);
-  assert.match(late.stderr, /does not wait any more/);
+  assert.match(late.stderr, /the message is no longer queued/);
 });
 
 test("a question about a call is listed and answered once", async () => {

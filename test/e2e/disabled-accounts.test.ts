@@ -68,7 +68,7 @@ test("the gateway goes on and names the reason of each account when secrets are 
     /telegram:good connected.*telegram:wrong disabled|telegram:wrong disabled.*telegram:good connected/,
   );
   assert.match(text, /telegram:good connected as @parley_test_bot/);
-  assert.match(text, /telegram:missing disabled: .*the environment has no PARLEY_CHANNEL_MISSING/);
+  assert.match(text, /telegram:missing disabled: .*the environment variable PARLEY_CHANNEL_MISSING is not set/);
   assert.match(text, /telegram:wrong disabled: token refused by Telegram \(Unauthorized\)/);
   assert.match(text, /telegram:malformed disabled: .*PARLEY_CHANNEL_MALFORMED is not a bot token/);
   assert.match(text, /hook:build disabled: .*PARLEY_CHANNEL_HOOK/);

@@ -246,7 +246,7 @@ test("prompts of servers are listed, and said as the person's own message, resou
   const listed = await command(conversation, "/mcp prompts local");
   assert.match(listed, /^\/mcp__local__args-prompt <city> \[state\]: A prompt with two arguments/m);
   assert.match(await command(conversation, "/mcp"), /^local: ready, \d+ tools$/m);
-  assert.match(await command(conversation, '/mcp__local__args-prompt "New York" NY'), /goes to the agent/);
+  assert.match(await command(conversation, '/mcp__local__args-prompt "New York" NY'), /was sent to the agent/);
   await heard(conversation, (event) => Finished.safeParse(event).data);
   assert.match(results(), /\[prompt \\"args-prompt\\" of the MCP server local\].*What's weather in New York, NY\?/);
   await command(conversation, "/mcp__remote__resource-prompt resourceType=Text resourceId=7");

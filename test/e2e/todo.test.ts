@@ -51,7 +51,7 @@ test("a list replaces the one before, under each of the tool's names, and people
   assert.equal(turn.results[1]?.content, "[x] Buy tea\n[>] Boiling water\n[ ] Pour");
   assert.equal(await command("tea", "/todo"), "1 of 3 done:\n[x] Buy tea\n[>] Boiling water\n[ ] Pour");
   assert.deepEqual((await fixture.session("http:default:tea")).todos?.at(-1), { content: "Pour", status: "pending" });
-  assert.match(await command("other", "/todo"), /^The agent has no list here/);
+  assert.match(await command("other", "/todo"), /^The todo list is empty/);
 });
 
 test("a list that does not fit is refused with what is wrong, and the one before stays", async () => {

@@ -92,7 +92,7 @@ describe("where the clock asks once a minute", () => {
   before(async () => {
     fixture = await openHouse(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
     fixture.say("/voice start");
-    await fixture.until(/^Listening: /);
+    await fixture.until(/^Listening to /);
   });
   after(async () => {
     await cleanup[Symbol.asyncDispose]();
@@ -151,7 +151,7 @@ describe("where the clock asks as a safety net", () => {
       "stdio",
     );
     fixture.say("/voice start");
-    await fixture.until(/^Listening: /);
+    await fixture.until(/^Listening to /);
   });
   after(() => cleanup[Symbol.asyncDispose]());
 

@@ -120,7 +120,7 @@ async function start(chat: number, source = ""): Promise<void> {
   await eventually(() =>
     texts(chat)
       .slice(before)
-      .some((text) => text.startsWith("Listening: ")),
+      .some((text) => text.startsWith("Listening to ")),
   );
 }
 
@@ -130,7 +130,7 @@ async function stop(chat: number): Promise<void> {
   await eventually(() =>
     texts(chat)
       .slice(before)
-      .some((text) => text.startsWith("Voice is stopped")),
+      .some((text) => text.startsWith("Voice stopped")),
   );
 }
 
@@ -149,13 +149,13 @@ test("what is heard becomes turns in its order, one each; what is not final is n
   say(42, "/voice status");
   await until(
     42,
-    /^Voice is listening: microphone, through the MCP server speech.*2 utterances\.\nThe server says: .*status: active/s,
+    /^Voice is listening to microphone through the MCP server speech.*2 utterances\.\nReport of the server: .*status: active/s,
   );
   say(42, "/voice start");
   await until(42, /Stop with \/voice stop\.$/);
   assert.equal((await journal("start")).length, 1, "it is begun once");
   say(42, "/voice stop");
-  await until(42, /^Voice is stopped; 2 utterances were heard\.$/);
+  await until(42, /^Voice stopped; 2 utterances received\.$/);
   assert.equal((await journal("stop")).length, 1);
   assert.deepEqual(
     texts(42).filter((text) => text === "never"),
@@ -181,7 +181,7 @@ test("/voice stop is answered while a turn runs, which goes on", async () => {
   await final('say: I am looking.\ntool: exec {"command":"sleep 600"}\nthen\nsay: too late');
   await eventually(() => cluster.strict?.requests.some((request) => JSON.stringify(request).includes("too late")));
   say(43, "/voice stop");
-  await until(43, /^Voice is stopped; 1 utterance was heard\.$/);
+  await until(43, /^Voice stopped; 1 utterance received\.$/);
   say(43, "/stop");
   await until(43, /^Stopped\./);
   assert.ok(!texts(43).includes("too late"));
@@ -255,12 +255,12 @@ test("a server that dies ends voice, and the chat is told; what was heard before
   process.kill(begun.pid, "SIGKILL");
   await until(46, /^Voice stopped: unknown session .*Start again with \/voice start\.$/s);
   say(46, "/voice status");
-  await until(46, /^Voice has ended by itself, having heard 1 utterance: unknown session/);
+  await until(46, /^Voice failed after 1 utterance: unknown session/);
 });
 
 test("answers are followed by their sound where that is wanted; a service that fails delays no text, and is asked again", async () => {
   say(47, "/voice replies on");
-  await until(47, /^Each answer of this session is followed by its sound/);
+  await until(47, /^Each answer of this session is followed by an audio version/);
   speech.failNext(503);
   say(47, "say: Good **evening**");
   await eventually(() => sounds(47).length === 1);
@@ -276,7 +276,7 @@ test("answers are followed by their sound where that is wanted; a service that f
   assert.equal(texts(47).indexOf("Good evening"), texts(47).length - 2, "the text went before it");
 
   say(47, "/voice replies off");
-  await until(47, /^Answers are written/);
+  await until(47, /^Answers are sent as text/);
   say(47, "say: Quiet");
   await until(47, /^Quiet$/);
   speech.failNext(400);
@@ -316,7 +316,7 @@ test("people who are no owners see how voice stands, and begin nothing", async (
   say(900, "/voice start");
   await until(900, /^\/voice start is for the owner only\.$/);
   say(900, "/voice");
-  await until(900, /^Voice was not used in this conversation yet/);
+  await until(900, /^Voice has not been used in this conversation/);
 });
 
 test("over HTTP it is the same command; its turns are read from the session", async () => {
@@ -328,7 +328,7 @@ test("over HTTP it is the same command; its turns are read from the session", as
     });
     return response.text();
   };
-  assert.match(await command("/voice start loopback"), /Listening: loopback/);
+  assert.match(await command("/voice start loopback"), /Listening to loopback/);
   await final("say: overheard");
   const answered = async () => {
     const { sessions } = Sessions.parse(await (await client.fetch("/api/sessions")).json());
@@ -337,6 +337,6 @@ test("over HTTP it is the same command; its turns are read from the session", as
     return (await (await client.fetch(`/api/sessions/${session.sessionId}/messages`)).text()).includes('"overheard"');
   };
   await eventually(answered);
-  assert.match(await command("/voice stop"), /Voice is stopped; 1 utterance was heard/);
+  assert.match(await command("/voice stop"), /Voice stopped; 1 utterance received/);
 });
 const Sessions = z.object({ sessions: z.array(z.object({ sessionId: z.string(), key: z.string() })) });

@@ -1,25 +1,25 @@
-// Turns the deltas of a turn into one text that only ever grows. Deltas may be lost, and a model call that is tried again says
-// its text anew; the committed answer at the end decides what is still to be shown. Pure.
+// Merges the deltas of a turn into one append-only text. Deltas may be lost, and a retried model call repeats its text; the committed
+// answer at the end decides what remains to be shown. Pure.
 
 export class AnswerText {
   #shown = "";
   #step = -1;
   #attempt = 0;
-  /** The text of the current try of the current step. */
+  /** The text of the current attempt of the current step. */
   #text = "";
-  /** What of the current step has been shown. */
+  /** The shown text of the current step. */
   #stepShown = "";
-  /** The current try repeats what an earlier one has shown. */
+  /** The current attempt repeats text that an earlier attempt has shown. */
   #catchingUp = false;
 
-  /** The turn was taken up again, perhaps by another leader: the running step begins anew. */
+  /** The turn was claimed again, possibly by another leader, so the running step starts over. */
   restart(): void {
     this.#attempt = 0;
     this.#text = "";
     this.#catchingUp = this.#stepShown !== "";
   }
 
-  /** What is to be shown after this delta. */
+  /** Returns the text to show after this delta. */
   delta(step: number, attempt: number, text: string): string {
     if (step !== this.#step) {
       this.#step = step;
@@ -45,7 +45,7 @@ export class AnswerText {
     return this.#show(this.#text);
   }
 
-  /** What is to be shown when the turn ends with this answer. */
+  /** Returns the text to show when the turn ends with this answer. */
   finish(answer: string): string {
     for (const shown of [this.#stepShown, this.#shown]) {
       if (shown === "") continue;
@@ -66,8 +66,8 @@ export class AnswerText {
 }
 
 /**
- * Where `text` goes on after `beginning`; null when it does not begin so. White space is not compared: an answer's parts are
- * joined by blank lines, their deltas are not.
+ * Returns the position in `text` after `beginning`; null when `text` does not begin with it. White space is ignored, because the parts of
+ * an answer are joined by blank lines and their deltas are not.
  */
 export function positionAfter(text: string, beginning: string): number | null {
   if (text.startsWith(beginning)) return beginning.length;
@@ -81,7 +81,7 @@ export function positionAfter(text: string, beginning: string): number | null {
   return at;
 }
 
-/** What of a turn's answer was in none of the texts that were told: what follows the last one, or all of them, or the whole answer. */
+/** Returns the part of an answer after the texts in `told`: after the last one, after all of them joined, or the whole answer. */
 export function restOf(answer: string, told: readonly string[]): string {
   for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
     const from = before === "" ? null : positionAfter(answer, before);

@@ -1,4 +1,4 @@
-// Views of one vocabulary: what happens in a session (packages/contracts, events.ts) in the words of other protocols. Pure.
+// Projections: the events of a session (packages/contracts, events.ts) in the formats of other protocols. Pure.
 export { AnswerText, positionAfter, restOf } from "./answer-text.ts";
 export { sdkMessages, SdkMessages, type SdkOptions, type TimedEvent } from "./sdk-messages.ts";
 export { resultSubtypes, type SdkInit, type SdkMessage } from "./sdk-types.ts";

@@ -1,8 +1,8 @@
-// Parts of a message as content blocks, and the end of a turn as a result. Pure.
+// Converts message parts to content blocks, and the end of a turn to a result message. Pure.
 import type { Cost, ExitReason, Message, Part, Usage } from "@parley/contracts";
 import type { ContentBlock, ModelUsage, PermissionDenial, ResultSubtype, SdkBody, SdkUsage } from "./sdk-types.ts";
 
-/** What a model said, as blocks; parts that nobody reads are left out. */
+/** Converts the parts of an assistant message; parts without a block type are omitted. */
 export function blocksOf(parts: readonly Part[]): ContentBlock[] {
   return parts.flatMap((part): ContentBlock[] => {
     switch (part.type) {
@@ -19,7 +19,7 @@ export function blocksOf(parts: readonly Part[]): ContentBlock[] {
   });
 }
 
-/** The value of a JSON text; a text that is none as it is. */
+/** Parses JSON; invalid JSON is returned as the text itself. */
 export function jsonOr(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -54,7 +54,7 @@ export function sdkUsage(usage: Usage): SdkUsage {
   };
 }
 
-/** US dollars; null as soon as one call has no known price: a sum that leaves something out would be too small. */
+/** US dollars; null when a call has no known price, because the sum would be too small. */
 function dollars({ micros, unpricedCalls }: Cost): number | null {
   return unpricedCalls > 0 ? null : micros / 1_000_000;
 }
@@ -81,7 +81,7 @@ function usageByModel(models: readonly string[], usage: Usage, cost: Cost): Reco
   return Object.fromEntries(models.map((model) => [model, unknown]));
 }
 
-/** The end of a turn. `turn`: what was seen of it; null where nothing began one. */
+/** The result message of a turn. `turn`: the state collected from its events; null when no turn was started. */
 export function resultOf(
   reason: ExitReason,
   { text, usage, cost }: { text: string; usage: Usage; cost: Cost },

@@ -2,9 +2,9 @@
 //
 //   system init → ( [stream_event]* → assistant → tool_progress start/progress/end → user with the results )* → result
 //
-// In between: system messages (compactions, retries, sub-agents, permissions, notices). Init comes first and once, every tool_use is
-// followed by its tool_result, and of a turn nothing comes after its result. What live events are lost makes it poorer, never wrong. Pure:
-// the time is given with each event.
+// In between: system messages (compactions, retries, sub-agents, permissions, notices). Invariants: init is first and unique, every
+// tool_use is followed by its tool_result, and the result is the last message of a turn. Lost live events leave gaps but never break
+// these. Pure: each event carries its time.
 import { createHash } from "node:crypto";
 import { noCost, noUsage, textOf, type Message, type SessionEvent } from "@parley/contracts";
 import { Position } from "./position.ts";
@@ -13,26 +13,26 @@ import { SdkTurn } from "./sdk-turn.ts";
 import type { SdkBody, SdkInit, SdkMessage, StreamEvent } from "./sdk-types.ts";
 
 export interface SdkOptions {
-  /** Also what is being written, piece by piece. */
+  /** Also include partial messages (`stream_event`). */
   partial: boolean;
 }
 
 export interface TimedEvent {
   event: SessionEvent;
-  /** When it was heard: milliseconds since 1970. */
+  /** When the event was received: milliseconds since 1970. */
   atMs: number;
 }
 
 type Event<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
 
-/** The stream of one run: of one session, of one turn or of several after each other. */
+/** The stream of one run: one session, with one turn or several consecutive ones. */
 export class SdkMessages {
   readonly #sessionId: string;
   readonly #options: SdkOptions;
   readonly #init: SdkInit;
   readonly #turns = new Map<string, SdkTurn>();
   readonly #over = new Set<string>();
-  /** Calls that started a sub-agent in the background, by its session: its report comes in another turn. */
+  /** Tool calls that started a background sub-agent, by its session; its report arrives in another turn. */
   readonly #background = new Map<string, string>();
   readonly #position = new Position();
   #outside = 0;
@@ -43,14 +43,14 @@ export class SdkMessages {
     this.#options = options;
   }
 
-  /** What comes before every event. */
+  /** Returns the messages before the first event. */
   begin(): SdkMessage[] {
     const { model, tools, permissionMode, workspace, version } = this.#init;
     const body = { model, tools, cwd: null, workspace, permissionMode, version } as const;
     return [this.#envelope({ type: "system", subtype: "init", ...body }, "init", 0)];
   }
 
-  /** What an event adds. */
+  /** Returns the messages for an event. */
   event(event: SessionEvent, atMs: number): SdkMessage[] {
     const turnId = turnOf(event);
     if (this.#over.has(turnId) || this.#position.isOld(event)) return [];
@@ -68,20 +68,20 @@ export class SdkMessages {
     return messages;
   }
 
-  /** The result of a message that began no turn: a command's answer, a refusal. */
+  /** The result of a message that started no turn: a command's answer or a refusal. */
   outside(text: string, isError: boolean): SdkMessage {
     this.#outside += 1;
     const body = resultOf(isError ? "error" : "end_turn", { text, usage: noUsage, cost: noCost }, null, 0);
     return this.#envelope(body, "outside", this.#outside);
   }
 
-  /** Model calls of a running turn so far, and whether it goes on: calls have no results yet. */
+  /** The number of model calls of a running turn; `open`: tool calls are still without results. */
   progress(turnId: string): { modelCalls: number; open: boolean } {
     const turn = this.#turns.get(turnId);
     return { modelCalls: turn?.modelCalls ?? 0, open: turn?.open ?? false };
   }
 
-  /** The caller stops this turn because it has made as many model calls as it may: its result says so. */
+  /** The caller stops this turn because of its limit on model calls; the result reports `max_turns`. */
   overTurns(turnId: string): void {
     const turn = this.#turns.get(turnId);
     if (turn !== undefined) turn.overTurns = true;
@@ -195,7 +195,7 @@ export class SdkMessages {
     }
   }
 
-  /** What people say is the caller's own; the loop's words and the reports of sub-agents are told. */
+  /** Messages of people are the caller's own and are omitted; notes of the loop and sub-agent reports are included. */
   #heard({ parts, from }: Message): SdkBody[] {
     const text = textOf(parts);
     if (from?.origin === "subagent") return [this.#report(from.contact.id, text)];
@@ -204,7 +204,7 @@ export class SdkMessages {
     return [{ type: "user", parent_tool_use_id: null, message, isSynthetic: true }];
   }
 
-  /** The first line of a report says how the task ended, the rest is the sub-agent's. */
+  /** The first line of a report states how the task ended; the rest is the sub-agent's text. */
   #report(task: string, text: string): SdkBody {
     const [head = "", ...rest] = text.split("\n");
     const call = this.#background.get(task) ?? null;
@@ -232,7 +232,7 @@ export function sdkMessages(init: SdkInit, events: readonly TimedEvent[], option
   return [...stream.begin(), ...events.flatMap(({ event, atMs }) => stream.event(event, atMs))];
 }
 
-/** The end of a status, where it was told. */
+/** Ends a status that was reported before. */
 function over(turn: SdkTurn, what: "waiting" | "compacting"): SdkBody[] {
   if (!turn[what]) return [];
   turn[what] = false;
@@ -258,7 +258,7 @@ function uuidOf(name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** The value of a JSON text; text that is not JSON stays a string. */
+/** Parses JSON; invalid JSON stays a string. */
 function jsonOr(text: string): unknown {
   try {
     return JSON.parse(text);

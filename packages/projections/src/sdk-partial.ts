@@ -1,5 +1,5 @@
-// Deltas of one turn as the pieces of a streamed reply: a message begins with the first delta of a model call or of another try of it,
-// and stops when the call is committed. Pure.
+// Converts the deltas of one turn to stream events: a message starts with the first delta of a model call attempt and stops when the
+// call is committed. Pure.
 import type { StreamEvent } from "./sdk-types.ts";
 
 type Kind = "text" | "thinking";
@@ -7,14 +7,14 @@ type Kind = "text" | "thinking";
 export class PartialMessages {
   #step = -1;
   #attempt = 0;
-  /** Deltas up to this step come too late: its message is committed. */
+  /** Deltas up to this step are late, because its message is committed. */
   #doneStep = -1;
-  /** The block that is open, and its number; undefined before the first of a message. */
+  /** The open block; undefined before the first block of a message. */
   #kind: Kind | undefined;
   #index = -1;
   #open = false;
 
-  /** `id` names the message; another try of the same call has the same one. */
+  /** `id` identifies the message; all attempts of a call share it. */
   delta(id: string, kind: Kind, at: { step: number; attempt: number; text: string }): StreamEvent[] {
     const { step, attempt, text } = at;
     if (step <= this.#doneStep || step < this.#step || (step === this.#step && attempt < this.#attempt)) return [];
@@ -41,13 +41,13 @@ export class PartialMessages {
     return events;
   }
 
-  /** The turn was taken up anew: tries are counted from the beginning again. */
+  /** The turn was claimed again, so attempts are counted from the beginning. */
   restart(): void {
     this.#attempt = 0;
     this.#open = false;
   }
 
-  /** The call is committed, or will never be. */
+  /** Closes the message: the call is committed, or never will be. */
   stop(): StreamEvent[] {
     this.#doneStep = this.#step;
     if (!this.#open) return [];

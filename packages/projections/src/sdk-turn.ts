@@ -1,4 +1,4 @@
-// What one turn of the SDK-style stream has said so far: open calls, model calls, models, refusals. Pure; wording is `sdk-messages.ts`'s.
+// The state of one turn in the SDK-style stream: open calls, model calls, models, denials. Pure.
 import type { Message, Part, ToolProgress } from "@parley/contracts";
 import { PartialMessages } from "./sdk-partial.ts";
 import { jsonOr } from "./sdk-blocks.ts";
@@ -9,28 +9,28 @@ type ProgressBody = Extract<SdkBody, { type: "tool_progress" }>;
 interface Call {
   tool: string;
   input: string;
-  /** Milliseconds since 1970; null: not started, or its end was told. */
+  /** Milliseconds since 1970; null: not started, or its end was reported. */
   startedAt: number | null;
   answered: boolean;
 }
 
-/** Said in place of a result that will not come any more: every call has one. */
-const noResult = "The turn ended before this call had a result.";
+/** The content of a missing result, because every call must have one. */
+const noResult = "The turn ended before this call returned a result.";
 
 export class SdkTurn {
   readonly partial = new PartialMessages();
-  /** When the first of it was heard, in milliseconds since 1970. */
+  /** When its first event was received, in milliseconds since 1970. */
   readonly begunAt: number;
   readonly denials: PermissionDenial[] = [];
   readonly models = new Set<string>();
-  /** Calls of sub-agents whose result is awaited, by call. */
+  /** Sessions of awaited sub-agents, by tool call. */
   readonly tasks = new Map<string, string>();
-  /** Messages of the stream that came of this turn. */
+  /** The number of stream messages of this turn. */
   said = 0;
   modelCalls = 0;
   compacting = false;
   waiting = false;
-  /** The caller's own limit on model calls stopped it. */
+  /** The caller's limit on model calls stopped the turn. */
   overTurns = false;
   readonly #calls = new Map<string, Call>();
 
@@ -47,7 +47,7 @@ export class SdkTurn {
     }
   }
 
-  /** Calls that have no result yet. */
+  /** Whether any tool call has no result yet. */
   get open(): boolean {
     return [...this.#calls.values()].some(({ answered }) => !answered);
   }
@@ -59,7 +59,7 @@ export class SdkTurn {
     return [progress(callId, call.tool, "start", 0)];
   }
 
-  /** How far a call has come, in its tool's own words. */
+  /** Reports the progress of a call, as sent by its tool. */
   moved(callId: string, atMs: number, { done, total, message }: ToolProgress): SdkBody[] {
     const call = this.#calls.get(callId);
     if (call?.startedAt === null || call?.startedAt === undefined) return [];
@@ -67,7 +67,7 @@ export class SdkTurn {
     return [{ ...progress(callId, call.tool, "progress", seconds), progress: { done, total, message } }];
   }
 
-  /** `tookMs` null: by the clock. */
+  /** `tookMs` null: computed from the event times. */
   finished(callId: string, atMs: number, tookMs: number | null): SdkBody[] {
     const call = this.#calls.get(callId);
     if (call?.startedAt === null || call?.startedAt === undefined) return [];
@@ -76,7 +76,7 @@ export class SdkTurn {
     return [progress(callId, call.tool, "end", took / 1_000)];
   }
 
-  /** The results of a message; of calls that were not told here there are none. */
+  /** Converts the results of a message; results of unknown calls are omitted. */
   answered(parts: readonly Part[], atMs: number): SdkBody[] {
     const ends: SdkBody[] = [];
     const blocks: ToolResultBlock[] = [];
@@ -99,7 +99,7 @@ export class SdkTurn {
     return [...ends, { type: "user", parent_tool_use_id: null, message: { role: "user", content: blocks } }, ...after];
   }
 
-  /** Results for what has none when the turn ends. */
+  /** Returns error results for calls without a result at the end of the turn. */
   abandoned(atMs: number): SdkBody[] {
     const left = [...this.#calls].filter(([, { answered }]) => !answered);
     return this.answered(
@@ -108,7 +108,7 @@ export class SdkTurn {
     );
   }
 
-  /** A person's no comes twice: as it is said, and when the call is not run for it. */
+  /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. */
   denied(callId: string, tool: string): void {
     if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return;
     const input = this.#calls.get(callId)?.input;

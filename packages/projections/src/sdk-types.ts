@@ -1,12 +1,12 @@
-// The SDK-style message stream: what `parley run --output stream-json` writes, one message a line. Field names are those that
-// programs written for such streams expect; what Parley adds is named in the comments.
+// Types of the SDK-style message stream, which `parley run --output stream-json` writes one message per line. Field names match what
+// programs for such streams expect.
 import type { PermissionMode } from "@parley/contracts";
 
 export type ContentBlock =
   | { type: "text"; text: string }
   | { type: "thinking"; thinking: string; signature: string | null }
   | { type: "redacted_thinking"; data: string }
-  /** `input` is the parsed JSON; an input that is none is given as the text it is. */
+  /** `input` is the parsed JSON, or the raw text if it is not valid JSON. */
   | { type: "tool_use"; id: string; name: string; input: unknown };
 
 export interface ToolResultBlock {
@@ -23,20 +23,20 @@ export interface SdkUsage {
   cache_creation_input_tokens: number;
 }
 
-/** Of one model. Null: the turn used several, and only their sum is known. */
+/** The usage of one model. Null: the turn used several models, and only their sum is known. */
 export interface ModelUsage {
   inputTokens: number | null;
   outputTokens: number | null;
   cacheReadInputTokens: number | null;
   cacheCreationInputTokens: number | null;
-  /** US dollars; null when a price is not known. */
+  /** US dollars; null when a price is unknown. */
   costUSD: number | null;
 }
 
 export const resultSubtypes = ["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"] as const;
 export type ResultSubtype = (typeof resultSubtypes)[number];
 
-/** What every message carries. The same events give the same `uuid`s again. */
+/** Fields of every message. The same events produce the same `uuid`s. */
 interface Envelope {
   uuid: string;
   session_id: string;
@@ -50,14 +50,14 @@ export interface PermissionDenial {
 
 export interface SdkInit {
   sessionId: string;
-  /** Null: nobody could say which model answers. */
+  /** Null: unknown, no agent-core responded. */
   model: string | null;
-  /** Names, in the order in which the model sees them. */
+  /** Names, in the order of the prompt. */
   tools: readonly string[];
   permissionMode: PermissionMode;
-  /** Stands in place of a working folder: how the workspace of the cluster is kept apart. Null: not known. */
+  /** The isolation of the cluster's workspace, in place of a working folder. Null: unknown. */
   workspace: string | null;
-  /** Of the gateway. */
+  /** The version of the gateway. */
   version: string | null;
 }
 
@@ -67,13 +67,13 @@ type SystemBody =
       subtype: "init";
       model: string | null;
       tools: readonly string[];
-      /** Always null: the tools run in the cluster's workspace, not where the command was given. */
+      /** Always null: tools run in the cluster's workspace, not in the caller's folder. */
       cwd: null;
       workspace: string | null;
       permissionMode: PermissionMode;
       version: string | null;
     }
-  /** `waiting`: the turn is parked; `waiting_for` are the tools it waits for. Null: what was going on is over. */
+  /** `waiting`: the turn is parked; `waiting_for`: the tools it waits for. Null: the previous status ended. */
   | { subtype: "status"; status: "compacting" | "waiting" | null; waiting_for?: readonly string[] }
   | {
       subtype: "compact_boundary";
@@ -85,31 +85,31 @@ type SystemBody =
   | {
       subtype: "task_notification";
       task_id: string;
-      /** Null: its call was in an earlier run. */
+      /** Null: the tool call belongs to an earlier run. */
       tool_use_id: string | null;
       status: "completed" | "failed";
       summary: string;
     }
   | {
-      /** What a person says next is the answer. */
+      /** The next message of a person is the answer. */
       subtype: "user_question";
       tool_use_id: string;
       question: string;
       options: readonly string[];
-      /** ISO 8601, UTC; then the agent goes on without. */
+      /** ISO 8601, UTC; after this time the agent continues without an answer. */
       expires_at: string;
     }
   | {
       subtype: "permission_request";
-      /** The arguments of the call; left out where the event has none. */
+      /** The arguments of the call; omitted when the event has none. */
       input?: unknown;
-      /** What `parley approvals` and a control response name it by. */
+      /** The approval id, for `parley approvals` and control responses. */
       request_id: string;
       tool_name: string;
       tool_use_id: string;
       description: string;
       reason: string;
-      /** ISO 8601, UTC; then it is a no. */
+      /** ISO 8601, UTC; after this time the call is denied. */
       expires_at: string;
     }
   | {
@@ -122,7 +122,7 @@ type SystemBody =
     }
   | { subtype: "notice"; text: string };
 
-/** What is being written, piece by piece, in the words of a streamed model reply. A `message_start` begins the text anew. */
+/** Partial messages in the format of a streamed model reply. A `message_start` restarts the text. */
 export type StreamEvent =
   | { type: "message_start"; message: { id: string; role: "assistant" } }
   | {
@@ -153,7 +153,7 @@ type Body =
         stop_reason: string | null;
       };
     }
-  /** Results of tools; or, with `isSynthetic`, words the loop itself says to the model. */
+  /** Tool results or, with `isSynthetic`, a note of the loop to the model. */
   | {
       type: "user";
       parent_tool_use_id: null;
@@ -167,25 +167,25 @@ type Body =
       tool_name: string;
       status: "start" | "progress" | "end";
       elapsed_time_seconds: number;
-      /** With `progress`: how far the tool says it has come; `total` null where it does not know. */
+      /** With status `progress`: the progress reported by the tool; `total` null: unknown. */
       progress?: { done: number; total: number | null; message: string };
     }
   | {
       type: "result";
       subtype: ResultSubtype;
       is_error: boolean;
-      /** Why the turn ended, in Parley's own words (`end_turn`, `max_turns`, `interrupted` …). */
+      /** Parley's exit reason (`end_turn`, `max_turns`, `interrupted` …). */
       terminal_reason: string;
       duration_ms: number;
-      /** Model calls. */
+      /** The number of model calls. */
       num_turns: number;
       result: string;
-      /** US dollars; null when the price of a call is not known. */
+      /** US dollars; null when the price of a call is unknown. */
       total_cost_usd: number | null;
       usage: SdkUsage;
       modelUsage: Readonly<Record<string, ModelUsage>>;
       permission_denials: readonly PermissionDenial[];
-      /** What went wrong; empty after a success. */
+      /** Error messages; empty after a success. */
       errors: readonly string[];
     };
 

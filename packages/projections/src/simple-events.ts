@@ -1,4 +1,4 @@
-// One turn as five kinds of events: token, tool_call, tool_result, done, error. One done or one error comes last. Pure.
+// One turn as five types of events: token, tool_call, tool_result, done, error. The last event is one done or one error. Pure.
 import type { SessionEvent } from "@parley/contracts";
 import { sdkUsage } from "./sdk-blocks.ts";
 import type { SdkUsage } from "./sdk-types.ts";
@@ -6,16 +6,16 @@ import { SpokenText, type OutputRule } from "./spoken-text.ts";
 import { ToolCalls, type ToolNews } from "./tool-calls.ts";
 
 export type SimpleEvent =
-  /** Text to show to the user; what was shown before stays. */
+  /** Text to append to what the user sees. */
   | { type: "token"; data: string }
   /** `input` is JSON text. */
   | { type: "tool_call"; data: { id: string; name: string; input: string } }
-  /** `content` may be cut at 2,000 characters. */
+  /** `content` may be truncated at 2,000 characters. */
   | { type: "tool_result"; data: { id: string; name: string; content: string; is_error: boolean } }
   | { type: "done"; data: { exit_reason: string; usage: SdkUsage } }
   | { type: "error"; data: string };
 
-/** Reads the events of one turn. */
+/** Converts the events of one turn. */
 export class SimpleEvents {
   readonly #calls = new ToolCalls();
   readonly #spoken: SpokenText;

@@ -1,5 +1,5 @@
-// What people are told in one turn, as a text that only ever grows: the model's text, what the tool `message` says, or both, as the output
-// mode has it. Pure.
+// The text that people see in one turn, as an append-only text. The output mode selects the model's text, the texts of the tool
+// `message`, or both. Pure.
 import type { OutputMode, ParleySettings, SessionEvent } from "@parley/contracts";
 import { AnswerText } from "./answer-text.ts";
 import { jsonOr } from "./sdk-blocks.ts";
@@ -7,7 +7,7 @@ import type { ToolNews } from "./tool-calls.ts";
 
 export type OutputRule = ParleySettings["output"];
 
-/** The names under which the model may call the tool that speaks. */
+/** The names under which the model may call the tool `message`. */
 const messageTools = new Set(["message", "send_message"]);
 
 export class SpokenText {
@@ -20,7 +20,7 @@ export class SpokenText {
     this.#rule = rule;
   }
 
-  /** What an event adds. `calls` is what it says about tools. */
+  /** Returns the text that an event adds. `calls`: the tool call updates of the same event. */
   event(event: SessionEvent, calls: readonly ToolNews[]): string {
     switch (event.type) {
       case "turn.started":
@@ -55,7 +55,7 @@ export class SpokenText {
     if (this.#mode === "final_text") return this.#tell(this.#text.finish(text));
     if (this.#said.includes(text)) return "";
     if (this.#mode === "both") return this.#tell(this.#text.finish(text));
-    // What the loop itself has to say is always told; an answer only where nothing was said.
+    // Texts of the loop are always shown; the model's answer only when the tool has sent nothing.
     if (ended && (this.#said.length > 0 || this.#rule.unspoken === "log")) return "";
     return this.#tell(this.#any && text !== "" ? `\n\n${text}` : text);
   }
@@ -66,7 +66,7 @@ export class SpokenText {
   }
 }
 
-/** The text of a call of `message`, where it goes to this conversation; else nothing. */
+/** The text of a `message` call to this conversation; empty when it goes to another one. */
 function saidHere(input: string): string {
   const value = jsonOr(input);
   if (typeof value !== "object" || value === null) return "";

@@ -1,6 +1,6 @@
-// A session as frames for a client that shows every model call as a message of its own: stream_start, stream_chunk, stream_end with a
-// `msg_id` per call, `response` for a text that was not streamed whole, and events about what the agent does. A response has the id of
-// the stream it stands in for; one that would only repeat its stream is not sent. Pure.
+// A session as frames for a client that shows every model call as a separate message: stream_start, stream_chunk, stream_end with a
+// `msg_id` per call, `response` for a text that was not streamed completely, and events about the agent. A response has the id of the
+// stream that it replaces; a response that would repeat its stream is not sent. Pure.
 import type { Message, SessionEvent } from "@parley/contracts";
 import { textOf } from "@parley/contracts";
 import { positionAfter, restOf } from "./answer-text.ts";
@@ -10,12 +10,12 @@ import { ToolCalls, type ToolNews } from "./tool-calls.ts";
 export type StreamFrame =
   | { type: "stream_start"; msg_id: string }
   | { type: "stream_chunk"; msg_id: string; content: string }
-  /** `discarded`: the call failed and is made again under another id. */
+  /** `discarded`: the call failed and is retried under another id. */
   | { type: "stream_end"; msg_id: string; discarded: boolean }
   | { type: "response"; msg_id: string; content: string }
   | { type: "event"; category: "agent" | "subagent"; event: string; data: Readonly<Record<string, unknown>> };
 
-/** Characters of a result that are shown in an event. */
+/** Characters of a tool result in an event. */
 const previewLength = 200;
 
 interface Stream {
@@ -32,11 +32,11 @@ interface Turn {
   doneStep: number;
   told: string[];
   said: number;
-  /** Counts how often the turn was taken up: a call that is made anew then is another stream. */
+  /** The attempt of the turn: a call that is repeated in a later attempt is another stream. */
   attempt: number;
 }
 
-/** Reads all events of one session. */
+/** Converts all events of one session. */
 export class StreamFrames {
   readonly #turns = new Map<string, Turn>();
   readonly #position = new Position();
@@ -120,7 +120,7 @@ function committed(turn: Turn, turnId: string, message: Message): StreamFrame[] 
   const frames = end(turn, false);
   if (text === "") return frames;
   turn.told.push(text);
-  // Blocks of one reply are streamed without anything between them.
+  // Text blocks of one reply are streamed without separators.
   const streamed = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   const whole = stream !== null && (stream.text === text || stream.text === streamed);
   if (whole) return frames;

@@ -1,5 +1,5 @@
-// The tool calls of one turn, each told once when it begins and once when it has ended, by whichever event says so first: live events may
-// be lost, messages come later. Pure.
+// The tool calls of one turn. Each start and each end is reported once, by the first event that contains it: live events may be lost,
+// and durable messages arrive later. Pure.
 import type { SessionEvent } from "@parley/contracts";
 
 export type ToolNews =

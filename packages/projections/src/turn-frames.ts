@@ -1,4 +1,4 @@
-// A session as frames for a client that shows one turn after the other: text_delta, tool_started, tool_completed, question, error,
+// A session as frames for a client that shows one turn after another: text_delta, tool_started, tool_completed, question, error,
 // turn_complete. Every turn ends with one turn_complete. Pure.
 import type { SessionEvent } from "@parley/contracts";
 import { sdkUsage } from "./sdk-blocks.ts";
@@ -7,14 +7,14 @@ import { SpokenText, type OutputRule } from "./spoken-text.ts";
 import { Position } from "./position.ts";
 import { ToolCalls, type ToolNews } from "./tool-calls.ts";
 
-/** Answers to a question about a tool call, as people give them. */
+/** The answers to an approval question. */
 export const questionOptions = ["yes", "always", "no"] as const;
 
 export type TurnFrame =
   | { type: "text_delta"; text: string }
   | { type: "tool_started"; tool_use_id: string; tool: string }
   | { type: "tool_completed"; tool_use_id: string; tool: string; error: boolean }
-  /** Somebody has to say whether a call may run; `id` is the approval's. */
+  /** A tool call waits for approval, or the agent has a question; `id` is the approval's or the tool call's. */
   | { type: "question"; id: string; text: string; options: readonly string[] }
   | { type: "error"; message: string }
   | { type: "turn_complete"; usage: SdkUsage };
@@ -24,7 +24,7 @@ interface Turn {
   spoken: SpokenText;
 }
 
-/** Reads all events of one session. */
+/** Converts all events of one session. */
 export class TurnFrames {
   readonly #rule: OutputRule;
   readonly #turns = new Map<string, Turn>();

@@ -1,4 +1,4 @@
-// A streamed answer only ever grows, and at its end the reader has the committed answer, whatever was lost or tried again.
+// A streamed answer is append-only and ends with the committed answer, regardless of lost deltas and retries.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -21,11 +21,11 @@ const words = fc.array(fc.string({ minLength: 1, maxLength: 8 }), { maxLength: 1
 const inOrder = (texts: readonly string[], step = 1, attempt = 1) => texts.map((text) => ({ step, attempt, text }));
 const bare = (text: string) => text.replace(/\s/g, "");
 
-test("nothing lost: exactly the answer", () => {
+test("shows exactly the answer when no delta is lost", () => {
   fc.assert(fc.property(words, (texts) => assert.equal(show(inOrder(texts), texts.join("")), texts.join(""))));
 });
 
-test("whatever is lost, the whole answer is what was shown last", () => {
+test("ends with the whole answer when deltas are lost", () => {
   fc.assert(
     fc.property(words, fc.infiniteStream(fc.boolean()), (texts, kept) => {
       const some = inOrder(texts).filter(() => kept.next().value);
@@ -35,7 +35,7 @@ test("whatever is lost, the whole answer is what was shown last", () => {
   );
 });
 
-test("a call that is tried again and says the same is shown once", () => {
+test("shows a retried call once when its text is the same", () => {
   fc.assert(
     fc.property(words, fc.nat({ max: 12 }), (texts, cut) => {
       const deltas = [...inOrder(texts.slice(0, cut)), ...inOrder(texts, 1, 2)];
@@ -44,17 +44,17 @@ test("a call that is tried again and says the same is shown once", () => {
   );
 });
 
-test("a call that says something else when it is tried again is shown from its beginning", () => {
+test("shows a retried call from its beginning when its text differs", () => {
   const deltas = [...inOrder(["The sky ", "is gre"]), ...inOrder(["Blue", " it is"], 1, 2)];
   assert.equal(show(deltas, "Blue it is"), "The sky is gre\n\nBlue it is");
 });
 
-test("what is late from an earlier try is left out", () => {
+test("drops late deltas of an earlier attempt", () => {
   const deltas = [...inOrder(["new"], 1, 2), ...inOrder(["old"], 1, 1), ...inOrder(["er"], 1, 2)];
   assert.equal(show(deltas, "newer"), "newer");
 });
 
-test("the texts of several steps are apart, and the last one is not said twice", () => {
+test("separates the texts of steps and does not repeat the last one", () => {
   const deltas = [...inOrder(["Let me look."], 1), ...inOrder(["It is ", "four."], 3)];
   assert.equal(show(deltas, "It is four."), "Let me look.\n\nIt is four.");
   assert.equal(show(deltas, "Let me look.\n\nIt is four."), "Let me look.\n\nIt is four.");
@@ -62,11 +62,11 @@ test("the texts of several steps are apart, and the last one is not said twice",
 });
 
 // design: interaction.12
-test("parts that the answer joins by blank lines are not said twice", () => {
+test("does not repeat parts that the answer joins by blank lines", () => {
   assert.equal(show(inOrder(["One.", "Two."]), "One.\n\nTwo."), "One.Two.");
 });
 
-test("a turn that another leader takes up goes on where the reader is", () => {
+test("continues the shown text when another leader claims the turn", () => {
   const text = new AnswerText();
   const shown = [text.delta(1, 2, "Hello w")];
   text.restart();

@@ -1,4 +1,4 @@
-// The three other views: what a client puts together from them is what the turn said.
+// The three other projections: a client reconstructs the texts of a turn from each of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -13,7 +13,7 @@ const messageTool: OutputRule = { mode: "message_tool", unspoken: "reprompt" };
 const bare = (text: string) => text.replace(/\s/g, "");
 
 // design: 001.1
-test("five kinds: one done or one error comes last, each call has one result at most, after it", () => {
+test("simple events end with one done or error, and each call has at most one later result", () => {
   fc.assert(
     fc.property(histories, fc.constantFrom(finalText, messageTool), ({ events, exitReason }, rule) => {
       const view = new SimpleEvents(rule);
@@ -34,7 +34,7 @@ test("five kinds: one done or one error comes last, each call has one result at 
   );
 });
 
-test("the tokens of final_text end with the answer, whatever was lost", () => {
+test("ends the tokens of final_text with the answer when events are lost", () => {
   fc.assert(
     fc.property(histories, ({ events, exitReason, answer }) => {
       fc.pre(exitReason !== "error");
@@ -46,7 +46,7 @@ test("the tokens of final_text end with the answer, whatever was lost", () => {
   );
 });
 
-test("with the message tool the tokens are its texts, and the model's own text is not shown beside them", () => {
+test("shows only the texts of the message tool in the mode message_tool", () => {
   const view = new SimpleEvents(messageTool);
   const turn = { turnId: "t" };
   const at = { seq: 1, ...turn, model: "m", createdAt: "" };
@@ -90,7 +90,7 @@ test("with the message tool the tokens are its texts, and the model's own text i
   );
 });
 
-test("turns: each ends with one turn_complete, and its deltas end with the answer", () => {
+test("turn frames end with one turn_complete, and their deltas end with the answer", () => {
   fc.assert(
     fc.property(histories, ({ events, exitReason, answer }) => {
       const view = new TurnFrames(finalText);
@@ -105,7 +105,7 @@ test("turns: each ends with one turn_complete, and its deltas end with the answe
   );
 });
 
-test("streams: each is started once and ended once, and its chunks are between", () => {
+test("stream frames start and end each stream once, with all chunks in between", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       const view = new StreamFrames();
@@ -127,7 +127,7 @@ test("streams: each is started once and ended once, and its chunks are between",
   );
 });
 
-test("streams: by id, a client shows every committed text once, whatever was lost", () => {
+test("stream frames show every committed text once by id when events are lost", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       const view = new StreamFrames();
@@ -136,7 +136,7 @@ test("streams: by id, a client shows every committed text once, whatever was los
       for (const frame of events.flatMap((event) => view.event(event))) {
         if (frame.type === "stream_chunk") shown.set(frame.msg_id, (shown.get(frame.msg_id) ?? "") + frame.content);
         if (frame.type === "response") {
-          assert.notEqual(shown.get(frame.msg_id), frame.content, "a duplicate of what was streamed");
+          assert.notEqual(shown.get(frame.msg_id), frame.content, "the response repeats its stream");
           shown.set(frame.msg_id, frame.content);
         }
         if (frame.type === "stream_end" && frame.discarded) discarded.add(frame.msg_id);

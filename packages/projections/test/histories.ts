@@ -1,5 +1,5 @@
-// Turns as a session may tell them: model calls with retries, rounds of tools, parked approvals, sub-agents, compactions, every way to
-// end; live events may be missing, durable ones may come twice.
+// Generates the events of turns: model calls with retries, tool rounds, parked approvals, sub-agents, compactions and all exit reasons.
+// Live events may be missing, durable ones may be duplicated.
 import type { ExitReason, Message, Part, SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 
@@ -38,7 +38,7 @@ const round: fc.Arbitrary<Round> = fc.record({
 
 const reasons: ExitReason[] = ["end_turn", "max_turns", "max_budget", "max_tokens", "refusal", "interrupted", "error"];
 
-/** `cutInRound`: the turn ends while the calls of its last round have no results. */
+/** The events of one turn, its exit reason, and the text of its end. */
 export interface History {
   events: SessionEvent[];
   exitReason: ExitReason;
@@ -47,7 +47,7 @@ export interface History {
 
 const durable = new Set(["message", "turn.finished", "compacted", "approval.requested", "approval.decided"]);
 
-/** The events of one turn, `turnId` t. */
+/** One turn with `turnId` t. `cut`: it ends while the calls of its last round have no results. */
 export const histories: fc.Arbitrary<History> = fc
   .record({
     rounds: fc.array(round, { minLength: 1, maxLength: 4 }),
@@ -146,7 +146,7 @@ function tell(rounds: readonly Round[], cut: boolean, exitReason: ExitReason, ow
         calls.map(({ id, tool, isError }) => ({ type: "tool_result", id, name: tool, content: "out", isError })),
       );
     }
-    // What comes too late belongs to nothing any more.
+    // Progress after the result, which must be ignored.
     for (const { id, tool } of calls) {
       events.push({ type: "tool.progress", turnId, callId: id, tool, progress: { done: 2, total: 2, message: "" } });
     }

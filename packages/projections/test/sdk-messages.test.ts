@@ -1,4 +1,4 @@
-// The SDK-style stream keeps its order whatever a turn does and whatever live events are lost.
+// The invariants of the SDK-style stream, for arbitrary turns and lost live events.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionEvent } from "@parley/contracts";
@@ -27,7 +27,7 @@ function stream(events: readonly SessionEvent[], partial = true): SdkMessage[] {
 const runs = { numRuns: 10_000 };
 
 // design: 003.8
-test("init comes first and once, one result comes last, and nothing follows it", () => {
+test("starts with exactly one init and ends with exactly one result", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       const messages = stream([...events, { type: "notice", turnId: "t", text: "too late" }]);
@@ -45,7 +45,7 @@ test("init comes first and once, one result comes last, and nothing follows it",
 });
 
 // design: 003.8
-test("every tool_use is answered once, after it and before the next model reply, in call order", () => {
+test("answers every tool_use once, before the next model reply and in call order", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       let open: string[] = [];
@@ -66,7 +66,7 @@ test("every tool_use is answered once, after it and before the next model reply,
   );
 });
 
-test("what is said to be in progress belongs to an open call, and has one end before the result", () => {
+test("reports progress only for open calls, with one end before the result", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       const asked = new Set<string>();
@@ -93,7 +93,7 @@ test("what is said to be in progress belongs to an open call, and has one end be
   );
 });
 
-test("pieces of a reply are well formed, and stop before its message", () => {
+test("emits well-formed stream events that stop before their message", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       let message = false;
@@ -131,7 +131,7 @@ test("pieces of a reply are well formed, and stop before its message", () => {
   );
 });
 
-test("the same events give the same messages with the same ids, no id twice, and told twice they add nothing", () => {
+test("produces the same messages and unique ids for the same events, and ignores repetitions", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
       const once = stream(events);
@@ -144,7 +144,7 @@ test("the same events give the same messages with the same ids, no id twice, and
 });
 
 // design: 003.6
-test("the result says how the turn ended", () => {
+test("reports in the result how the turn ended", () => {
   fc.assert(
     fc.property(histories, ({ events, exitReason, answer }) => {
       const result = stream(events).at(-1);
@@ -175,7 +175,7 @@ const end: SessionEvent = {
 };
 
 // design: 003.41
-test("money is told where every price is known, and null where one is not", () => {
+test("reports the cost when every price is known, otherwise null", () => {
   const [, known] = stream([end]);
   const [, unknown] = stream([{ ...end, cost: { micros: 10, unpricedCalls: 1 } }]);
   assert.ok(known?.type === "result" && unknown?.type === "result");
@@ -189,7 +189,7 @@ test("money is told where every price is known, and null where one is not", () =
   });
 });
 
-test("a turn that its caller stops at its limit of model calls ends with error_max_turns", () => {
+test("ends with error_max_turns when the caller stops the turn at its limit of model calls", () => {
   const told = new SdkMessages(init, { partial: false });
   told.event({ type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, 0);
   told.overTurns("t");
@@ -198,7 +198,7 @@ test("a turn that its caller stops at its limit of model calls ends with error_m
   assert.deepEqual([result.subtype, result.duration_ms], ["error_max_turns", 5]);
 });
 
-test("a no is listed with the call it was about", () => {
+test("lists a denial with its tool call", () => {
   const about = { turnId: "t", approvalId: "A1", callId: "c", tool: "exec" };
   const parts = [{ type: "tool_call" as const, id: "c", name: "exec", input: '{"command":"ls"}' }];
   const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
@@ -214,7 +214,7 @@ test("a no is listed with the call it was about", () => {
   assert.ok(messages.some((each) => each.type === "system" && each.subtype === "permission_request"));
 });
 
-test("what a rule refused is a denial too, and a person's no that is said twice is one", () => {
+test("lists a refusal by a rule as a denial, and a denial that is reported twice once", () => {
   const call = (id: string) => ({ type: "tool_call" as const, id, name: "exec", input: "{}" });
   const parts = [call("a"), call("b")];
   const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
@@ -234,7 +234,7 @@ test("what a rule refused is a denial too, and a person's no that is said twice 
   );
 });
 
-test("a sub-agent in the background is reported when its words come in", () => {
+test("reports a background sub-agent when its report arrives", () => {
   const from = {
     channel: "internal",
     account: "subagent",

@@ -1,23 +1,23 @@
-// How each account, webhook and observer is: for the health report and the log. It changes nothing itself.
+// The states of accounts, webhooks and observers, for the health report and the log.
 import type { Logger } from "@parley/chassis";
 
-/** Something of the settings that cannot be used until the configuration changes. */
+/** A configured account, webhook or observer that cannot be used until the configuration changes. */
 export interface Disabled {
-  /** As in the settings: `telegram:main`, `hook:build`, `observer:0`. */
+  /** For example `telegram:main`, `hook:build`, `observer:0`. */
   name: string;
   reason: string;
 }
 
 export type AccountState =
-  /** Connected; `as` is the name the platform knows the account by. */
+  /** Connected; `as` is the account's name on the platform. */
   | { state: "connected"; as: string }
   /** The platform calls this gateway. */
   | { state: "listening" }
-  /** This replica does not own the connection, or has not opened it yet. */
+  /** This replica does not hold the lease, or has not connected yet. */
   | { state: "standby" }
-  /** Not connected at the moment; it is tried again. */
+  /** Not connected at the moment; retried. */
   | { state: "failing"; reason: string }
-  /** Not usable until somebody changes the configuration. */
+  /** Unusable until the configuration changes. */
   | { state: "disabled"; reason: string };
 
 export class AccountStates {
@@ -28,7 +28,7 @@ export class AccountStates {
     this.#log = log;
   }
 
-  /** Notes the state of an account; a new reason for one that does not work is logged, once. */
+  /** Sets the state of an account; a new failure reason is logged once. */
   set(name: string, next: AccountState): void {
     const before = this.#states.get(name);
     this.#states.set(name, next);
@@ -40,7 +40,7 @@ export class AccountStates {
     );
   }
 
-  /** Fields of the health report; none without accounts. */
+  /** The fields of the health report; empty without accounts. */
   details(): { channels?: string; channelsDown?: number; channelProblems?: string } {
     if (this.#states.size === 0) return {};
     const texts = [...this.#states].map(([name, each]) => `${name} ${describe(each)}`);

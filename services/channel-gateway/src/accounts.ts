@@ -1,4 +1,4 @@
-// The accounts of this replica: each adapter with its door, its lease where it needs one, and its way out.
+// The channel accounts of this replica: each adapter with its access policy, its lease if it needs one, and its delivery.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { errorMessage, WireError } from "@parley/contracts";
@@ -12,7 +12,7 @@ import { Lease } from "./leases.ts";
 import { Outbound } from "./outbound.ts";
 import { Typing } from "./typing.ts";
 
-/** An adapter and who may speak through it. */
+/** An adapter and its access policy. */
 export interface ChannelAccount {
   adapter: ChannelAdapter;
   people: PeoplePolicy;
@@ -47,12 +47,12 @@ export class Accounts {
     this.hosted = accounts.map((account) => ({ adapter: account.adapter, host: this.#hostOf(account) }));
   }
 
-  /** Connections this replica owns right now. */
+  /** The names of the leases that this replica holds. */
   get leasesHeld(): string[] {
     return [...this.#leases.values()].filter((lease) => lease.held !== null).map((lease) => lease.name);
   }
 
-  /** Begins to connect and to send. */
+  /** Starts connecting and sending. */
   open(): void {
     const { bus, log, events, owner } = this.#deps;
     for (const { adapter, host } of this.hosted) {
@@ -80,7 +80,7 @@ export class Accounts {
     }
   }
 
-  /** Finishes what is being sent, then closes the connections and gives their leases up. */
+  /** Finishes the sends in flight, then closes the connections and releases their leases. */
   async close(): Promise<void> {
     for (const typing of this.#typing) typing.close();
     await Promise.all(this.#outbound.map((each) => each.close()));
@@ -121,10 +121,10 @@ function nameOf({ channel, account }: ChannelAdapter): string {
   return `${channel}:${account}`;
 }
 
-/** What a failed connection means for the account. */
+/** The account state after a failed connection. */
 function failureOf(error: unknown): AccountState {
   const reason = errorMessage(error);
   return error instanceof AccountRefused
-    ? { state: "disabled", reason: `${reason}; tried again every 5 minutes` }
+    ? { state: "disabled", reason: `${reason}; retried every 5 minutes` }
     : { state: "failing", reason };
 }

@@ -1,13 +1,13 @@
-// Who may speak to the agent, and as what. Pure: it is given what the settings and the store know about the sender.
+// Decides who may write to the agent, and with which role. Pure: the caller supplies the settings and the stored contact.
 import type { ContactRole, TelegramAccount } from "@parley/contracts";
 
-/** The part of an account's settings that says who is let in. */
+/** The part of an account's settings that decides access. */
 export type PeoplePolicy = Pick<TelegramAccount, "owners" | "allow_from" | "dm_policy" | "groups" | "require_mention">;
 
 export interface Sender {
   contactId: string;
   conversation: string;
-  /** The group that the conversation is a part of; without it the conversation is the group. */
+  /** The group that contains the conversation; undefined: the conversation is the group. */
   group?: string | undefined;
   direct: boolean;
   addressed: boolean;
@@ -15,14 +15,14 @@ export interface Sender {
 
 export type Admission =
   | { verdict: "let_in"; role: ContactRole }
-  /** A stranger who is answered with a pairing code. */
+  /** An unknown sender, who receives a pairing code. */
   | { verdict: "pair" }
   | {
       verdict: "ignore";
       reason: "no_identity" | "blocked" | "direct_disabled" | "stranger" | "group_not_listed" | "not_addressed";
     };
 
-/** What the settings alone say about a contact; undefined: ask the store for `paired`. */
+/** The role that the settings give a contact; undefined: the stored contact decides. */
 function roleInSettings(policy: PeoplePolicy, contactId: string): ContactRole | undefined {
   if (policy.owners.includes(contactId)) return "owner";
   if (policy.allow_from.includes(contactId)) return "user";
@@ -30,8 +30,8 @@ function roleInSettings(policy: PeoplePolicy, contactId: string): ContactRole | 
 }
 
 /**
- * Decides about one message. `paired` is what the store knows about the contact, null for a stranger. An empty list lets
- * nobody in; a group counts only when it is listed.
+ * Decides about one message. `paired` is the role of the stored contact, null for an unknown sender. An empty list admits nobody; an
+ * unlisted group is ignored.
  */
 export function admit(policy: PeoplePolicy, sender: Sender, paired: ContactRole | "blocked" | null): Admission {
   if (sender.contactId === "") return { verdict: "ignore", reason: "no_identity" };
@@ -57,7 +57,7 @@ export function admit(policy: PeoplePolicy, sender: Sender, paired: ContactRole 
   }
 }
 
-/** Whether the verdict on this sender depends on what the store knows about them. */
+/** Whether the decision about this sender depends on their stored contact. */
 export function dependsOnPairing(policy: PeoplePolicy, sender: Sender): boolean {
   if (roleInSettings(policy, sender.contactId) !== undefined) return false;
   const stranger = admit(policy, sender, null);

@@ -1,5 +1,5 @@
-// Waits for the turn that answers one inbound message. Listens before the message is kept, so that a fast turn is not missed,
-// and asks the store whenever it may have missed something: a lost event costs time, never the answer.
+// Waits for the turn that answers one inbound message. It subscribes before the message is stored, so that a fast turn is not missed,
+// and reads the store whenever an event may have been lost: a lost event costs time, never the answer.
 import type { Bus } from "@parley/bus";
 import {
   noUsage,
@@ -19,19 +19,19 @@ export interface AwaitDeps {
   sessions: Sessions;
 }
 
-/** What `store.inbox.put` answered. */
+/** The result of `store.inbox.put`. */
 export interface KeptMessage {
   inboxId: string;
   sessionId: string;
   duplicate: boolean;
-  /** False for a duplicate that says something else than what is kept. */
+  /** False for a duplicate whose text differs from the stored message. */
   same: boolean;
-  /** What the session's turn waits to be allowed, before this is looked at. */
+  /** The pending approval that blocks the session's turn, and thereby this message. */
   heldUpBy?: string | undefined;
 }
 
 export interface TurnEnd {
-  /** Null when the message was taken back before a turn began. */
+  /** Null when the message was cancelled before a turn started. */
   turnId: string | null;
   state: Exclude<TurnState, "running">;
   exitReason: ExitReason;
@@ -41,19 +41,19 @@ export interface TurnEnd {
 
 export interface PendingTurn {
   readonly kept: KeptMessage;
-  /** Rejects only when the signal aborts: the turn itself goes on. */
+  /** Rejects only when the signal aborts; the turn itself continues. */
   readonly end: Promise<TurnEnd>;
 }
 
-/** Who wants to hear of the turn while it runs. */
+/** Receives events of the turn while it runs. */
 export interface TurnListener {
-  /** The message is kept; comes before any event. */
+  /** The message is stored; called before any event. */
   kept(kept: KeptMessage): void;
-  /** A live event of the turn, in order but perhaps with holes, until `end` settles. */
+  /** A live event of the turn, in order but possibly with gaps, until `end` settles. */
   event(event: SessionEvent): void;
 }
 
-/** Keeps a message by `put` and follows its turn. Rejects when `put` does: then nothing was kept. */
+/** Stores a message with `put` and follows its turn. Rejects when `put` rejects; then nothing was stored. */
 export async function followTurn(
   deps: AwaitDeps,
   sessionKey: string,
@@ -91,9 +91,9 @@ class Follower {
   #closed = false;
   #inboxId: string | undefined;
   #turnId: string | undefined;
-  /** A running turn that did not begin with ours; ours may join it. */
+  /** A running turn that another message started; ours may join it. */
   #otherTurn: string | undefined;
-  /** Events heard before it is known which inbox row is ours. */
+  /** Events received before the id of our inbox row is known. */
   #early: SessionEvent[] = [];
 
   constructor(deps: AwaitDeps, signal: AbortSignal, listener: TurnListener | undefined) {
@@ -102,7 +102,7 @@ class Follower {
     this.#listener = listener;
     const { promise, resolve, reject } = Promise.withResolvers<TurnEnd>();
     this.end = promise;
-    // Whoever stopped waiting does not want to hear of it either.
+    // A caller that stopped waiting no longer handles the rejection.
     promise.catch(() => undefined);
     this.#settle = { resolve, reject };
   }
@@ -116,7 +116,7 @@ class Follower {
     });
   }
 
-  /** From here on it is known which row is ours. `heardAll`: nothing can have happened to it unheard. */
+  /** Sets our inbox row. `heardAll`: no event of the row can have been missed so far. */
   begin(inboxId: string, heardAll: boolean): void {
     this.#inboxId = inboxId;
     if (this.#signal.aborted) this.#abort();
@@ -163,12 +163,12 @@ class Follower {
     }
   }
 
-  /** What somebody says within another turn may be ours: it has joined. So may what is known when that turn ends. */
+  /** A user message within another turn may be ours, because it joined that turn. The end of that turn may settle ours as well. */
   #hearOther(event: SessionEvent): void {
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
     const said = event.type === "message" && event.message.role === "user";
     const joined = said && turnId === this.#otherTurn;
-    // A turn's first messages come before word of its beginning.
+    // The first messages of a turn arrive before its `turn.started` event.
     if (!said) this.#otherTurn = turnId;
     if (joined || (event.type === "turn.finished" && this.#inboxId !== undefined)) void this.#ask();
   }
@@ -180,7 +180,7 @@ class Follower {
     this.#settle.resolve({ turnId, state, exitReason, text, usage });
   }
 
-  /** Asks the store how the row stands; one question at a time. */
+  /** Reads the row's state from the store, one request at a time. */
   async #ask(): Promise<void> {
     if (this.#closed || this.#inboxId === undefined) return;
     if (this.#asking) {
@@ -202,12 +202,12 @@ class Follower {
           turnId: null,
           state: "cancelled",
           exitReason: "aborted",
-          text: "Taken back before it was begun.",
+          text: "Cancelled before the turn started.",
           usage: noUsage,
         });
       }
     } catch {
-      // The store is away; the next repair asks again.
+      // The store is unavailable; the next repair retries.
     } finally {
       this.#asking = false;
       if (this.#askAgain) void this.#ask();

@@ -1,24 +1,24 @@
-// What a sender is told whose message is refused because the agent is busy.
+// The refusal that a sender receives when a message is rejected because the session is busy.
 import type { Bus } from "@parley/bus";
 import { store, textOf } from "@parley/contracts";
 import { oneLine } from "./words.ts";
 
-/** Thrown when a message is refused because its session is busy; nothing was kept. The message is for its sender. */
+/** Thrown when a message is refused because its session is busy; nothing was stored. The sender receives the text. */
 export class SessionBusy extends Error {
   override readonly name = "SessionBusy";
-  /** What is being done, in a few words; null: not known. */
+  /** The beginning of the message that started the running turn; null: unknown. */
   readonly doing: string | null;
 
   constructor(doing: string | null) {
-    super(`I am busy with ${doing === null ? "something else" : `"${doing}"`}; try again later, or send /stop first.`);
+    super(`I am busy with ${doing === null ? "another task" : `"${doing}"`}. Try again later, or send /stop first.`);
     this.doing = doing;
   }
 }
 
-/** How far back the beginning of the running turn is looked for. */
+/** How many messages back the start of the running turn is searched. */
 const lookedAt = 200;
 
-/** What the running turn was asked for; null where that cannot be said. */
+/** Returns the beginning of the message that started the running turn; null when it is unknown. */
 export async function busyWith(bus: Bus, sessionId: string, turnId: string | null): Promise<string | null> {
   if (turnId === null) return null;
   const range = { sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };

@@ -1,40 +1,40 @@
-// The contract between the gateway and a channel adapter: one folder under `channels/` each. The gateway knows no platform;
-// an adapter knows neither the store, nor sessions, nor who may speak.
+// The contract between the gateway and a channel adapter (one folder under `channels/` each). The gateway depends on no platform; an
+// adapter depends neither on the store, nor on sessions, nor on access rules.
 import type { InboundMessage, ReplyAddress } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 
-/** What a platform can do, as data, so that no code asks which platform it is. */
+/** What a platform can do, as data, so that no code branches on the platform's name. */
 interface ChannelCapabilities {
-  /** Longest text one platform message may hold; the adapter splits longer ones. */
+  /** The longest text of one platform message; the adapter splits longer texts. */
   maxTextLength: number;
   lengthUnit: "utf16" | "bytes";
-  /** The platform drops a second send with the same key, so a send with an unknown outcome may be repeated. */
+  /** The platform drops a second send with the same key, so the gateway may retry a send with an unknown outcome. */
   deduplicates: boolean;
-  /** The platform allows one connection an account: it is leased, and only its holder receives and sends. */
+  /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
   ownedConnection: boolean;
   typing: boolean;
-  /** The adapter sends files; left out: what is a file is named in a text instead. */
+  /** The adapter sends files; otherwise a text names the file. */
   files?: boolean;
 }
 
-/** A file of a message that is still on the platform. It is fetched only when its sender may speak. */
+/** A file of an inbound message, still on the platform. The gateway fetches it only after it has authorized the sender. */
 export interface OfferedFile {
-  /** What it is called where it has no name: `photo`, `voice` … */
+  /** The name of a file without one: `photo`, `voice` … */
   kind: string;
-  /** As its sender calls it. */
+  /** The file name from the sender. */
   name: string | undefined;
-  /** As the platform says; null: it does not. */
+  /** The size reported by the platform; null: unknown. */
   bytes: number | null;
-  /** Rejects when it cannot be had, with a message that holds no secret. */
+  /** Rejects when the file cannot be fetched; the error message contains no secret. */
   fetch(maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
 }
 
-/** What an adapter makes of one update. Whether it is let in is decided by `inbound.ts`. */
+/** A platform update, as parsed by an adapter. `inbound.ts` decides whether it is accepted. */
 export interface InboundDraft {
-  /** The platform's id of the message; a redelivery carries the same. */
+  /** The platform's id of the message; the same for a redelivery. */
   externalId: string;
   conversation: string;
-  /** The group that is listed or not, where that is more than the conversation: a topic belongs to its group. */
+  /** The group to look up in the settings when it is larger than the conversation: a topic belongs to its group. */
   group?: string;
   contact: { id: string; name?: string };
   /** A conversation with one person, as opposed to a group. */
@@ -43,41 +43,41 @@ export interface InboundDraft {
   addressed: boolean;
   text: string;
   files?: readonly OfferedFile[];
-  /** The sender forwarded it; `from` is the original author as the platform names them. It is untrusted, and never a command. */
+  /** The sender forwarded the message; `from` is the original author as named by the platform. Untrusted, and never a command. */
   forwarded?: NonNullable<InboundMessage["forwarded"]>;
-  /** One of several messages that were sent as one: it waits a moment for the others. */
+  /** One of several messages of an album; it waits briefly for the others. */
   album?: boolean;
-  /** More of the album is at hand and being taken in, however long that takes. */
+  /** Further parts of the album are already being processed, however long that takes. */
   moreOfAlbum?: boolean;
   replyTo: ReplyAddress;
 }
 
 /**
- * stored: committed. duplicate: was already. ignored: not let in, or a command that was carried out. In each case the
- * platform may be acknowledged. When the promise rejects nothing was kept and the platform must NOT be acknowledged.
+ * stored: committed. duplicate: already stored. ignored: sender not authorized, or an executed command. In each case the platform may
+ * be acknowledged. When the promise rejects, nothing was stored and the platform must NOT be acknowledged.
  */
 export type AcceptResult = "stored" | "duplicate" | "ignored";
 
-/** A held lease: the right to be the account's one connection. */
+/** A held lease: the right to open the account's only connection. */
 export interface HeldLease {
   readonly name: string;
   readonly fence: number;
   /** Saved with the last accepted message; null at the very first connection. */
   readonly cursor: string | null;
-  /** Aborted when the lease is lost or given up: close the connection at once. */
+  /** Aborted when the lease is lost or released: close the connection immediately. */
   readonly signal: AbortSignal;
 }
 
-/** The platform refuses the account's credentials: until they change, trying again soon is pointless. */
+/** The platform refuses the account's credentials. Until they change, retrying soon is pointless. */
 export class AccountRefused extends Error {
   override readonly name = "AccountRefused";
 }
 
-/** What the gateway offers to an adapter. */
+/** The gateway's interface for an adapter. */
 export interface ChannelHost {
-  /** `cursor` is saved in the same commit as the message. With a lost lease it rejects with a WireError FENCED. */
+  /** Saves `cursor` in the same commit as the message. Rejects with a WireError FENCED when the lease is lost. */
   accept(draft: InboundDraft, position?: { lease: HeldLease; cursor: string }): Promise<AcceptResult>;
-  /** Called when a connection is up, and when one that is tried again and again is not. */
+  /** Called when a connection is established, and when repeated attempts fail. */
   report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
   log: {
     info(fields: object, message: string): void;
@@ -89,13 +89,13 @@ export interface ChannelHost {
 
 export interface OutboundText {
   address: ReplyAddress;
-  /** Empty where a file goes out. */
+  /** Empty when a file is sent. */
   text: string;
   /** Only for adapters with `files`. */
   file?: OutboundFile;
   /** Stable over retries. */
   idempotencyKey: string;
-  /** How often it was tried before. */
+  /** The number of earlier attempts. */
   attempts: number;
 }
 
@@ -106,8 +106,8 @@ export interface OutboundFile {
 }
 
 /**
- * sent · retry: it certainly did not arrive (refused connection, 429, 5xx answered before the platform took it) · unknown: the
- * request left and no answer came · dropped: it can never arrive (blocked by the user, chat gone).
+ * sent · retry: certainly not delivered (refused connection, 429, 5xx before the platform accepted it) · unknown: the request was sent
+ * and no answer arrived · dropped: can never be delivered (blocked by the user, chat deleted).
  */
 export type SendOutcome =
   | { state: "sent"; providerMessageId: string | null }
@@ -119,15 +119,15 @@ export interface ChannelAdapter {
   readonly channel: string;
   readonly account: string;
   readonly capabilities: ChannelCapabilities;
-  /** For platforms that call us: registers webhook routes (below `/channels/<channel>/<account>`). Raw body and size cap are the host's. */
+  /** For platforms that call the gateway: registers webhook routes below `/channels/<channel>/<account>`. The host limits the body size. */
   routes?(app: FastifyInstance, host: ChannelHost): void;
   /**
-   * For platforms we connect to: holds the connection until it breaks or `lease.signal` aborts, then returns. Called again
-   * by the gateway, with backoff, while it holds the lease. Throws AccountRefused where the platform refuses the credentials.
+   * For platforms that the gateway connects to: holds the connection until it breaks or `lease.signal` aborts, then returns. The gateway
+   * calls it again, with backoff, while it holds the lease. Throws AccountRefused when the platform refuses the credentials.
    */
   connect?(host: ChannelHost, lease: HeldLease): Promise<void>;
-  /** Never throws for what the platform answers; `signal` aborts after the gateway's send timeout. */
+  /** Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */
   send(message: OutboundText, signal: AbortSignal): Promise<SendOutcome>;
-  /** Shows that an answer is being written, where the platform can. */
+  /** Shows the typing indicator, if the platform has one. */
   typing?(address: ReplyAddress): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// Reads the gateway's part of the environment; nobody else does. Tokens leave this file only as hashes, channel secrets as
-// values under the names that parley.toml gives.
+// The only reader of the gateway's environment variables. It exposes API tokens only as hashes, and channel secrets under the names
+// that parley.toml uses.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import { sha256Hex } from "./digest.ts";
@@ -10,17 +10,17 @@ export interface HttpConfig {
   port: number;
   /** SHA-256 of each accepted bearer token, hex. */
   tokenHashes: readonly string[];
-  /** Origins besides the gateway's own that browsers may call from, e.g. `https://console.example.org`. */
+  /** Additional origins that browsers may call from, e.g. `https://console.example.org`. */
   allowedOrigins: readonly string[];
-  /** Host names besides loopback and `host` under which requests are taken; `*` = any. */
+  /** Accepted host names in addition to loopback and `host`; `*` = any. */
   allowedHosts: readonly string[];
-  /** Requests a minute for one token; 0 = no limits at all, not even for unauthenticated requests. */
+  /** Requests per minute and token; 0 = no limits at all, not even for unauthenticated requests. */
   ratePerMinute: number;
 }
 
 export interface GatewayConfig extends BaseConfig {
   http: HttpConfig;
-  /** Every variable that begins with PARLEY_CHANNEL_, by its name. */
+  /** Every variable that begins with PARLEY_CHANNEL_, by name. */
   channelSecrets: ReadonlyMap<string, string>;
 }
 

@@ -1,4 +1,4 @@
-// Digests and comparisons that take the same time whatever they compare.
+// Digests, and their comparison in constant time.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
 export function sha256(data: string | Buffer): Buffer {
@@ -15,15 +15,15 @@ export function hmacSha256(key: string | Buffer, ...data: (string | Buffer)[]): 
   return hmac.digest();
 }
 
-/** Compares digests; the time taken says nothing but their lengths. */
+/** Compares digests in constant time for a given length. */
 export function sameDigest(a: Buffer, b: Buffer): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** A UUID that is always the same for the same text: the `opId` of something that may be asked for twice. */
+/** A deterministic UUID for a text: the `opId` of an operation that may be requested twice. */
 export function uuidOf(text: string): string {
   const bytes = sha256(text).subarray(0, 16);
-  // Version 8 (RFC 9562: made up by the application) and the RFC's variant.
+  // Version 8 (RFC 9562: application-defined) and the RFC's variant.
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   const hex = bytes.toString("hex");

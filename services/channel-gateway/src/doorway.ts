@@ -1,4 +1,4 @@
-// Whom an account lets in, and as what. A stranger who may ask is shown a code.
+// Authorizes the sender of a message at an account. An unknown sender who may pair receives a code.
 import type { Bus } from "@parley/bus";
 import { store, type ContactRole } from "@parley/contracts";
 import { admit, dependsOnPairing, type PeoplePolicy } from "./admit.ts";
@@ -7,12 +7,12 @@ import type { GatewayEvents } from "./events.ts";
 import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "./pairing-code.ts";
 import type { Typing } from "./typing.ts";
 
-/** An account as far as letting people in is concerned. */
+/** The part of an account that authorization needs. */
 export interface Doorway {
   channel: string;
   account: string;
   people: PeoplePolicy;
-  /** For platforms that show that an answer is being written. */
+  /** Only for platforms with a typing indicator. */
   typing?: Typing;
 }
 
@@ -21,7 +21,7 @@ interface DoorwayDeps {
   events: GatewayEvents;
 }
 
-/** What the sender of a draft speaks as; null: the draft is not taken, which is counted, and a stranger may have been shown a code. */
+/** Returns the sender's role; null: the draft is ignored and counted, and an unknown sender may have received a pairing code. */
 export async function letIn(deps: DoorwayDeps, doorway: Doorway, draft: InboundDraft): Promise<ContactRole | null> {
   const { channel, people } = doorway;
   const sender = {
@@ -57,7 +57,7 @@ async function offerPairing(
     name: draft.contact.name ?? null,
     codeSha256: pairingCodeHash(code),
     ttlMs: pairingTtlMs,
-    // In one commit: a request whose code nobody was shown would shut the stranger out for an hour.
+    // Request and text share one commit: a request whose code was never sent would lock the sender out for an hour.
     outgoing: { address: draft.replyTo, text: pairingText(code), expiresInMs: pairingTtlMs },
   });
   events.inbound(channel, "ignored", `pairing_${status}`);

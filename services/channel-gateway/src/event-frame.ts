@@ -1,9 +1,9 @@
-// One session event, worded at most once for each way of sending it, however many watch.
+// One session event, serialized at most once per transport, regardless of the number of watchers.
 import type { SessionEvent } from "@parley/contracts";
 
 export class EventFrame {
   readonly event: SessionEvent;
-  /** Position in the session's log; undefined for a live event, which may be left out. */
+  /** Position in the session's log; undefined for a live event, which may be skipped. */
   readonly seq: number | undefined;
   readonly #sessionId: string;
   #json: string | undefined;
@@ -16,7 +16,7 @@ export class EventFrame {
     this.seq = "seq" in event ? event.seq : undefined;
   }
 
-  /** The event with the session's id in front. */
+  /** The event as JSON, preceded by the session's id. */
   get webSocket(): string {
     this.#webSocket ??= this.#text();
     return this.#webSocket;

@@ -1,9 +1,9 @@
-// What is worth counting and saying: one helper for each thing that happens. It never throws and never logs content.
+// Metrics and logs of the gateway: one function per event. They never throw and never log message content.
 import { Counter, Gauge, type Chassis, type Logger } from "@parley/chassis";
 
 export interface GatewayEvents {
   inbound(channel: string, result: "stored" | "duplicate" | "ignored" | "command" | "refused", reason?: string): void;
-  /** A platform gave another text the id of one that is kept. */
+  /** A platform reused the id of a stored message for a different text. */
   idReused(channel: string, inboxId: string): void;
   outbound(channel: string, outcome: "sent" | "retry" | "unknown" | "dropped"): void;
   hook(id: string, result: "stored" | "duplicate" | "refused", reason?: string): void;
@@ -18,19 +18,19 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
   const registers = [metrics.registry];
   const inbound = new Counter({
     name: "parley_inbound_total",
-    help: "Inbound messages by what became of them",
+    help: "Inbound messages by result",
     labelNames: ["channel", "result"],
     registers,
   });
   const outbound = new Counter({
     name: "parley_outbound_total",
-    help: "Attempts to send by their outcome",
+    help: "Send attempts by outcome",
     labelNames: ["channel", "outcome"],
     registers,
   });
   const hooks = new Counter({
     name: "parley_hooks_total",
-    help: "Webhook deliveries by what became of them",
+    help: "Webhook deliveries by result",
     labelNames: ["hook", "result"],
     registers,
   });
@@ -43,7 +43,7 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
   });
   const slow = new Counter({
     name: "parley_slow_clients_total",
-    help: "Watchers that were cut off because they read too slowly",
+    help: "Watchers disconnected because they read too slowly",
     labelNames: ["kind"],
     registers,
   });
@@ -53,7 +53,7 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
       if (reason !== undefined) log.debug({ channel, result, reason }, "inbound");
     },
     idReused(channel, inboxId) {
-      log.warn({ channel, inboxId }, "another text came under the id of a message that is kept; the first one counts");
+      log.warn({ channel, inboxId }, "message id reused with a different text: the first text is kept");
     },
     outbound(channel, outcome) {
       outbound.inc({ channel, outcome });
@@ -64,15 +64,15 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
     },
     leaseTaken(name, fence) {
       leases.inc();
-      log.info({ lease: name, fence }, "connection taken");
+      log.info({ lease: name, fence }, "lease acquired");
     },
     leaseLost(name, reason) {
       leases.dec();
-      log.warn({ lease: name, reason }, "connection lost");
+      log.warn({ lease: name, reason }, "lease lost");
     },
     leaseReleased(name) {
       leases.dec();
-      log.info({ lease: name }, "connection released");
+      log.info({ lease: name }, "lease released");
     },
     clients(kind, change) {
       clients.inc({ kind }, change);

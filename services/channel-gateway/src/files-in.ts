@@ -1,5 +1,5 @@
-// Files of a message on its way in: fetched from the platform and kept by the store, before the message itself is kept. What cannot
-// be had is said in the message, which is never lost for it. A redelivery fetches again; the same content is kept once.
+// Fetches the files of an inbound message from the platform and stores them before the message. A note in the message replaces a file
+// that cannot be fetched. A redelivery fetches again; identical content is stored once.
 import { keepBlob, type Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
@@ -17,25 +17,25 @@ type Parts = InboundMessage["parts"];
 export interface FilesInDeps {
   bus: Bus;
   log: Pick<Logger, "warn">;
-  /** The largest file that is taken. */
+  /** The largest accepted file. */
   maxBytes: number;
 }
 
-/** How long one file may take to come. */
+/** Timeout for fetching one file. */
 const fetchTimeoutMs = 60_000;
 
-/** The parts that stand for the files. Throws the store's WireError when it is away: then nothing was kept. */
+/** Returns the message parts for the files. Throws the store's WireError when it is unavailable. */
 export async function takeFiles(deps: FilesInDeps, files: readonly OfferedFile[]): Promise<Parts> {
   const parts: Parts = [];
   for (const file of files.slice(0, maxAttachments)) parts.push(await takeFile(deps, file));
   const left = files.length - maxAttachments;
-  if (left > 0) parts.push(note(`${left} more files were left out: a message has at most ${maxAttachments}`));
+  if (left > 0) parts.push(note(`${left} more files were left out: a message may have at most ${maxAttachments}`));
   return parts;
 }
 
 async function takeFile({ bus, log, maxBytes }: FilesInDeps, file: OfferedFile): Promise<Parts[number]> {
   const name = attachmentName(file.name, file.kind);
-  const missing = (why: string) => note(`the ${file.kind} "${name}" did not come with this message: ${why}`);
+  const missing = (why: string) => note(`the ${file.kind} "${name}" is missing from this message: ${why}`);
   const tooLarge = `it is larger than ${sizeText(maxBytes)}`;
   if (file.bytes !== null && file.bytes > maxBytes) return missing(tooLarge);
   let content: Uint8Array | "too_large";
@@ -43,7 +43,7 @@ async function takeFile({ bus, log, maxBytes }: FilesInDeps, file: OfferedFile):
     content = await file.fetch(maxBytes, AbortSignal.timeout(fetchTimeoutMs));
   } catch (error) {
     const reason = errorMessage(error);
-    log.warn({ kind: file.kind, bytes: file.bytes, reason }, "a file could not be fetched from the platform");
+    log.warn({ kind: file.kind, bytes: file.bytes, reason }, "file not fetched from the platform");
     return missing("it could not be fetched");
   }
   if (content === "too_large") return missing(tooLarge);

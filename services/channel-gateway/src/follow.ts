@@ -1,4 +1,4 @@
-// One watcher of one session: first what it has missed, from the store, then the shared stream; no gap, nothing twice.
+// One watcher of one session: first the missed events from the store, then the shared stream, without gaps or duplicates.
 import type { Bus } from "@parley/bus";
 import { EventFrame } from "./event-frame.ts";
 import { readEvents, type SessionStreams } from "./session-stream.ts";
@@ -8,15 +8,15 @@ export interface FollowDeps {
   streams: SessionStreams;
 }
 
-/** Events that may wait while a watcher is still being told what it missed. */
+/** Events that may be buffered while a watcher receives the missed ones. */
 const maxWaiting = 2_000;
 
 export interface Watcher {
-  /** Comes first: what is up to `from` the watcher has seen, or did not ask for. */
+  /** Called first; the watcher has seen, or did not request, the events up to `from`. */
   begin(from: number): void;
   /** Every durable event once and in order, live events in between. */
   send(frame: EventFrame): void;
-  /** What was missed cannot be read: the watcher has to come again. Nothing comes afterwards. */
+  /** The missed events cannot be read; the watcher has to reconnect. No calls follow. */
   fail(error: unknown): void;
 }
 
@@ -24,7 +24,7 @@ export interface Following {
   close(): void;
 }
 
-/** Follows a session after `after` (undefined: from now on). Rejects when there is no such session or the store is away. */
+/** Follows a session after `after` (undefined: from now on). Rejects when the session does not exist or the store is unavailable. */
 export async function follow(
   deps: FollowDeps,
   sessionId: string,
@@ -47,7 +47,7 @@ export async function follow(
   const listening = stream.listen((frame) => {
     if (waiting === undefined) pass(frame);
     else if (waiting.length < maxWaiting) waiting.push(frame);
-    else fail(new Error("too much happened while the watcher was told what it had missed"));
+    else fail(new Error("too many new events while the watcher received the missed ones"));
   });
   const close = () => {
     closed = true;

@@ -1,5 +1,5 @@
-// The way in: who sends, which thread, is it a command; then the message is kept by the store, and only then may the
-// platform be acknowledged. Knows no platform and no HTTP.
+// Handles inbound messages: authorizes the sender, chooses the session, executes commands, and stores messages. The platform may be
+// acknowledged only after the store's commit. Independent of platforms and of HTTP.
 import { faultPoint, type Logger } from "@parley/chassis";
 import { store, type InboundMessage, type InputOf, type OutputOf, type ReplyAddress } from "@parley/contracts";
 import { followTurn, type KeptMessage, type PendingTurn, type TurnListener } from "./await-turn.ts";
@@ -22,13 +22,13 @@ export interface InboundDeps extends KeeperDeps {
   log: Logger;
 }
 
-/** How long an answer to a command is worth sending. */
+/** The answer to a command is dropped when it cannot be sent within this time. */
 const commandAnswerExpiresMs = 10 * 60 * 1_000;
-/** How long a part of an album waits for the next that is being taken in: longer than one file may take to come (files-in.ts). */
+/** How long a part of an album waits for the next part; longer than the timeout of one file (files-in.ts). */
 const albumMs = 90_000;
 
 export class Inbound {
-  /** What people do with sessions, by whichever way. */
+  /** Session operations, shared by commands, HTTP and WebSocket. */
   readonly acts: SessionActs;
   readonly #deps: InboundDeps;
   readonly #keeper: Keeper;
@@ -39,7 +39,7 @@ export class Inbound {
     this.acts = new SessionActs(deps);
   }
 
-  /** Takes what an adapter made of an update. Rejects when nothing was kept. */
+  /** Accepts a draft from an adapter. Rejects when nothing was stored. */
   async accept(
     doorway: Doorway,
     draft: InboundDraft,
@@ -52,7 +52,7 @@ export class Inbound {
     const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
-    // A command in a forwarded message is not the sender's.
+    // A forwarded message is never a command, because the sender did not write it.
     const spoken =
       draft.forwarded === undefined ? readSpoken(draft.text) : ({ kind: "message", text: draft.text } as const);
     if (spoken.kind === "command") {
@@ -97,12 +97,12 @@ export class Inbound {
       }
       if (!(error instanceof MessageTooLarge)) throw error;
       this.#deps.events.inbound(channel, "refused", "too_large");
-      await answer(`I could not take that: ${error.message}.`);
+      await answer(`Message not accepted: ${error.message}.`);
       return "ignored";
     }
   }
 
-  /** The thread that this input belongs to. */
+  /** The route of the session that this input belongs to. */
   sessionKeyOf(input: Pick<KnownInput, "channel" | "account" | "conversation" | "role" | "thread">): string {
     const { policy, synchronous } = this.#deps.settings.session;
     const { thread } = input;
@@ -110,7 +110,7 @@ export class Inbound {
     return sessionKeyOf(policy, { ...input, direct: true });
   }
 
-  /** Whoever gives a command with this input. */
+  /** The speaker of a command that arrives as this input. */
   speakerOf(input: KnownInput): Speaker {
     const { channel, account, conversation, contact, role, replyTo } = input;
     const ref = `${channel}:${account}:${input.externalId}`;
@@ -127,12 +127,12 @@ export class Inbound {
     };
   }
 
-  /** Keeps a message. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
+  /** Stores a message. Throws SessionBusy, KeyReused, MessageTooLarge or the store's WireError; then nothing was stored. */
   async keep(input: KnownInput): Promise<KeptMessage> {
     return this.#keeper.put(this.#putOf(input), input.keyed);
   }
 
-  /** Keeps a message and follows the turn that answers it. */
+  /** Stores a message and follows the turn that answers it. */
   async keepAndFollow(input: KnownInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
     const put = this.#putOf(input);
     return followTurn(this.#deps, put.sessionKey, () => this.#keeper.put(put, input.keyed), signal, listener);
@@ -144,7 +144,7 @@ export class Inbound {
     return { message: messageOf(input), sessionKey, ...(singleCall ? { singleCall } : {}) };
   }
 
-  /** Carries a command out and words the answer. Rejects when the store is away. */
+  /** Executes a command and returns the answer. Rejects when the store is unavailable. */
   carryOut(command: CommandLine, speaker: Speaker): Promise<string> {
     const { bus, sessions, settings, live } = this.#deps;
     const cancel = this.cancel.bind(this);
@@ -156,7 +156,7 @@ export class Inbound {
     );
   }
 
-  /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
+  /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
     return this.#keeper.cancel(what);
   }
@@ -194,7 +194,7 @@ export class Inbound {
     return takeFiles({ bus, log, maxBytes: settings.attachments.max_bytes }, files);
   }
 
-  /** Sends an answer that belongs to no turn, once for each message that is answered. */
+  /** Sends an answer outside of any turn, once per inbound message. */
   async #answer(messageRef: string, address: ReplyAddress, text: string): Promise<void> {
     await this.#deps.bus.request(store.outboxPut, {
       opId: uuidOf(`answer:${messageRef}`),
@@ -204,5 +204,5 @@ export class Inbound {
 }
 
 function heldUp(approval: string): string {
-  return `I will come to that: first I wait for your word on ${approval} (/approve ${approval}, /deny ${approval}, or /stop).`;
+  return `Queued. I am waiting for your decision on ${approval} first: /approve ${approval}, /deny ${approval} or /stop.`;
 }

@@ -1,3 +1,3 @@
-// What others may use of the gateway: its front door, for running it inside another process.
+// The public interface of the gateway, for running it inside another process.
 export { readConfig, type GatewayConfig } from "./config.ts";
 export { start, type GatewayOverrides } from "./service.ts";

@@ -1,4 +1,4 @@
-// Keeping a message in the store, with what is done while its session is busy; and stopping what runs.
+// Stores inbound messages with their queue mode, and cancels turns.
 import type { Bus } from "@parley/bus";
 import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
@@ -21,18 +21,18 @@ export interface KeeperDeps extends AwaitDeps {
   events: GatewayEvents;
 }
 
-/** Thrown when a key comes again with another text; the first one is kept. */
+/** Thrown when an idempotency key is reused with a different text; the first text stays stored. */
 export class KeyReused extends Error {
   override readonly name = "KeyReused";
 
   constructor() {
-    super("this key was given to another text already; a new text needs a new key");
+    super("this idempotency key was already used with a different text; use a new key");
   }
 }
 
-/** How long a message may wait for the store; a restart of it takes less. Then the sender has to come again. */
+/** How long a message waits for the store; longer than a restart of it. After that the sender has to retry. */
 const putTimeoutMs = 5_000;
-/** How long the leader may take to confirm a cancellation; the store remembers it anyway. */
+/** How long the leader may take to confirm a cancellation; the store has recorded it in any case. */
 const controlTimeoutMs = 1_000;
 
 export class Keeper {
@@ -45,8 +45,8 @@ export class Keeper {
   }
 
   /**
-   * Keeps a message in a span of its own, with which the trace of all that it leads to begins. With `keyed` another text under the same
-   * id is refused. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept.
+   * Stores a message in a root span, which starts the trace of its turn. With `keyed` a different text under the same id is refused.
+   * Throws SessionBusy, KeyReused, MessageTooLarge or the store's WireError; then nothing was stored.
    */
   put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<KeptMessage> {
     const { channel, account } = request.message;
@@ -74,7 +74,7 @@ export class Keeper {
       throw new SessionBusy(await busyWith(this.#bus, kept.sessionId, kept.runningTurnId));
     }
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
-    // A caller waits for the answer of an exclusive turn: only a message that itself demands it stops that turn, no setting does.
+    // A caller waits for the answer of an exclusive turn: only a message with an explicit mode may stop it, a setting may not.
     const mayInterrupt = kept.runningExclusive !== true || request.message.mode === "interrupt";
     if (message.mode === "interrupt" && mayInterrupt && !kept.duplicate) await this.#interrupt(message, kept);
     if (!kept.same) {
@@ -88,7 +88,7 @@ export class Keeper {
     return kept;
   }
 
-  /** The message with what is done with it while the session is busy. */
+  /** Returns the message with its queue mode. */
   async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
     const { sessions, settings } = this.#deps;
     const { origin, mode: asked, exclusive = false, ...rest } = message;
@@ -104,18 +104,18 @@ export class Keeper {
     };
   }
 
-  /** Stops exactly the turn that was found running: an owner any, other people only one that they started. */
+  /** Stops exactly the turn that was running. Owners may stop any turn, others only one that they started. */
   async #interrupt(message: InboundMessage, kept: OutputOf<typeof store.inboxPut>): Promise<void> {
     const { sessionId, runningTurnId: turnId } = kept;
     if (turnId === null) return;
     await this.cancel({ sessionId, turnId, queued: false, ...startedByOf(message) });
   }
 
-  /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
+  /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
   async cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
     const outcome = await this.#bus.request(store.turnCancel, what);
     if (outcome.cancelledQueued > 0) this.#deps.live.look();
-    // Without a leader the next one finds it in the store.
+    // Without a leader, the next one reads the cancellation from the store.
     const say = (order: InputOf<typeof controlCancel>) =>
       this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
     await Promise.all(outcome.turns.map(say));

@@ -1,14 +1,14 @@
-// A text from somebody who is known, as the message that is kept of it. Pure.
+// Converts input from an authenticated sender (API, webhook) to the message that is stored. Pure.
 import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
 
 /**
- * `own`: the session of this one call, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session that
- * the conversation names, regardless of the policy.
+ * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session
+ * that the conversation names, regardless of the policy.
  */
 export const threadChoices = ["own", "named"] as const;
 type ThreadChoice = (typeof threadChoices)[number];
 
-/** A text from somebody who is known: the API's token holder, a webhook. */
+/** Input from an authenticated sender: the holder of the API token, or a webhook. */
 export interface KnownInput {
   channel: string;
   account: string;
@@ -19,17 +19,17 @@ export interface KnownInput {
   role: InboundMessage["role"];
   origin: InboundMessage["origin"];
   replyTo: ReplyAddress | null;
-  /** The sender chose the id as a key: with another text it is refused. Else the first text counts, and that is logged. */
+  /** The id is an idempotency key: a different text with it is refused. Otherwise the first text is kept and the reuse is logged. */
   keyed: boolean;
-  /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+  /** The queue mode while the session is busy; undefined: the mode of the session or the settings. */
   mode?: QueueMode | undefined;
-  /** The caller waits for the answer to this input: it is a turn of its own, unless `mode` makes it join others. */
+  /** The caller waits for the answer, so the input gets its own turn unless `mode` makes it join another. */
   exclusive?: boolean | undefined;
-  /** Which session it belongs to, where that is not the policy's choice; left out: it is. */
+  /** Which session the input belongs to; undefined: the session policy decides. */
   thread?: ThreadChoice | undefined;
-  /** Who can answer approval questions about it; left out: the sender. */
+  /** Who can answer approval questions about this input; undefined: the sender. */
   approvals?: ApprovalAnswerer | undefined;
-  /** Content the store has. */
+  /** Attachments whose content is already in the store. */
   attachments?: readonly Attachment[];
 }
 

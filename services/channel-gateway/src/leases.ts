@@ -1,8 +1,8 @@
-// Owns a connection that must have one owner: takes the lease, runs the adapter while it is held, lets go at once when it may no
-// longer be ours. Time is the monotonic clock's, from the START of the last good renewal.
+// Manages a connection that only one replica may own: acquires the lease, runs the adapter while it is held, and stops as soon as the
+// lease may be lost. Times are monotonic, measured from the START of the last successful renewal.
 //
-//   standby ─→ held ─→ standby            lost (fenced, or not renewed in time) or given up
-//              held ─→ released           drain: the connection closes first, then the lease is free
+//   standby ─→ held ─→ standby            lost (fenced, or not renewed in time) or released
+//              held ─→ released           drain: the connection closes first, then the lease is released
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -13,35 +13,35 @@ import type { GatewayEvents } from "./events.ts";
 const leaseTimes = {
   ttlMs: 4_000,
   renewEveryMs: 1_300,
-  /** We stop this long before the store would give the lease to somebody else. */
+  /** The replica stops this long before the store would grant the lease to another one. */
   marginMs: 1_000,
   pollMs: 500,
-  /** How long the store may take to answer. */
+  /** Timeout for a response of the store. */
   answerMs: 1_000,
 } as const;
 
-/** Pauses between connections that break: doubled from the first to the last. */
+/** Pauses between failed connections, doubled from `first` up to `last`. */
 const backoffMs = { first: 250, last: 15_000 };
-/** After the platform has refused the credentials. */
+/** Pause after the platform has refused the credentials. */
 const refusedPauseMs = 5 * 60_000;
-/** A connection that held this long was good: the next pause is the first one again. */
+/** After a connection of at least this duration the backoff starts again from `first`. */
 const goodConnectionMs = 30_000;
-/** How long a closing connection may take before its lease is given up all the same. */
+/** How long a connection may take to close; after that the lease is left to expire. */
 const closeMs = 3_000;
-/** Who already owns connections lets others go first. */
+/** Delay per held lease, so that replicas with fewer connections acquire first. */
 const politenessMs = 100;
 
 export interface LeaseDeps {
   bus: Bus;
   log: Logger;
   events: GatewayEvents;
-  /** This life of this replica. */
+  /** Identifies this process instance. */
   owner: string;
   /** How many leases this replica holds. */
   heldCount(): number;
-  /** Gets why a connection failed; it logs each new reason. */
+  /** Called with the error of a failed connection; each new reason is logged. */
   failed(error: unknown): void;
-  /** Called when this replica owns the connection no longer. */
+  /** Called when this replica no longer owns the connection. */
   released(): void;
 }
 
@@ -94,22 +94,22 @@ export class Lease {
     this.#running = this.#run();
   }
 
-  /** The lease while it is surely ours. */
+  /** The lease while it is certainly held; otherwise null. */
   get held(): HeldLease | null {
     return this.#held !== null && !this.#held.signal.aborted ? this.#held : null;
   }
 
-  /** Somebody was told by the store that this lease is no longer ours. */
+  /** The store answered a request with FENCED: the lease belongs to another replica. */
   fenced(lease: HeldLease): void {
     if (this.#held === lease) this.#held.lose("fenced");
   }
 
-  /** The cursor that was saved with a message. */
+  /** Records the cursor that was saved with a message. */
   advance(lease: HeldLease, cursor: string): void {
     if (this.#held === lease) this.#held.cursor = cursor;
   }
 
-  /** Closes the connection, then gives the lease up. */
+  /** Closes the connection, then releases the lease. */
   async close(): Promise<void> {
     this.#hint.close();
     this.#stop.abort(new Error("draining"));
@@ -140,7 +140,7 @@ export class Lease {
       if (!answer.granted) return null;
       return { lease: new Held(this.name, answer.fence, answer.cursor), sinceMs };
     } catch {
-      // The store is away; asked again after the pause.
+      // The store is unavailable; retried after the pause.
       return null;
     }
   }
@@ -160,12 +160,12 @@ export class Lease {
     this.#held = null;
     this.#deps.released();
     this.#tell(lease);
-    // One that may still be open keeps its lease until it runs out by itself.
+    // A connection that may still be open keeps its lease until the lease expires.
     if (closed) await this.#release(lease);
-    else this.#deps.log.error({ lease: this.name }, "connection did not close in time");
+    else this.#deps.log.error({ lease: this.name }, "connection not closed in time: its lease expires by itself");
   }
 
-  /** Runs the adapter again and again while the lease is held, with growing pauses. */
+  /** Runs the adapter repeatedly while the lease is held, with backoff. */
   async #keepConnected(lease: Held): Promise<void> {
     let pauseMs = backoffMs.first;
     while (!lease.signal.aborted) {
@@ -193,7 +193,7 @@ export class Lease {
       await delay(leaseTimes.renewEveryMs, undefined, { signal: lease.signal }).catch(() => undefined);
       if (lease.signal.aborted) break;
       const startedMs = performance.now();
-      // After a standstill of the process this comes before any timer had its turn.
+      // After a stall of the process this check runs before any timer.
       if (startedMs >= goodUntilMs) {
         lease.lose("not renewed in time");
         break;
@@ -224,13 +224,13 @@ export class Lease {
   }
 
   async #release(lease: Held): Promise<void> {
-    // The fence makes it harmless when the lease is somebody else's by now.
+    // The fence makes this harmless when another replica holds the lease by now.
     await this.#deps.bus
       .request(store.leaseRelease, { name: this.name, fence: lease.fence }, { timeoutMs: leaseTimes.answerMs })
       .catch(() => undefined);
   }
 
-  /** Waits, but not longer than until a hint. */
+  /** Waits for `ms`, or until a hint arrives. */
   async #pause(ms: number): Promise<void> {
     if (ms <= 0 || this.#stop.signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();

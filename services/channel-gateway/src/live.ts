@@ -1,11 +1,11 @@
-// The live view of sessions in this process: one bus subscription for each watched session, however many watch it. Events
-// may be lost or come twice; who needs more than that repairs itself from the store, and is told here when to do so.
+// The live view of sessions in this process: one bus subscription per watched session, regardless of the number of watchers. Events
+// may be lost or duplicated; repair callbacks signal when a listener must re-read the store.
 import type { Bus, Served } from "@parley/bus";
 import { leaderChanged, sessionEvent, type SessionEvent } from "@parley/contracts";
 
 export type LiveListener = (event: SessionEvent) => void;
 
-/** `changed`: another leader, or the bus was away: everything in between may be lost. `tick`: it is time to look. */
+/** `changed`: the leader changed or the bus reconnected, so events may be lost. `tick`: the periodic check. */
 export type RepairReason = "tick" | "changed";
 
 export interface Watch {
@@ -20,11 +20,11 @@ interface Watched {
   idleSinceMs: number | undefined;
 }
 
-/** A subscription outlives its last listener for a while: the next message of the conversation finds it in place. */
+/** A subscription outlives its last listener, so that the next message of the conversation can reuse it. */
 const idleMs = 30_000;
 /** Beyond this many idle subscriptions the oldest are closed early. */
 const maxIdle = 2_000;
-/** How often whoever waits for something looks whether it has missed it. */
+/** How often listeners check for lost events. */
 const repairEveryMs = 2_000;
 
 export class Live {
@@ -47,7 +47,7 @@ export class Live {
     this.#ticker.unref();
   }
 
-  /** Sessions that somebody watches right now. */
+  /** The number of sessions with at least one listener. */
   get watched(): number {
     let count = 0;
     for (const each of this.#sessions.values()) if (each.listeners.size > 0) count++;
@@ -55,8 +55,8 @@ export class Live {
   }
 
   /**
-   * Hears a session's events from now on. The subscription is on its way before anything that is sent afterwards over
-   * this bus: what a later request brings about is heard.
+   * Subscribes to a session's events. The bus sends the subscription before any later request, so events caused by a later request are
+   * received.
    */
   watch(sessionId: string, listener: LiveListener): Watch {
     const watched = this.#sessions.get(sessionId) ?? this.#subscribe(sessionId);
@@ -66,20 +66,20 @@ export class Live {
       close: () => {
         if (watched.listeners.delete(listener) && watched.listeners.size === 0) {
           watched.idleSinceMs = performance.now();
-          // Insertion order is the order of leaving, for those who are idle.
+          // Idle entries are thereby ordered by the time their last listener left.
           if (this.#sessions.delete(sessionId)) this.#sessions.set(sessionId, watched);
         }
       },
     };
   }
 
-  /** Calls back when events may have been lost: every two seconds, and when another leader took over. */
+  /** Calls back when events may have been lost: every 2 s, after a leader change, and after a reconnect of the bus. */
   onRepair(callback: (reason: RepairReason) => void): Watch {
     this.#repairs.add(callback);
     return { close: () => this.#repairs.delete(callback) };
   }
 
-  /** Something was changed that no event tells of: whoever waits shall look now. */
+  /** Triggers a repair after a change that publishes no event. */
   look(): void {
     this.#repair("tick");
   }

@@ -1,4 +1,4 @@
-// The process: configuration, start, drain. What the service is made of stands in `service.ts`.
+// The entry point of the process: configuration, start, drain. `service.ts` assembles the service.
 import { runService } from "@parley/chassis";
 import { readConfig } from "./config.ts";
 import { start } from "./service.ts";

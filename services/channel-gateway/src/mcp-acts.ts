@@ -1,5 +1,4 @@
-// What people do with MCP servers while Parley runs, whichever way they ask for it: a command or the HTTP API. Which servers there
-// are is for the settings alone to say.
+// Operations on MCP servers at run time, shared by the /mcp command and the HTTP API. Only the settings decide which servers exist.
 import type { Bus } from "@parley/bus";
 import {
   mcpLook,
@@ -14,7 +13,7 @@ import {
 } from "@parley/contracts";
 import { answerOf } from "./session-acts.ts";
 
-/** A tool-runner answers by heart. */
+/** A tool-runner answers from memory. */
 const lookMs = 3_000;
 
 interface McpDeps {
@@ -22,9 +21,9 @@ interface McpDeps {
   settings: Pick<ParleySettings, "mcp">;
 }
 
-/** A server as a tool-runner sees it, and what people have switched of it. */
+/** The state of a server in a tool-runner, and its run-time switches. */
 export interface McpServerView extends McpServerStatus {
-  /** Null: nothing, ever. */
+  /** Null: never switched. */
   switched: McpSwitch | null;
 }
 
@@ -33,26 +32,26 @@ export type McpTools = OutputOf<typeof mcpLook>["tools"];
 export interface McpOrder {
   to: "on" | "off" | "restart";
   server: string;
-  /** As the server or the agent calls it; left out: the whole server. */
+  /** The tool's name at the server or in the catalog; undefined: the whole server. */
   tool?: string | undefined;
 }
 
-/** What an order has come to; names as the settings and the server write them. */
+/** The result of an order; names are spelled as in the settings and on the server. */
 export interface McpOutcome {
   server: string;
   tool: string | null;
-  /** `same`: it was so already. */
+  /** `same`: nothing changed. */
   outcome: "done" | "same";
   switch: McpSwitch;
 }
 
-/** Sorted by name; at once with what is known. Throws NobodyThere when no tool-runner answers. */
+/** Returns the known state of all servers, sorted by name, without waiting for them. Throws NobodyThere when no tool-runner responds. */
 export async function lookAtServers({ bus }: McpDeps): Promise<McpServerView[]> {
   const [{ servers }, switches] = await Promise.all([ask(bus, {}), switchesOf(bus)]);
   return servers.map((status) => viewOf(status, switches));
 }
 
-/** One server and its tools. Throws NOT_FOUND, and NobodyThere when no tool-runner answers. */
+/** Returns one server and its tools. Throws NOT_FOUND, or NobodyThere when no tool-runner responds. */
 export async function lookAtServer(
   { bus, settings }: McpDeps,
   named: string,
@@ -60,13 +59,13 @@ export async function lookAtServer(
   const server = serverNamed(settings, named);
   const [{ servers, tools }, switches] = await Promise.all([ask(bus, { server }), switchesOf(bus)]);
   const status = servers.find((each) => each.server === server);
-  if (status === undefined) throw new WireError("NOT_FOUND", `no tool-runner knows ${server} yet; start Parley again`);
+  if (status === undefined) throw new WireError("NOT_FOUND", `no tool-runner has loaded ${server} yet; restart Parley`);
   return { server: viewOf(status, switches), tools };
 }
 
 /**
- * Switches a server, or one of its tools. The same `opId` is the same order. Throws NOT_FOUND for a server or a tool that there is not, CONFLICT for
- * a server that is off in the settings, or is to be started again while it is off.
+ * Switches a server, or one of its tools; a repeated `opId` has one effect. Throws NOT_FOUND for an unknown server or tool, CONFLICT for
+ * a server that is off in the settings, and for a restart of a server that is off.
  */
 export async function switchServer(
   deps: McpDeps,
@@ -78,42 +77,42 @@ export async function switchServer(
   const change: McpChange = tool === null ? { do: to } : { do: to === "on" ? "show" : "hide", tool };
   const answer = await deps.bus.request(store.mcpSwitch, { opId, server, change, by: by.slice(0, 300) });
   const { outcome } = answer;
-  if (outcome === "off") throw new WireError("CONFLICT", `${server} is switched off; switch it on, and it is started`);
+  if (outcome === "off") throw new WireError("CONFLICT", `${server} is switched off; switch it on to start it`);
   return { server, tool, outcome, switch: answer.switch };
 }
 
-/** The server of the settings that is meant, whatever its case. */
+/** Finds a configured server by name; an exact match takes precedence over a case-insensitive one. */
 function serverNamed({ mcp }: McpDeps["settings"], named: string): string {
   const names = Object.keys(mcp.servers);
   const server = names.find((name) => name === named) ?? names.find((name) => sameWord(name, named));
   if (server === undefined) throw new WireError("NOT_FOUND", noServerText(named, names));
   if (mcp.servers[server]?.enabled === false) {
-    throw new WireError("CONFLICT", `${server} is off in parley.toml (enabled = false), and is switched on only there`);
+    throw new WireError("CONFLICT", `${server} is disabled in parley.toml (enabled = false); enable it there`);
   }
   return server;
 }
 
 function noServerText(named: string, names: readonly string[]): string {
-  if (names.length === 0) return "there are no MCP servers; [mcp.servers.<name>] in parley.toml adds one";
+  if (names.length === 0) return "no MCP servers are configured; add one to parley.toml as [mcp.servers.<name>]";
   const near = nearest(named, names);
   const meant = near === null ? "" : ` Did you mean ${near}?`;
-  return `there is no MCP server "${named}".${meant} There are ${names.toSorted().join(", ")}; a new one is added in parley.toml`;
+  return `there is no MCP server "${named}".${meant} Configured servers: ${names.toSorted().join(", ")}; add others to parley.toml`;
 }
 
-/** As the server calls it. One that has listed nothing because it is off or does not work is taken at the person's word. */
+/** Returns the tool's name at the server. When the server is off or failing and lists no tools, the given name is accepted. */
 async function toolNamed(bus: Bus, server: string, named: string, to: McpOrder["to"]): Promise<string> {
-  if (to === "restart") throw new WireError("INVALID_INPUT", "a server is started again as a whole, not a tool of it");
+  if (to === "restart") throw new WireError("INVALID_INPUT", "a single tool cannot be restarted; restart its server");
   const { servers, tools } = await ask(bus, { server });
   const tool = tools.find((each) => each.tool === named || each.name === named)?.tool;
   if (tool !== undefined) return tool;
   const prefix = `mcp__${server}__`;
   const own = named.startsWith(prefix) ? named.slice(prefix.length) : named;
   const { hidden = [] } = (await switchesOf(bus)).get(server) ?? {};
-  // One that has left the server can still be shown again.
+  // A hidden tool that the server no longer lists can still be unhidden.
   if (hidden.includes(own)) return own;
   const { state } = servers.find((each) => each.server === server) ?? {};
   if (tools.length === 0 && (state === "starting" || state === "restarting")) {
-    throw new WireError("CONFLICT", `${server} is ${state}, and its tools are not known yet; try again in a moment`);
+    throw new WireError("CONFLICT", `${server} is ${state} and its tools are not known yet; try again in a moment`);
   }
   if (tools.length === 0) return own;
   const near = nearest(
@@ -125,7 +124,7 @@ async function toolNamed(bus: Bus, server: string, named: string, to: McpOrder["
 
 function viewOf(status: McpServerStatus, switches: ReadonlyMap<string, McpSwitch>): McpServerView {
   const switched = switches.get(status.server) ?? null;
-  // A tool-runner may be a moment behind the store.
+  // A tool-runner applies a switch shortly after the store records it.
   return switched?.on === false
     ? { ...status, state: "off", tools: 0, problem: null, switched }
     : { ...status, switched };

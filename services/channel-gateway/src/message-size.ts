@@ -1,13 +1,13 @@
-// How much one message may hold. Pure.
+// The size limit of one message. Pure.
 import { maxInboundBytes, type InboundMessage } from "@parley/contracts";
 
-/** Thrown for a message above the cap; nothing was kept. */
+/** Thrown for a message above the limit; nothing was stored. */
 export class MessageTooLarge extends Error {
   override readonly name = "MessageTooLarge";
   readonly bytes: number;
 
   constructor(bytes: number) {
-    super(`the message has ${bytes} bytes as JSON; ${maxInboundBytes} are the most one message may have`);
+    super(`the message has ${bytes} bytes as JSON; the limit is ${maxInboundBytes}`);
     this.bytes = bytes;
   }
 }

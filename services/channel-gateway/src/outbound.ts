@@ -1,5 +1,5 @@
-// The way out for one account: claims rows of the outbox, lets the adapter send them, says what became of them. The store hands
-// out one row a conversation at a time, so a conversation keeps its order while others go on beside it.
+// Delivery for one account: claims outbox rows, sends them through the adapter, and settles their outcome. The store returns one row
+// per conversation at a time, so each conversation keeps its order while others proceed in parallel.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { fetchBlob, type Bus, type Served } from "@parley/bus";
@@ -13,22 +13,22 @@ export interface OutboundDeps {
   bus: Bus;
   log: Logger;
   events: GatewayEvents;
-  /** Stable name of this replica, and what distinguishes its lives. */
+  /** The stable name of this replica, and its process instance. */
   owner: { replica: string; incarnation: string };
 }
 
-/** Rows in flight at the same time, each of another conversation. */
+/** Rows in flight at the same time, each for a different conversation. */
 const maxInFlight = 8;
 const sendTimeoutMs = 10_000;
-/** A file takes longer to leave; with it the settlement still fits `claimMs`. */
+/** Sending a file takes longer; a send and its settlement still fit into `claimMs`. */
 const sendFileTimeoutMs = 20_000;
-/** Pause before content is asked for again that the store could not give. */
+/** Pause before an attachment is requested again after the store failed to return it. */
 const fileRetryMs = 2_000;
-/** A row that is not settled by then counts as left behind: longer than a send and the retries of its settlement. */
+/** After this time an unsettled row counts as abandoned; longer than a send and the retries of its settlement. */
 const claimMs = 30_000;
-/** How often the store is asked without a hint. */
+/** How often the store is polled without a hint. */
 const backstopMs = 2_000;
-/** For how long a settlement is tried again while the store is away. */
+/** How long a settlement is retried while the store is unavailable. */
 const settleForMs = 25_000;
 const settlePauseMs = 500;
 
@@ -64,7 +64,7 @@ export class Outbound {
     this.wake();
   }
 
-  /** There may be something to send. */
+  /** Starts a claim, because there may be rows to send. */
   wake(): void {
     if (this.#closed) return;
     if (this.#claiming !== undefined) {
@@ -86,7 +86,7 @@ export class Outbound {
     });
   }
 
-  /** Claims nothing more and waits for what is being sent. */
+  /** Stops claiming and waits for the sends in flight. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#hint.close();
@@ -117,7 +117,7 @@ export class Outbound {
       for (const row of rows) this.#start(row);
     } catch (error) {
       if (WireError.is(error, "FENCED") && lease !== undefined) this.#onFenced(lease);
-      else log.warn({ err: error, channel, account }, "outbox could not be claimed");
+      else log.warn({ err: error, channel, account }, "outbox claim failed");
     }
   }
 
@@ -126,7 +126,7 @@ export class Outbound {
       .catch((error: unknown) => this.#deps.log.error({ err: error, outboxId: row.outboxId }, "delivery failed"))
       .finally(() => {
         this.#sending.delete(work);
-        // The conversation's next row is free now.
+        // The conversation's next row can be claimed now.
         this.wake();
       });
     this.#sending.add(work);
@@ -141,11 +141,11 @@ export class Outbound {
     } else this.#pacing.accepted();
     await this.#settle(row, outcome);
     faultPoint("outbox.after_settle");
-    // The store counts the pause from the settlement.
+    // The store measures the pause from the settlement.
     if (outcome.state === "retry") this.#wakeIn(outcome.afterMs);
   }
 
-  /** Sends in a span under the turn that says it, however long ago that was and on whichever replica. */
+  /** Sends in a span below the turn that created the row, even if the turn ended long ago or on another replica. */
   #sendTraced(row: OutboxRow): Promise<SendOutcome> {
     const { channel, account } = this.#adapter;
     const attributes = {
@@ -182,28 +182,32 @@ export class Outbound {
       return await Promise.race([this.#adapter.send(message, timeout), late.promise]);
     } catch (error) {
       const { channel, account } = this.#adapter;
-      this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "adapter failed while sending");
-      return { state: "unknown", reason: "the adapter failed while sending" };
+      this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "send failed: the adapter threw");
+      return { state: "unknown", reason: "the adapter threw while sending" };
     }
   }
 
-  /** What goes to the adapter; an outcome when nothing can, yet or ever. */
+  /** Returns the text or file for the adapter, or an outcome when the content is not available. */
   async #prepare({ text, attachment }: OutboxRow): Promise<Pick<OutboundText, "text" | "file"> | SendOutcome> {
     if (attachment === null) return { text };
     const { name, mediaType, bytes, sha256 } = attachment;
     if (this.#adapter.capabilities.files !== true) {
-      return { text: `[file: ${name}, ${sizeText(bytes)}; it cannot be sent over this channel]` };
+      return { text: `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]` };
     }
     try {
       return { text: "", file: { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) } };
     } catch (error) {
       if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
       const reason = errorMessage(error);
-      return { state: "retry", afterMs: fileRetryMs, reason: `the file could not be had: ${reason}` };
+      return {
+        state: "retry",
+        afterMs: fileRetryMs,
+        reason: `the file could not be fetched from the store: ${reason}`,
+      };
     }
   }
 
-  /** Goes on while the store is away: a text that was sent must not look as if it had not been. */
+  /** Retries while the store is unavailable, so that a sent text is not recorded as unsent. */
   async #settle(row: OutboxRow, outcome: SendOutcome): Promise<void> {
     const { bus, owner, log } = this.#deps;
     const opId = randomUUID();
@@ -214,7 +218,10 @@ export class Outbound {
         return;
       } catch (error) {
         if (performance.now() >= deadline || WireError.is(error, "INVALID_INPUT", "CONFLICT", "NOT_FOUND")) {
-          log.error({ err: error, outboxId: row.outboxId, state: outcome.state }, "outcome could not be kept");
+          log.error(
+            { err: error, outboxId: row.outboxId, state: outcome.state },
+            "outcome not stored: the delivery state of the row may be wrong",
+          );
           return;
         }
         await delay(settlePauseMs);
@@ -222,7 +229,7 @@ export class Outbound {
     }
   }
 
-  /** The earliest of what was asked for; the backstop covers what is later. */
+  /** Keeps only the earliest timer; the periodic poll covers later ones. */
   #wakeIn(ms: number): void {
     const atMs = performance.now() + ms;
     if (this.#closed || ms >= backstopMs || atMs >= this.#timerAtMs) return;

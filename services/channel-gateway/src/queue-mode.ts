@@ -1,9 +1,9 @@
-// What is done with a message while its session is busy. Pure.
+// Selects the queue mode of a message that arrives while its session is busy. Pure.
 import type { Origin, QueueMode } from "@parley/contracts";
 
 /**
- * The mode that the message names wins, then the session's, then the settings'. Only messages of people name one: what a machine sends
- * waits for a turn of its own. So does a message whose caller waits for its answer (`exclusive`), unless it names a mode itself.
+ * The mode of the message takes precedence, then the session's, then the configured one. Messages from machines always queue for their
+ * own turn. So do messages whose caller waits for the answer (`exclusive`), unless the message names a mode.
  */
 export function queueModeOf(message: {
   origin: Origin;
@@ -17,7 +17,7 @@ export function queueModeOf(message: {
   return message.asked ?? message.session ?? message.setting;
 }
 
-/** In these modes a message shares a turn with others: its caller chose that, and gets the answer of the joined turn. */
+/** Whether a message in this mode may share a turn with others. Its caller then receives the answer of the joined turn. */
 export function joinsOthers(mode: QueueMode): boolean {
   return mode === "steer" || mode === "coalesce";
 }

@@ -1,4 +1,4 @@
-// A rewind that a person wants: the store permits it first, and a tool-runner carries it out with that permit.
+// Requests a rewind for a person: the store issues a permit, and a tool-runner executes the rewind with it.
 import type { Bus } from "@parley/bus";
 import { checkpointRewind, store, type InputOf, type RewindReport } from "@parley/contracts";
 

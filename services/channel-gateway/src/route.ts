@@ -1,4 +1,4 @@
-// Which thread a message belongs to. Pure; where the answer goes is another matter and never depends on it.
+// Maps a message to its session key. Pure; the reply address does not depend on it.
 import { mainSessionKey, type ContactRole, type ParleySettings } from "@parley/contracts";
 
 export interface Whereabouts {
@@ -11,15 +11,15 @@ export interface Whereabouts {
 }
 
 /**
- * The route of a message: the key of the session it leads to, as long as it was not led to another one. Channel and account hold
- * no colon, so that no two conversations share a key by accident.
+ * Returns the route of a message: the key of its session, unless the route was bound to another one. Channel and account contain no
+ * colon, so two conversations never share a key.
  */
 export function sessionKeyOf(policy: ParleySettings["session"]["policy"], from: Whereabouts): string {
   if (policy === "singleton" && from.role === "owner" && from.direct) return mainSessionKey;
   return conversationKey(from);
 }
 
-/** The key of the session that a conversation has to itself. */
+/** The key of the session that belongs to one conversation alone. */
 export function conversationKey({ channel, account, conversation }: Omit<Whereabouts, "direct" | "role">): string {
   return `${channel}:${account}:${conversation}`;
 }

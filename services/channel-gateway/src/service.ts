@@ -1,4 +1,4 @@
-// Puts the gateway together and takes it apart again. Each part does its own work; here they are given to each other.
+// Assembles the gateway from its parts at start and closes them at the end.
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
 import { AccountStates } from "./account-states.ts";
 import { Accounts, type ChannelAccount } from "./accounts.ts";
@@ -15,18 +15,18 @@ import { createObservers, openObservers } from "./observers/observe.ts";
 import { SessionStreams } from "./session-stream.ts";
 import { Sessions } from "./sessions.ts";
 
-/** What a test puts in place of the real thing. */
+/** Replacements for tests. */
 export interface GatewayOverrides {
-  /** In place of those that the settings name. */
+  /** Replaces the configured accounts. */
   accounts?: readonly ChannelAccount[];
-  /** What the process has opened before. */
+  /** Resources that the process opened before the start. */
   context?: StartContext;
 }
 
-/** Requests that wait for a turn may go on this long after the drain has begun. */
+/** How long requests that wait for a turn may continue after the drain has started. */
 const graceMs = 2_000;
 
-/** Starts a replica; it is ready when this resolves. Throws ConfigError. */
+/** Starts a replica, which is ready when the promise resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
   const configured =
     overrides.accounts === undefined
@@ -107,11 +107,13 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     async close() {
       state.draining = true;
       const closedHttp = listener.close();
-      watchers.end(new Error("this replica is going down"));
+      watchers.end(new Error("this replica is shutting down"));
       const grace = setTimeout(
         () =>
           waiters.end(
-            unavailable("this replica is going down; what was said is kept and will be answered: ask for it again"),
+            unavailable(
+              "this replica is shutting down; the message is stored and will be answered: repeat the request",
+            ),
           ),
         graceMs,
       );

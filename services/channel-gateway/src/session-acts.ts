@@ -1,5 +1,4 @@
-// What people do with sessions, whichever way they ask for it: a command, the HTTP API, a frame of a WebSocket. Thin acts over
-// the store and the leader.
+// Session operations shared by commands, the HTTP API and WebSocket frames. Each delegates to the store or the leader.
 import type { Bus } from "@parley/bus";
 import {
   controlCompact,
@@ -22,26 +21,26 @@ export interface ActDeps {
   settings: ParleySettings;
 }
 
-/** How long the leader may take to answer what it knows by heart. */
+/** How long the leader may take to answer from memory. */
 const controlTimeoutMs = 2_000;
-/** A summary is a model call with its retries. */
+/** Long enough for a model call with its retries. */
 const compactTimeoutMs = 5 * 60_000;
 
 type Overrides = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
 type EndReason = InputOf<typeof controlSessionEnded>["reason"];
 
-/** Thrown when nobody who could do it answers. */
+/** Thrown when no replica of the required service responds. */
 export class NobodyThere extends Error {
   override readonly name = "NobodyThere";
 }
 
-/** Waits for an answer of another service than the store; throws NobodyThere where there is none. */
+/** Awaits an answer of a service other than the store. Throws NobodyThere when no replica responds. */
 export async function answerOf<T>(service: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
     if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
-    throw new NobodyThere(`no ${service} answers right now; try again in a moment`, { cause: error });
+    throw new NobodyThere(`no ${service} is responding; try again in a moment`, { cause: error });
   }
 }
 
@@ -52,7 +51,7 @@ export class SessionActs {
     this.#deps = deps;
   }
 
-  /** The session of a route; one is made where nothing was said yet. `ref` names the request. */
+  /** Returns the session of a route, and creates it when there is none. `ref` identifies the request. */
   async ensure(route: string, ref: string): Promise<SessionSummary> {
     const { bus, sessions } = this.#deps;
     const found = await sessions.find(route);
@@ -62,7 +61,7 @@ export class SessionActs {
     return session;
   }
 
-  /** A new session for a route. */
+  /** Opens a new session for a route. */
   async open(
     route: string,
     what: { title?: string | undefined; archive: boolean },
@@ -81,7 +80,7 @@ export class SessionActs {
     return opened;
   }
 
-  /** Leads a route to a session that is there. */
+  /** Binds a route to an existing session. */
   async resume(route: string, session: string): Promise<OutputOf<typeof store.sessionBind>> {
     const { bus, sessions } = this.#deps;
     const bound = await bus.request(store.sessionBind, { route, session });
@@ -92,7 +91,7 @@ export class SessionActs {
     return bound;
   }
 
-  /** A copy of a session; `route` leads to it from now on. */
+  /** Copies a session; `route` is bound to the copy. */
   async fork(
     sessionId: string,
     what: { route?: string | undefined; title?: string | undefined; atSeq?: number | undefined },
@@ -114,7 +113,7 @@ export class SessionActs {
     return session;
   }
 
-  /** Puts a session aside, or takes it back. */
+  /** Archives a session, or restores it. */
   async archive(sessionId: string, archived: boolean): Promise<SessionSummary> {
     const { session } = await this.#deps.bus.request(store.sessionArchive, { sessionId, archived });
     if (archived) this.#ended(sessionId, "archived");
@@ -126,7 +125,7 @@ export class SessionActs {
     return existing(session, sessionId);
   }
 
-  /** Changes what holds for one session alone. Throws INVALID_INPUT for what cannot be: a model that cannot be asked, a mode that is not allowed. */
+  /** Changes the overrides of one session. Throws INVALID_INPUT for a model that is unknown or a mode that is not allowed. */
   async override(sessionId: string, overrides: Overrides): Promise<SessionSummary> {
     const { bus, sessions } = this.#deps;
     if (overrides.permissionMode !== undefined && overrides.permissionMode !== null) {
@@ -138,13 +137,13 @@ export class SessionActs {
     return existing(session, sessionId);
   }
 
-  /** Throws NobodyThere when no agent-core answers. */
+  /** Throws NobodyThere when no agent-core responds. */
   compact(sessionId: string, instructions: string | undefined): Promise<OutputOf<typeof controlCompact>> {
     const order = { sessionId, ...(instructions === undefined ? {} : { instructions }) };
     return answerOf("agent-core", this.#deps.bus.request(controlCompact, order, { timeoutMs: compactTimeoutMs }));
   }
 
-  /** Which model answers; null when no agent-core does. */
+  /** Returns the configured model; null when no agent-core responds. */
   model(): Promise<OutputOf<typeof controlModels> | null> {
     return this.#deps.bus.request(controlModels, {}, { timeoutMs: controlTimeoutMs / 2 }).catch(() => null);
   }
@@ -153,7 +152,7 @@ export class SessionActs {
     if (mode !== "bypass" || this.#deps.settings.permissions.allow_bypass) return;
     throw new WireError(
       "INVALID_INPUT",
-      'the mode "bypass" is not allowed here; [permissions] allow_bypass = true in parley.toml would allow it',
+      'the mode "bypass" is not allowed; set [permissions] allow_bypass = true in parley.toml to allow it',
     );
   }
 
@@ -161,7 +160,7 @@ export class SessionActs {
     await answerOf("agent-core", this.#deps.bus.request(controlModels, { name }, { timeoutMs: controlTimeoutMs }));
   }
 
-  /** The hooks hear of it where a leader is; nothing else depends on it. */
+  /** Best effort: only hooks depend on this notification. */
   #ended(sessionId: string, reason: EndReason): void {
     this.#deps.bus
       .request(controlSessionEnded, { sessionId, reason }, { timeoutMs: controlTimeoutMs })

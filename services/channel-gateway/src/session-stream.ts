@@ -1,7 +1,7 @@
-// A session's events in order and without a gap, shared by everybody in this process who watches it: durable events by their
-// seq, what was lost read again from the store once for all. Live events in between may be missing.
+// A session's events in order and without gaps, shared by all watchers in this process. Durable events are ordered by seq; lost ones
+// are read from the store, once for all watchers. Live events in between may be missing.
 //
-//   opening ─→ live ⇄ reading          (events that come while reading wait)
+//   opening ─→ live ⇄ reading          (events that arrive while reading are buffered)
 import type { Bus } from "@parley/bus";
 import { store, WireError, type DurableEvent, type SessionEvent } from "@parley/contracts";
 import { EventFrame } from "./event-frame.ts";
@@ -15,15 +15,15 @@ export interface StreamDeps {
 }
 
 const pageSize = 200;
-/** More waiting events than this are let go and read again from the store. */
+/** Beyond this many buffered events the buffer is discarded, and the events are read from the store. */
 const maxWaiting = 2_000;
-/** After a failed reading the next try. */
+/** Pause after a failed read. */
 const retryMs = 500;
-/** An idle session is read again on every so many-th repair: what was lost there is rarely missed. */
+/** An idle session is re-read only on every n-th repair, because it rarely loses events. */
 const idleRepairEvery = 15;
 const rememberedEnds = 32;
 
-/** The streams of this process, one for each session that is watched. */
+/** The streams of this process, one per watched session. */
 export class SessionStreams {
   readonly #deps: StreamDeps;
   readonly #streams = new Map<string, { stream: SessionStream; opened: Promise<void>; users: number }>();
@@ -32,7 +32,7 @@ export class SessionStreams {
     this.#deps = deps;
   }
 
-  /** Joins a session's stream. Rejects with NOT_FOUND, or when the store is away. */
+  /** Joins a session's stream. Rejects with NOT_FOUND, or when the store is unavailable. */
   async join(sessionId: string): Promise<{ stream: SessionStream; leave: () => void }> {
     let entry = this.#streams.get(sessionId);
     if (entry === undefined) {
@@ -65,16 +65,16 @@ export class SessionStream {
   readonly sessionId: string;
   readonly #deps: StreamDeps;
   readonly #listeners = new Set<FrameListener>();
-  /** Turns that have ended lately: what is still said about them comes too late. */
+  /** Recently ended turns; later live events about them are dropped. */
   readonly #ended = new Set<string>();
   #position = 0;
   #runningTurn: string | null = null;
   #reading = true;
-  /** The first listener is there. */
+  /** The first listener has been added. */
   #hasBegun = false;
   #closed = false;
   #waiting: SessionEvent[] = [];
-  /** How many of those had come before the current reading began: what precedes them is in what it reads, or nowhere. */
+  /** Events buffered before the current read started; the read returns everything that precedes them, so their gaps are final. */
   #heardBefore = 0;
   #overflowed = false;
   #repairs = 0;
@@ -87,12 +87,12 @@ export class SessionStream {
     this.sessionId = sessionId;
   }
 
-  /** The seq of the last durable event that was passed on. */
+  /** The seq of the last emitted durable event. */
   get position(): number {
     return this.#position;
   }
 
-  /** Listens first, then learns where the session stands: nothing falls in between. */
+  /** Subscribes before reading the session's position, so that no event is missed in between. */
   async open(): Promise<void> {
     this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#hear(event));
     const { session } = await this.#deps.bus.request(store.sessionGet, { sessionId: this.sessionId });
@@ -102,12 +102,12 @@ export class SessionStream {
     this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
   }
 
-  /** Passes every event from `position` on to the listener. */
+  /** Adds a listener, which receives every event after `position`. */
   listen(listener: FrameListener): Watch {
     this.#listeners.add(listener);
     if (!this.#hasBegun) {
       this.#hasBegun = true;
-      // What came in while the stream was opened: before the first listener nobody would have received it.
+      // Release the events buffered during `open`, which had no listener.
       this.#release();
     }
     return { close: () => this.#listeners.delete(listener) };
@@ -138,7 +138,7 @@ export class SessionStream {
     this.#waiting.push(event);
   }
 
-  /** Passes an event on; false when durable ones are missing before it. With `anyGap` there are none to be had. */
+  /** Emits an event; returns false when durable events before it are missing. `anyGap`: the store has no missing events. */
   #pass(event: SessionEvent, anyGap: boolean): boolean {
     if ("seq" in event) {
       if (event.seq <= this.#position) return true;
@@ -179,7 +179,7 @@ export class SessionStream {
     if (reason === "changed" || this.#runningTurn !== null || this.#repairs % idleRepairEvery === 0) void this.#read();
   }
 
-  /** Reads what the store has after our position, then lets go what has come in the meantime. */
+  /** Reads the durable events after the position from the store, then releases the buffered events. */
   async #read(): Promise<void> {
     this.#reading = true;
     this.#heardBefore = this.#waiting.length;
@@ -190,12 +190,12 @@ export class SessionStream {
       }
       this.#release();
     } catch {
-      // The store is away: nothing is passed on until it is back, so that the order holds.
+      // The store is unavailable: nothing is emitted until it is back, to preserve the order.
       if (!this.#closed) this.#retry = setTimeout(() => void this.#read(), retryMs);
     }
   }
 
-  /** Lets go what has come in the meantime; where something is missing among it, there is another reading. */
+  /** Emits the buffered events; a gap among them starts another read. */
   #release(): void {
     if (this.#overflowed) {
       this.#overflowed = false;

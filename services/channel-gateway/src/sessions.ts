@@ -1,26 +1,25 @@
-// Which session a route leads to, and how it wants its messages queued: asked once, remembered for a while, forgotten when the
-// store says that it has changed. A session comes into being with its first message, so whoever watches one that does not exist
-// yet waits here for it.
+// Caches the session and the queue mode of each route. Entries expire, and the store's change events invalidate them. A session is
+// created by its first message, so a watcher of a session that does not exist yet waits here.
 import type { Bus } from "@parley/bus";
 import { sessionBound, sessionUpdated, store, type QueueMode, type SessionSummary } from "@parley/contracts";
 
-/** Remembered keys; the oldest is forgotten first. */
+/** The cache size; the oldest entry is evicted first. */
 const maxRemembered = 20_000;
-/** A hint may be lost: nothing is believed longer than this. */
+/** Change events may be lost, so entries expire. */
 const maxAgeMs = 30_000;
-/** How often a session that somebody waits for is asked for: its first message may come in on another replica. */
+/** How often a missing session is polled: its first message may arrive at another replica. */
 const appearPollMs = 1_000;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Hears that a key leads to another session; what comes after `seq` in that one is news. */
+/** Called when a key is bound to another session; events after `seq` in that session are new. */
 type Moved = (sessionId: string, seq: number) => void;
 
 interface Known {
   id: string;
-  /** Null: as the settings say; undefined: not asked for yet. */
+  /** Null: the configured mode; undefined: not loaded yet. */
   queueMode: QueueMode | null | undefined;
-  /** When it was asked for, on the monotonic clock. */
+  /** When the entry was loaded, on the monotonic clock. */
   askedAtMs: number;
 }
 
@@ -36,23 +35,23 @@ export class Sessions {
     bus.subscribe(sessionUpdated, {}, ({ sessionId }) => this.changed(sessionId));
   }
 
-  /** The id of a key as far as it is remembered; it may be out of date. */
+  /** The cached session id of a key; it may be stale. */
   remembered(key: string): string | undefined {
     return this.#fresh(key)?.id;
   }
 
-  /** Told by whoever learns it from the store. */
+  /** Records the session id of a key after a response of the store. */
   learn(key: string, id: string): void {
     for (const wake of this.#waiting.get(key) ?? []) wake(id);
     if (this.#known.get(key)?.id !== id) this.#remember(key, id, undefined);
   }
 
-  /** What belongs to one session alone has changed. */
+  /** Invalidates a session after a change of its overrides. */
   changed(sessionId: string): void {
     for (const [key, known] of this.#known) if (known.id === sessionId) this.#known.delete(key);
   }
 
-  /** What was changed for the session of a key; null: nothing was. */
+  /** The queue mode override of a key's session; null: none. */
   async queueModeOf(key: string): Promise<QueueMode | null> {
     const known = this.#fresh(key)?.queueMode;
     if (known !== undefined) return known;
@@ -60,7 +59,7 @@ export class Sessions {
     return session?.overrides.queueMode ?? null;
   }
 
-  /** The session with this id, or that this key leads to; null when there is none (yet). */
+  /** Returns the session with this id or key; null when there is none (yet). */
   async find(idOrKey: string): Promise<SessionSummary | null> {
     const byId = uuidPattern.test(idOrKey);
     const { session } = await this.#bus.request(store.sessionGet, byId ? { sessionId: idOrKey } : { key: idOrKey });
@@ -68,13 +67,13 @@ export class Sessions {
     return session;
   }
 
-  /** What the store has said about the session that a key leads to. */
+  /** Records the session that the store returned for a key. */
   take(key: string, session: SessionSummary): void {
     this.#remember(key, session.sessionId, session.overrides.queueMode ?? null);
     for (const wake of this.#waiting.get(key) ?? []) wake(session.sessionId);
   }
 
-  /** Calls back when a key leads to another session, until it is closed. */
+  /** Calls back when a key is bound to another session, until closed. */
   follow(key: string, moved: Moved): { close(): void } {
     const followers = this.#followers.get(key) ?? new Set();
     this.#followers.set(key, followers);
@@ -90,20 +89,20 @@ export class Sessions {
   /** Resolves with the id of a key as soon as the session exists. Rejects when the signal aborts. */
   async appears(key: string, signal: AbortSignal): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    // It may be rejected while nobody awaits it yet.
+    // The promise may be rejected before it is awaited.
     promise.catch(() => undefined);
     const waiting = this.#waiting.get(key) ?? new Set();
     this.#waiting.set(key, waiting);
     waiting.add(resolve);
     const poll = setInterval(() => {
-      // A store that is away right now is asked again at the next tick.
+      // An unavailable store is polled again at the next tick.
       this.find(key).catch(() => undefined);
     }, appearPollMs);
     const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error("aborted"));
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     try {
-      // What it finds, it announces to everybody who waits.
+      // `find` resolves every waiting caller.
       await this.find(key).catch(() => undefined);
       return await promise;
     } finally {
@@ -115,7 +114,7 @@ export class Sessions {
   }
 
   #moved(route: string, sessionId: string, seq: number): void {
-    // What the session wants is not known: the next message asks.
+    // The queue mode of the new session is unknown; the next message loads it.
     if (this.#known.get(route)?.id !== sessionId) this.#known.delete(route);
     for (const wake of this.#waiting.get(route) ?? []) wake(sessionId);
     for (const moved of this.#followers.get(route) ?? []) moved(sessionId, seq);
@@ -127,7 +126,7 @@ export class Sessions {
   }
 
   #remember(key: string, id: string, queueMode: QueueMode | null | undefined): void {
-    // Set anew, so that the oldest stands first.
+    // Delete before set, so that the insertion order is the age order.
     this.#known.delete(key);
     if (this.#known.size >= maxRemembered) {
       const oldest = this.#known.keys().next();

@@ -1,7 +1,7 @@
-// Whose turns a sender may stop: the owner any, other people those they started. Pure.
+// Which turns a sender may stop: the owner any turn, others only turns they started. Pure.
 import type { ContactRole, InputOf, store } from "@parley/contracts";
 
-/** The restriction of `store.turn.cancel` for a sender; empty for the owner. `direct` left out: a conversation with one person. */
+/** Returns the restriction of `store.turn.cancel` for a sender; empty for the owner. `direct` defaults to true. */
 export function startedByOf(sender: {
   role: ContactRole;
   channel: string;

@@ -1,16 +1,15 @@
-// Shows on the platform that an answer is being written, from the moment a message is kept until its turn has ended. Only ever
-// an attempt: nothing depends on it.
+// Shows the typing indicator of the platform from the time a message is stored until its turn ends. Best effort: nothing depends on it.
 import type { ReplyAddress } from "@parley/contracts";
 import type { ChannelAdapter } from "./channel.ts";
 
-/** Platforms forget it after five seconds or more. */
+/** Platforms hide the indicator after 5 s or more. */
 const repeatMs = 4_500;
-/** A turn that takes longer is not announced any further. */
+/** The indicator ends after this time even if the turn continues. */
 const longestMs = 15 * 60_000;
 
 export class Typing {
   readonly #adapter: Pick<ChannelAdapter, "typing">;
-  /** By conversation: how many turns are awaited there, and what repeats the sign. */
+  /** By conversation: the number of awaited turns, and the timer that repeats the indicator. */
   readonly #shown = new Map<string, { turns: number; timer: NodeJS.Timeout }>();
   readonly #following = new Set<AbortController>();
   #closed = false;
@@ -19,7 +18,7 @@ export class Typing {
     this.#adapter = adapter;
   }
 
-  /** The signal that bounds how long a turn is followed for this. */
+  /** Returns a controller that bounds how long a turn is followed for the indicator. */
   bound(): AbortController {
     const controller = new AbortController();
     if (this.#closed) controller.abort(new Error("draining"));
@@ -35,7 +34,7 @@ export class Typing {
     return controller;
   }
 
-  /** Shows the sign in a conversation until `end` settles. */
+  /** Shows the indicator in a conversation until `end` settles. */
   async until(end: Promise<unknown>, address: ReplyAddress, bound: AbortController): Promise<void> {
     const shown = this.#shown.get(address.conversation) ?? this.#begin(address);
     shown.turns++;

@@ -1,14 +1,14 @@
-// Wording of numbers, times and texts for people. Pure.
+// Formats numbers, times and texts for people. Pure.
 import type { Cost, Usage } from "@parley/contracts";
 
-/** The beginning of a text, in one line. */
+/** Shortens a text to one line of at most `maxCharacters`. */
 export function oneLine(text: string, maxCharacters: number): string {
   const line = text.replace(/\s+/g, " ").trim();
   const characters = Array.from(line);
   return characters.length <= maxCharacters ? line : `${characters.slice(0, maxCharacters - 1).join("")}…`;
 }
 
-/** Money as far as it is known: calls of unknown price are counted, never taken for free. */
+/** Formats a cost. Calls without a known price are counted separately, not treated as free. */
 export function costText({ micros, unpricedCalls }: Cost): string {
   const dollars = micros / 1_000_000;
   const known = `$${dollars.toFixed(dollars !== 0 && dollars < 1 ? 4 : 2)}`;
@@ -26,7 +26,7 @@ export function count(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-/** How long ago, roughly; ISO 8601 as input. */
+/** The rounded age of an ISO 8601 time. */
 export function ago(iso: string, nowMs: number): string {
   const seconds = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000));
   if (seconds < 90) return `${seconds} s ago`;
@@ -40,7 +40,7 @@ export function some(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`;
 }
 
-/** By which a session is told from others: the last eight digits of its id. */
+/** The last eight characters of an id, for display. */
 export function shortId(sessionId: string): string {
   return sessionId.slice(-8);
 }

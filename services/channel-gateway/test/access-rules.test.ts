@@ -1,4 +1,4 @@
-// The table of commands and roles: complete, and held against what commands do to a real store.
+// The table of commands and roles: complete and consistent.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -8,14 +8,14 @@ import { accessRefusal, accessRuleFor, accessRules, hasRole } from "../src/comma
 import { commands } from "../src/commands/run.ts";
 import { commandsDocument } from "../src/docs/commands-document.ts";
 
-test("has a row for every command and every word of its usage", () => {
+test("has a row for every command and every subcommand in its usage", () => {
   for (const { name, usage } of commands) {
     const rows = accessRules.filter((row) => row.command === name);
     assert.ok(rows.length > 0, name);
     const forms = rows.flatMap((row) => row.forms ?? []);
-    assert.equal(new Set(forms).size, forms.length, `${name} has a form twice`);
+    assert.equal(new Set(forms).size, forms.length, `${name} has a duplicate form`);
     if (forms.length === 0) continue;
-    assert.ok(forms.includes(""), `${name} without words`);
+    assert.ok(forms.includes(""), `${name} has no row without arguments`);
     for (const [word] of usage.slice(name.length).matchAll(/(?<![<\w-])[a-z]+(?![\w>]*>)/g)) {
       if (["n", "id", "text", "title", "mode", "microphone", "loopback", "device", "on", "off"].includes(word))
         continue;
@@ -44,7 +44,7 @@ test("refuses nothing to the owner and never less to a lower role", () => {
         for (const other of contactRoles)
           assert.ok(!hasRole(other, role) || allowed.includes(other), `${name} ${other}`);
       }
-      // A group never gives more than the direct conversation.
+      // A group never allows more than the direct conversation.
       for (const role of contactRoles) {
         if (accessRefusal(name, typed, { role, direct: true }) === undefined) continue;
         assert.notEqual(accessRefusal(name, typed, { role, direct: false }), undefined);
@@ -53,14 +53,14 @@ test("refuses nothing to the owner and never less to a lower role", () => {
   );
 });
 
-test("gives a form without a row, and a command without any, the strictest role", () => {
+test("applies the strictest role to a form without a row and a command without rows", () => {
   assert.equal(accessRuleFor("/session", ["dance"]).group, "owner");
   assert.equal(accessRuleFor("/nothing", []).direct, "owner");
   assert.equal(accessRuleFor("/mcp__notes__greet", ["x"]).direct, "owner");
   assert.equal(accessRuleFor("/voice", ["replies", "ON"]).direct, "owner");
 });
 
-test("docs/commands.md shows the table of the code", async () => {
+test("docs/commands.md matches the generated page", async () => {
   const page = await readFile(new URL("../../../docs/commands.md", import.meta.url), "utf8");
   assert.equal(page, commandsDocument(), "stale: run npm run docs");
 });

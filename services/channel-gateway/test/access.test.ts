@@ -1,4 +1,4 @@
-// Host, Origin and token: the pure part.
+// The checks of Host, Origin and token, and the configuration.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, readBaseConfig } from "@parley/chassis";
@@ -7,7 +7,7 @@ import { readConfig } from "../src/config.ts";
 import { sha256, sha256Hex } from "../src/digest.ts";
 import { hostAllowed, hostName, originAllowed, ownNames, tokenAccepted, tokenOf } from "../src/http/access.ts";
 
-test("a Host is its name without port and brackets, and nothing else", () => {
+test("returns the name of a Host header without port and brackets, and null for invalid headers", () => {
   assert.equal(hostName("Example.org:8787"), "example.org");
   assert.equal(hostName("[::1]:8787"), "::1");
   assert.equal(hostName("127.0.0.1"), "127.0.0.1");
@@ -16,7 +16,7 @@ test("a Host is its name without port and brackets, and nothing else", () => {
   }
 });
 
-test("loopback, the listening address and listed names are ours; a wildcard address is no name", () => {
+test("allows loopback, the listening address and listed names, but no wildcard address", () => {
   const names = ownNames("0.0.0.0", ["parley.example.org"]);
   assert.ok(hostAllowed("localhost:1", names) && hostAllowed("parley.example.org", names));
   assert.ok(!hostAllowed("0.0.0.0", names) && !hostAllowed("example.org", names));
@@ -24,7 +24,7 @@ test("loopback, the listening address and listed names are ours; a wildcard addr
   assert.ok(hostAllowed("anything.example", ownNames("::", ["*"])));
 });
 
-test("an Origin is our own by scheme and authority, never by a prefix", () => {
+test("compares an Origin by scheme and authority, never by a prefix", () => {
   assert.ok(originAllowed(undefined, "localhost:8787", []));
   assert.ok(originAllowed("http://localhost:8787", "localhost:8787", []));
   assert.ok(originAllowed("https://parley.example.org", "parley.example.org", []));
@@ -40,7 +40,7 @@ test("an Origin is our own by scheme and authority, never by a prefix", () => {
   assert.ok(!originAllowed("https://console.example.org.evil.example", "x", ["https://console.example.org"]));
 });
 
-test("only a token that was hashed is accepted, from the header or a subprotocol", () => {
+test("accepts only tokens with a known hash, from the header or a subprotocol", () => {
   const hashes = [sha256("one-token"), sha256("another")];
   assert.ok(tokenAccepted("another", hashes));
   fc.assert(
@@ -54,7 +54,7 @@ test("only a token that was hashed is accepted, from the header or a subprotocol
   assert.equal(tokenOf({ authorization: "Basic x", protocols: "parley.bearer.one-token" }), null);
 });
 
-test("the configuration keeps hashes only, and says what is missing", () => {
+test("stores only token hashes in the configuration and names missing variables", () => {
   const base = readBaseConfig({ PARLEY_REPLICA: "r" }, "channel-gateway");
   const read = (env: Record<string, string>) => readConfig(env, base);
   assert.throws(

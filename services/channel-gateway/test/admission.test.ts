@@ -1,4 +1,4 @@
-// Who may speak, as what and in which thread: the pure part.
+// Authorization, session keys, queue modes and pairing codes: the pure functions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContactRole } from "@parley/contracts";
@@ -30,7 +30,7 @@ const senders: fc.Arbitrary<Sender> = fc.record({
 const paired = fc.constantFrom<ContactRole | "blocked" | null>(null, "owner", "user", "guest", "blocked");
 
 // design: 000.29, 004.23
-test("an empty allow-list lets nobody in, whatever else is set, but those let in by pairing", () => {
+test("admits nobody through empty allow-lists unless the contact is paired", () => {
   fc.assert(
     fc.property(policies, senders, (policy, sender) => {
       fc.pre(policy.dm_policy !== "open" && sender.direct);
@@ -40,7 +40,7 @@ test("an empty allow-list lets nobody in, whatever else is set, but those let in
   );
 });
 
-test("nobody becomes an owner but by the settings or by pairing", () => {
+test("grants the owner role only by the settings or by pairing", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
       const admission = admit(policy, sender, contact);
@@ -51,7 +51,7 @@ test("nobody becomes an owner but by the settings or by pairing", () => {
 });
 
 // design: 000.29, 004.24
-test("a group that is not listed is never heard, a listed one only as the settings say", () => {
+test("ignores unlisted groups and applies the settings in listed ones", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
       fc.pre(!sender.direct);
@@ -65,7 +65,7 @@ test("a group that is not listed is never heard, a listed one only as the settin
 });
 
 // design: switch.21
-test("a sender without an identity and one who is blocked are never let in", () => {
+test("never admits a sender without an identity or a blocked sender", () => {
   fc.assert(
     fc.property(policies, senders, (policy, sender) => {
       assert.equal(admit(policy, { ...sender, contactId: "" }, "owner").verdict, "ignore");
@@ -75,7 +75,7 @@ test("a sender without an identity and one who is blocked are never let in", () 
   );
 });
 
-test("where the store is not asked, its answer would change nothing", () => {
+test("decides independently of the stored contact when the store is not queried", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
       fc.pre(!dependsOnPairing(policy, sender));
@@ -85,7 +85,7 @@ test("where the store is not asked, its answer would change nothing", () => {
 });
 
 // design: switch.2
-test("only the owner's direct conversations share a thread; every other conversation has a key of its own", () => {
+test("shares one session among the owner's direct conversations only", () => {
   const where = fc.record({
     channel: fc.constantFrom("telegram", "irc", "http", "hook"),
     account: fc.constantFrom("default", "work"),
@@ -105,7 +105,7 @@ test("only the owner's direct conversations share a thread; every other conversa
   );
 });
 
-test("commands are read from the first word; paths and words after a space are not commands", () => {
+test("parses a command from the first word, but not a path or text after a space", () => {
   const command = (text: string) => {
     const spoken = readSpoken(text);
     return spoken.kind === "command" ? spoken.command : null;
@@ -119,7 +119,7 @@ test("commands are read from the first word; paths and words after a space are n
   }
 });
 
-test("/steer, /later and /now are messages that say when; without a text they are commands", () => {
+test("parses /steer, /later and /now as messages with a mode, and without text as commands", () => {
   assert.deepEqual(readSpoken("/steer go left"), { kind: "message", text: "go left", mode: "steer" });
   assert.deepEqual(readSpoken("/later@bot go\nright"), { kind: "message", text: "go\nright", mode: "queue" });
   assert.deepEqual(readSpoken("/now /etc"), { kind: "message", text: "/etc", mode: "interrupt" });
@@ -127,7 +127,7 @@ test("/steer, /later and /now are messages that say when; without a text they ar
 });
 
 // design: switch.3
-test("a message's own mode wins over the session's, that over the settings'; machines have no say", () => {
+test("prefers the mode of the message, then the session's, then the settings'; machines queue", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
       const exclusive = false;
@@ -139,7 +139,7 @@ test("a message's own mode wins over the session's, that over the settings'; mac
   );
 });
 
-test("queues a message whose caller waits when it names no mode, for every mode of session and settings", () => {
+test("queues a message whose caller waits, for every mode of session and settings", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
       assert.equal(queueModeOf({ origin: "user", asked, exclusive: true, session, setting }), asked ?? "queue");
@@ -147,7 +147,7 @@ test("queues a message whose caller waits when it names no mode, for every mode 
   );
 });
 
-test("a pairing code has no signs that are mistaken for each other and is read as people type it", () => {
+test("generates pairing codes without ambiguous characters and ignores case and separators", () => {
   const codes = Array.from({ length: 500 }, newPairingCode);
   assert.equal(new Set(codes).size, codes.length);
   for (const code of codes) {

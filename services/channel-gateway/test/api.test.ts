@@ -1,4 +1,4 @@
-// The native API and its gates: what is let in, what is refused and how, on a real store.
+// The native API and its access checks, on a real store.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
@@ -30,7 +30,7 @@ async function refusal(response: Response): Promise<{ status: number; code: stri
   return { status: response.status, ...error };
 }
 
-/** A request with headers that `fetch` does not let through. */
+/** A request with headers that `fetch` does not allow. */
 async function raw(headers: Record<string, string>, path = "/api/sessions"): Promise<{ status: number; body: string }> {
   const call = request(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
   call.end();
@@ -40,7 +40,7 @@ async function raw(headers: Record<string, string>, path = "/api/sessions"): Pro
   return { status: response.statusCode ?? 0, body };
 }
 
-test("a message is taken with 202, and can be followed to its answer", async () => {
+test("accepts a message with 202 and returns its turn and answer later", async () => {
   const response = await gateway.call("/api/messages", { body: { text: "hello" } });
   assert.equal(response.status, 202);
   const { messageId, sessionId, duplicate } = (await response.json()) as Record<string, string>;
@@ -69,7 +69,7 @@ test("a message is taken with 202, and can be followed to its answer", async () 
   );
 });
 
-test("the same Idempotency-Key is the same message, in its own conversation only", async () => {
+test("treats a repeated Idempotency-Key as the same message within one conversation", async () => {
   const put = async (conversation: string) =>
     (await (
       await gateway.call("/api/messages", {
@@ -84,7 +84,7 @@ test("the same Idempotency-Key is the same message, in its own conversation only
   assert.deepEqual([first.duplicate, second.duplicate, other.duplicate], [false, true, false]);
 });
 
-test("an Idempotency-Key that comes again with another text is refused, and the first text stays", async () => {
+test("refuses an Idempotency-Key that is reused with a different text", async () => {
   const put = (text: string) =>
     gateway.call("/api/messages", { body: { text, conversation: "c" }, headers: { "idempotency-key": "key-2" } });
   const { messageId } = (await (await put("first")).json()) as { messageId: string };
@@ -95,7 +95,7 @@ test("an Idempotency-Key that comes again with another text is refused, and the 
   assert.ok(!stack.agent.heard.includes("second"));
 });
 
-test("bad input is named, and the service goes on", async () => {
+test("names invalid input and stays available", async () => {
   const post = (body: unknown, headers = {}) => gateway.call("/api/messages", { body, headers });
   assert.deepEqual(await refusal(await post({ text: "x", colour: "red" })), {
     status: 400,
@@ -123,7 +123,7 @@ test("bad input is named, and the service goes on", async () => {
   assert.equal((await post({ text: "fine" })).status, 202);
 });
 
-test("a request that offers to change to HTTP/2 is answered as it is, and HEAD opens no stream", async () => {
+test("handles an HTTP/2 upgrade request as a plain request, and HEAD opens no stream", async () => {
   const { port } = new URL(gateway.url);
   const body = JSON.stringify({ text: "over h2c" });
   const socket = connect(Number(port), "127.0.0.1");
@@ -137,7 +137,7 @@ test("a request that offers to change to HTTP/2 is answered as it is, and HEAD o
   assert.equal((await gateway.call("/api/events", { method: "HEAD" })).status, 404);
 });
 
-test("bytes that are not HTTP do no harm", async () => {
+test("responds 400 to bytes that are not HTTP", async () => {
   const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
   socket.write("\u0000\u0001 nonsense\r\n\r\n");
   const [answer] = (await once(socket, "data")) as [Buffer];
@@ -147,7 +147,7 @@ test("bytes that are not HTTP do no harm", async () => {
 });
 
 // design: 001.26
-test("nothing but the open routes is served without a good token", async () => {
+test("serves only open routes without a valid token", async () => {
   for (const authorization of ["", "Bearer wrong", `Basic ${token}`, `Bearer ${token}x`, token]) {
     const response = await gateway.call("/api/sessions", { headers: { authorization } });
     assert.equal(response.status, 401, authorization);
@@ -160,7 +160,7 @@ test("nothing but the open routes is served without a good token", async () => {
   assert.equal((await fetch(`${gateway.url}/openapi.json`)).status, 200);
 });
 
-test("a name that is not ours and a page that is not ours are refused, whatever the token", async () => {
+test("refuses foreign Host and Origin headers even with a valid token", async () => {
   assert.equal((await raw({ host: "evil.example" })).status, 403);
   assert.equal((await raw({ host: "evil.example" }, "/openapi.json")).status, 403);
   assert.equal((await raw({ origin: "https://evil.example" })).status, 403);
@@ -180,7 +180,7 @@ test("a name that is not ours and a page that is not ours are refused, whatever 
   assert.equal((await raw({ origin: "https://console.example.org" })).status, 200);
 });
 
-test("a listed page may ask before it calls", async () => {
+test("answers CORS preflight requests of listed origins", async () => {
   const ask = (origin: string) =>
     fetch(`${gateway.url}/api/messages`, {
       method: "OPTIONS",
@@ -192,7 +192,7 @@ test("a listed page may ask before it calls", async () => {
   assert.equal((await ask("https://evil.example")).status, 403);
 });
 
-test("guessing tokens is slowed down, and does not slow down who has one", async () => {
+test("limits the rate of invalid tokens without affecting a valid one", async () => {
   const strict = await stack.gateway();
   const guess = () => strict.call("/api/sessions", { headers: { authorization: "Bearer guess" } });
   const statuses = await Promise.all(Array.from({ length: 200 }, async () => (await guess()).status));
@@ -203,14 +203,14 @@ test("guessing tokens is slowed down, and does not slow down who has one", async
   assert.equal((await strict.call("/api/sessions")).status, 200);
 });
 
-test("a token has its own rate where one is set", async () => {
+test("limits the rate of a token when a limit is configured", async () => {
   const slow = await stack.gateway({ http: { ratePerMinute: 5 } });
   const statuses: number[] = [];
   for (let index = 0; index < 7; index++) statuses.push((await slow.call("/api/sessions")).status);
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429, 429]);
 });
 
-test("the document names every route that is served", async () => {
+test("documents every served route in /openapi.json", async () => {
   const document = await gateway.json<{ openapi: string; paths: Record<string, object> }>("/openapi.json");
   assert.equal(document.openapi, "3.1.0");
   const files = readdirSync(routes, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
@@ -222,7 +222,7 @@ test("the document names every route that is served", async () => {
   assert.deepEqual(Object.keys(document.paths).sort(), [...written].sort());
 });
 
-test("the status lists every replica that answers", async () => {
+test("lists every responding replica in the status", async () => {
   const { replicas, model } = await gateway.json<{
     replicas: { service: string; details: Record<string, unknown> }[];
     model: { model: string };
@@ -232,11 +232,11 @@ test("the status lists every replica that answers", async () => {
   assert.ok(services.has("store") && services.has("channel-gateway"));
 });
 
-test("a taken port is said with what to do", async () => {
+test("reports a port in use with the setting to change", async () => {
   const port = Number(new URL(gateway.url).port);
   await assert.rejects(stack.gateway({ http: { port } }), (error: unknown) => {
     assert.ok(error instanceof ConfigError);
-    assert.match(error.message, new RegExp(`port ${port} .* taken.*PARLEY_HTTP_PORT`));
+    assert.match(error.message, new RegExp(`port ${port} .* in use.*PARLEY_HTTP_PORT`));
     return true;
   });
 });

@@ -1,4 +1,4 @@
-// Files on their way in and out of a gateway, on a real store and a strict stand-in for Telegram.
+// Inbound and outbound files of a gateway, on a real store and a strict Telegram peer.
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -17,7 +17,7 @@ import { startGatewayStack, token, type GatewayStack, type Replica } from "./sup
 let stack: GatewayStack;
 let api: Replica;
 let bus: Bus;
-/** What the answer to a text brings along. */
+/** The attachments of the answer to a text. */
 const outgoing = new Map<string, Attachment[]>();
 
 const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
@@ -25,7 +25,7 @@ const pdf = (text: string) => Buffer.from(`%PDF-1.4\n% ${text}\n1 0 obj\n<<>>\ne
 const blobsIn = (parts: readonly Part[]) => parts.filter((part) => part.type === "blob");
 const notesIn = (parts: readonly Part[]) => parts.slice(1).flatMap((part) => (part.type === "text" ? [part.text] : []));
 
-/** What was heard of a message whose text begins with a word of its test. */
+/** The parts of the received message whose text begins with `word`. */
 const heard = (word: string): Part[] | undefined =>
   stack.agent.heardParts.find(([first]) => first?.type === "text" && first.text.startsWith(word));
 
@@ -51,7 +51,7 @@ const upload = (body: Uint8Array, name?: string, type = "application/octet-strea
     body: new Uint8Array(body),
   });
 
-// Few at a time: all at once they wait for each other, above all for the one that moves twenty MiB.
+// Limited concurrency: otherwise the tests wait for each other, especially for the one that transfers 20 MiB.
 describe("files", { concurrency: 3, timeout: 60_000 }, () => {
   before(async () => {
     stack = await startGatewayStack();
@@ -61,7 +61,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
   });
   after(() => stack[Symbol.asyncDispose]());
 
-  test("a document with a caption reaches the agent as its text and its content, by the type of the content", async () => {
+  test("passes a document with its caption and detected type to the agent", async () => {
     await using peer = await startTelegramPeer();
     const content = pdf("a report");
     const fields = { file_name: "../..\\evil\u202Efdp.exe", mime_type: "image/png" };
@@ -82,7 +82,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(Buffer.from(await kept.arrayBuffer()), content);
   });
 
-  test("a stranger's file is never fetched, and neither is one in a group that does not address the agent", async () => {
+  test("never fetches files of unknown senders or of unaddressed group messages", async () => {
     await using peer = await startTelegramPeer();
     peer.sendFile(pdf("strange"), { kind: "document", caption: "open me" }, { from: 99 });
     peer.sendFile(pdf("aside"), { kind: "document", caption: "for the others" }, { from: 99, chat: -1001 });
@@ -95,11 +95,11 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     );
   });
 
-  test("a file that is too large, or cannot be had, is said in the message, which is not lost", async () => {
+  test("stores a message with a note when a file is too large or cannot be fetched", async () => {
     await using peer = await startTelegramPeer();
     const limit = "[attachments]\nmax_bytes = 1000";
     peer.sendFile(pdf("x"), { kind: "video", caption: "large: 1", fields: { file_size: 30_000_000 } });
-    // The platform does not say how large it is, or lies.
+    // The platform reports a wrong size.
     peer.sendFile(randomBytes(2_000), { kind: "document", caption: "large: 2", fields: { file_size: 10 } });
     peer.sendFile(randomBytes(10), { kind: "audio", caption: "large: 3", fields: { file_id: "unknown" } });
     await gatewayFor(peer, "large", limit);
@@ -107,13 +107,13 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     const said = stack.agent.heardParts.filter(([first]) => first?.type === "text" && first.text.startsWith("large:"));
     assert.deepEqual(said.flatMap(blobsIn), []);
     assert.deepEqual(said.map(notesIn), [
-      ['[the video "video" did not come with this message: it is larger than 1000 bytes]'],
-      ['[the document "document" did not come with this message: it is larger than 1000 bytes]'],
-      ['[the audio "audio" did not come with this message: it could not be fetched]'],
+      ['[the video "video" is missing from this message: it is larger than 1000 bytes]'],
+      ['[the document "document" is missing from this message: it is larger than 1000 bytes]'],
+      ['[the audio "audio" is missing from this message: it could not be fetched]'],
     ]);
   });
 
-  test("a transfer that breaks off, is refused or is longer than was said ends in a note without the token", async () => {
+  test("adds a note without the token when a transfer breaks or is refused", async () => {
     await using peer = await startTelegramPeer();
     for (const fault of ["reset_after_commit", "server_error"] as const) peer.fail("file", { kind: fault });
     peer.sendFile(randomBytes(300_000), { kind: "photo", caption: "broken: 1" });
@@ -133,7 +133,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.ok(!JSON.stringify(said).includes(peer.token));
   });
 
-  test("a gateway that dies between fetching and keeping is followed by one that fetches again: one message, one content", async () => {
+  test("stores message and content once when a gateway crashes between fetching and storing", async () => {
     await using cleanup = new Cleanup();
     const peer = await startTelegramPeer();
     cleanup.add(() => peer.close());
@@ -179,14 +179,14 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     );
   });
 
-  test("an album is answered once, with all its pictures", async () => {
+  test("answers an album once, with all its pictures", async () => {
     await using peer = await startTelegramPeer();
     const pictures = [pdf("one"), pdf("two"), pdf("three")];
     for (const [index, picture] of pictures.entries()) {
       const caption = index === 0 ? { caption: "album: look" } : {};
       peer.sendFile(picture, { kind: "document", ...caption }, { fields: { media_group_id: "7" } });
     }
-    // However long a picture takes: what has come with it is not waited for by the clock.
+    // Parts of one batch are not limited by the coalescing window, however long a download takes.
     await gatewayFor(peer, "album", "", "window_ms = 1");
     await peer.untilSent(1);
     await stack.agent.idle();
@@ -201,7 +201,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal(peer.sent.length, 1);
   });
 
-  test("an answer's files go out behind its text, pictures as such, in order", async () => {
+  test("sends the files of an answer after its text, in order, and pictures as photos", async () => {
     await using peer = await startTelegramPeer();
     const picture = Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(500)]);
     const report = pdf("out");
@@ -223,7 +223,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     );
   });
 
-  test("where files cannot be sent they are named", async () => {
+  test("names a file in a text when the channel cannot send files", async () => {
     const platform = new Platform("plain");
     const attachments = [{ ...(await keepBlob(bus, pdf("plain"))), name: "plain.pdf" }];
     outgoing.set("plain: files", attachments);
@@ -234,13 +234,10 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     });
     platform.say({ conversation: "boss", from: "boss", text: "plain: files" });
     await platform.until(() => platform.sent.length === 2);
-    assert.match(
-      platform.sent[1]?.text ?? "",
-      /^\[file: plain\.pdf, \d+ bytes; it cannot be sent over this channel\]$/,
-    );
+    assert.match(platform.sent[1]?.text ?? "", /^\[file: plain\.pdf, \d+ bytes; this channel cannot send files\]$/);
   });
 
-  test("a file sent over HTTP comes back as a download that no browser runs, whatever it was called", async () => {
+  test("returns an uploaded file as a download that no browser executes", async () => {
     const page = Buffer.from("<html><script>alert(1)</script></html>");
     const name = 'a"b\r\nSet-Cookie: x=1;\u202e/..\\"é世.html';
     const kept = await upload(page, name, "text/html");
@@ -262,7 +259,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(Buffer.from(await given.arrayBuffer()), page);
   });
 
-  test("twenty MiB go in and come out; one byte more is refused; so are nothing, a stranger and a hash that is none", async () => {
+  test("accepts 20 MiB and refuses larger or empty files, invalid tokens and invalid hashes", async () => {
     const largest = randomBytes(20 * 1024 * 1024);
     const kept = await upload(largest);
     assert.equal(kept.status, 201);
@@ -277,7 +274,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal((await api.call(`/api/attachments/${"0".repeat(64)}`)).status, 404);
   });
 
-  test("a message names its files by their hash; type and size are the store's; what is not there is refused", async () => {
+  test("resolves attachments by hash with type and size from the store, and refuses unknown ones", async () => {
     const content = pdf("api");
     await upload(content, "api.pdf");
     const attachments = [{ id: hashOf(content), name: "api.pdf" }];
@@ -310,7 +307,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal((await api.call("/api/messages", { body: { text: "x", attachments: many } })).status, 400);
   });
 
-  test("over a WebSocket files are named in the same way", async () => {
+  test("resolves attachments by hash over a WebSocket", async () => {
     const content = pdf("ws");
     await upload(content);
     const socket = new WebSocket(`${api.url.replace("http", "ws")}/api/ws`, {

@@ -1,5 +1,5 @@
-// Channels as a platform sees them: who is let in, what goes out in which order, who owns the connection; on a real store. Each test
-// has an account of its own on the same servers, because most of the time is waiting for a lease.
+// Channels from the platform's side: authorization, delivery order and connection ownership, on a real store. Each test has its own
+// account on shared servers, because most of the time is waiting for a lease.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
@@ -23,7 +23,7 @@ async function start(
   });
 }
 
-/** The sessions of an account, and the one that all share. */
+/** The session keys of an account, and `main`. */
 const keysOf = async (gateway: Replica, account: string) => {
   const { sessions } = await gateway.json<{ sessions: { key: string }[] }>("/api/sessions");
   return sessions.flatMap(({ key }) => (key === "main" || key.startsWith(`test:${account}:`) ? [key] : [])).sort();
@@ -36,7 +36,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
   after(() => stack[Symbol.asyncDispose]());
 
   // design: 001.21
-  test("the owner shares the main thread, others and groups have their own, strangers are asked for a code once", async () => {
+  test("maps people and groups to sessions and sends an unknown sender one pairing code", async () => {
     const platform = new Platform("people");
     const gateway = await start(
       platform,
@@ -82,18 +82,18 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     const approve = (body: object) => gateway.call("/api/pairings/approve", { body });
     assert.equal((await approve({ code: "WRNG-CODE" })).status, 404);
     assert.equal((await approve({ code: code.toLowerCase().replace("-", " "), role: "user" })).status, 200);
-    assert.equal((await approve({ code })).status, 404, "a code is good once");
+    assert.equal((await approve({ code })).status, 404, "a code is valid once");
     platform.say({ conversation: "dm-7", from: "stranger", text: "thank you" });
     await platform.until(() => platform.sent.some(({ text }) => text === "You said: thank you"));
   });
 
-  test("commands of a channel are answered on it, and unknown ones never reach the agent", async () => {
+  test("answers commands on their channel and never passes unknown ones to the agent", async () => {
     const platform = new Platform("commands");
     await start(platform, { owners: ["boss"] });
     const began = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
     stack.agent.script = async (said) => {
-      // The other tests go on beside this one.
+      // The other tests run concurrently.
       if (said !== "long") return { deltas: ["You said: ", said] };
       began.resolve();
       await goOn.promise;
@@ -106,15 +106,15 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await platform.until(() => platform.sent.some(({ text }) => text === "Stopped."));
     assert.equal(stack.agent.cancelled.length, 1);
     platform.say({ conversation: "c", from: "boss", text: "/frobnicate" });
-    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("There is no command /frobnicate")));
+    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("Unknown command /frobnicate")));
     platform.say({ conversation: "c", from: "boss", text: "x".repeat(300 * 1024) });
-    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("I could not take that")));
+    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("Message not accepted")));
     goOn.resolve();
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
   // design: 001.20, 004.7
-  test("a conversation keeps its order, a slow one does not hold up another, and a refused text is tried again", async () => {
+  test("keeps the order per conversation, in parallel with others, and retries a refused text", async () => {
     const platform = new Platform("order");
     const gateway = await start(platform, {});
     const release = Promise.withResolvers<void>();
@@ -168,7 +168,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     );
   });
 
-  test("two replicas: one connection at a time, which moves at once when its owner drains; nothing is lost or doubled", async () => {
+  test("moves the connection to another replica when its owner drains, without loss", async () => {
     const platform = new Platform("moving");
     const first = await start(platform, { owners: ["boss"] }, { name: "first" });
     await platform.until(() => platform.owners.length === 1);
@@ -192,7 +192,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     assert.ok(movedMs < 3_000, `moved after ${movedMs} ms`);
   });
 
-  test("the connection of a replica that died is taken over within five seconds", async () => {
+  test("takes over the connection of a crashed replica within 5 s", async () => {
     const bus = await stack.stack.bus("channel-gateway");
     const dead = await bus.request(store.leaseAcquire, { name: "test:dead", owner: "dead/1", ttlMs: 4_000 });
     assert.equal(dead.granted, true);
@@ -204,12 +204,12 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     assert.ok(tookMs < 5_500, `taken after ${tookMs} ms`);
   });
 
-  test("an owner that was fenced off closes its connection and sends nothing more", async () => {
+  test("closes the connection and stops sending when the owner is fenced", async () => {
     const platform = new Platform("fenced");
     const gateway = await start(platform, {}, { name: "old" });
     await platform.until(() => platform.owners.length === 1);
     const bus = await stack.stack.bus("channel-gateway");
-    // Somebody else has it now: what the store says after the owner was away for too long.
+    // Another owner takes the lease, as after a long stall of the first one.
     for (let fence = 1; ; fence++) {
       await bus.request(store.leaseRelease, { name: "test:fenced", fence }).catch(() => undefined);
       const taken = await bus.request(store.leaseAcquire, { name: "test:fenced", owner: "new/1", ttlMs: 60_000 });

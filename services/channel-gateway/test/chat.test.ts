@@ -1,4 +1,4 @@
-// The OpenAI-compatible API as its callers see it, on a real store.
+// The OpenAI-compatible API, on a real store.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import OpenAI from "openai";
@@ -8,14 +8,14 @@ import { startGatewayStack, startReplica, token, type GatewayStack, type Replica
 let stack: GatewayStack;
 let gateway: Replica;
 let client: OpenAI;
-/** Asked for at the beginning: a refusal takes as long as a message may wait for the store. */
+/** Requested at the start, because a refusal takes as long as a message may wait for the store. */
 let refusedWithoutStore: Promise<Response[]>;
 
 before(async () => {
   stack = await startGatewayStack();
   gateway = await stack.gateway();
   refusedWithoutStore = refusalsWithoutStore();
-  // Looked at by the test that is about it.
+  // Awaited by its own test.
   refusedWithoutStore.catch(() => undefined);
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: token, maxRetries: 0 });
 });
@@ -27,7 +27,7 @@ interface Refusal {
   error: { code: string; message: string; type: string; param: string | null };
 }
 
-test("the openai client gets the whole answer", async () => {
+test("returns the whole answer to the OpenAI client", async () => {
   const answer = await client.chat.completions.create({ model: "any", messages: say("hello") });
   assert.equal(answer.choices[0]?.message.content, "You said: hello");
   assert.equal(answer.choices[0]?.finish_reason, "stop");
@@ -35,7 +35,7 @@ test("the openai client gets the whole answer", async () => {
   assert.equal(answer.usage?.total_tokens, 5);
 });
 
-test("the openai client streams the answer, with usage where it asks for it", async () => {
+test("streams the answer to the OpenAI client, with usage on request", async () => {
   const stream = await client.chat.completions.create({
     model: "parley",
     messages: say("stream"),
@@ -56,7 +56,7 @@ test("the openai client streams the answer, with usage where it asks for it", as
   assert.equal(usage, 5);
 });
 
-test("a stream whose deltas were all lost still carries the whole answer", async () => {
+test("streams the whole answer when all deltas are lost", async () => {
   stack.agent.lose = (event) => event.type === "text.delta";
   try {
     const stream = await client.chat.completions.create({ model: "parley", messages: say("lost"), stream: true });
@@ -68,7 +68,7 @@ test("a stream whose deltas were all lost still carries the whole answer", async
   }
 });
 
-test("an answer none of whose events arrive is found in the store", async () => {
+test("reads the answer from the store when all events are lost", async () => {
   stack.agent.lose = () => true;
   try {
     const answer = await client.chat.completions.create({ model: "parley", messages: say("silence") });
@@ -78,7 +78,7 @@ test("an answer none of whose events arrive is found in the store", async () => 
   }
 });
 
-test("only the last user message is said to the agent; text parts are one text", async () => {
+test("passes only the last user message to the agent, with its text parts joined", async () => {
   await client.chat.completions.create({
     model: "parley",
     messages: [
@@ -97,7 +97,7 @@ test("only the last user message is said to the agent; text parts are one text",
   assert.equal(stack.agent.heard.at(-1), "one\ntwo");
 });
 
-test("the same Idempotency-Key is answered twice and said once", async () => {
+test("answers a repeated Idempotency-Key and passes the message to the agent once", async () => {
   const before = stack.agent.heard.length;
   const once = () =>
     client.chat.completions.create(
@@ -114,7 +114,7 @@ test("the same Idempotency-Key is answered twice and said once", async () => {
   assert.equal(stack.agent.heard.length, before + 1);
 });
 
-test("an Idempotency-Key that comes again with another text is an error, whole or streamed, and is not tried again", async () => {
+test("refuses a reused Idempotency-Key with a different text, which clients do not retry", async () => {
   let calls = 0;
   const persistent = client.withOptions({
     maxRetries: 1,
@@ -131,13 +131,13 @@ test("an Idempotency-Key that comes again with another text is an error, whole o
   await ask("the first text", false);
   const before = stack.agent.heard.length;
   for (const stream of [false, true]) {
-    await assert.rejects(ask("another text", stream), { status: 409, code: "idempotency_key_reused" });
+    await assert.rejects(ask("a different text", stream), { status: 409, code: "idempotency_key_reused" });
   }
   assert.equal(calls, 3);
   assert.equal(stack.agent.heard.length, before);
 });
 
-test("text with lone surrogates, NUL and emoji goes through unharmed", async () => {
+test("preserves lone surrogates, NUL and emoji", async () => {
   const text = "a\ud800b\udfffc\u0000d😀";
   const answer = await client.chat.completions.create({ model: "parley", messages: say(text) });
   assert.equal(answer.choices[0]?.message.content, `You said: ${text}`);
@@ -147,7 +147,7 @@ test("text with lone surrogates, NUL and emoji goes through unharmed", async () 
   assert.equal(streamed, `You said: ${text}`);
 });
 
-test("a turn that failed is an error that the client does not repeat by itself", async () => {
+test("reports a failed turn as an error that clients do not retry", async () => {
   stack.agent.script = () => ({ deltas: [], text: "The model's key is wrong.", exitReason: "error" });
   try {
     const eager = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: token, maxRetries: 3 });
@@ -168,7 +168,7 @@ test("a turn that failed is an error that the client does not repeat by itself",
   }
 });
 
-test("a caller that goes away does not end the turn", async () => {
+test("continues the turn when the caller disconnects", async () => {
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   stack.agent.script = async (said) => {
@@ -197,13 +197,13 @@ test("a caller that goes away does not end the turn", async () => {
   }
 });
 
-test("commands are answered by the gateway and never reach the agent", async () => {
+test("answers commands without passing them to the agent", async () => {
   const before = stack.agent.heard.length;
   const ask = async (text: string) => {
     const answer = await client.chat.completions.create({ model: "parley", messages: say(text) });
     return answer.choices[0]?.message.content ?? "";
   };
-  assert.match(await ask("/nonsense now"), /There is no command \/nonsense[^]*\/stop/);
+  assert.match(await ask("/nonsense now"), /Unknown command \/nonsense[^]*\/stop/);
   assert.match(await ask("/help"), /\/status/);
   assert.match(await ask("/status"), /Model: test-1[^]*Conversation main/);
   assert.equal(await ask("/stop"), "Nothing is running.");
@@ -216,7 +216,7 @@ test("commands are answered by the gateway and never reach the agent", async () 
   assert.equal(stack.agent.heard.at(-1), "/etc/hosts is a file");
 });
 
-test("/stop is remembered by the store and said to the leader at once", async () => {
+test("records /stop in the store and notifies the leader immediately", async () => {
   const began = Promise.withResolvers<string>();
   const goOn = Promise.withResolvers<void>();
   stack.agent.script = async (said, { turnId }) => {
@@ -233,11 +233,11 @@ test("/stop is remembered by the store and said to the leader at once", async ()
       return session.queued === 1;
     });
     const answer = await client.chat.completions.create({ model: "parley", messages: say("/stop") });
-    assert.equal(answer.choices[0]?.message.content, "Stopped. 1 waiting message was taken back.");
+    assert.equal(answer.choices[0]?.message.content, "Stopped. 1 queued message was cancelled.");
     const { cancelRequested } = await gateway.json<{ cancelRequested: boolean }>(`/api/turns/${turnId}`);
     assert.equal(cancelRequested, true);
     assert.equal(stack.agent.cancelled.length, 1);
-    assert.match((await waiting).choices[0]?.message.content ?? "", /Taken back/);
+    assert.match((await waiting).choices[0]?.message.content ?? "", /Cancelled/);
     goOn.resolve();
     await running;
   } finally {
@@ -246,7 +246,7 @@ test("/stop is remembered by the store and said to the leader at once", async ()
   }
 });
 
-test("what cannot be honoured is refused by name, what only tunes a model is not", async () => {
+test("refuses unsupported fields by name and ignores model tuning", async () => {
   const refuse = async (more: object) => {
     const response = await gateway.call("/v1/chat/completions", { body: { messages: say("x"), ...more } });
     assert.equal(response.status, 400, JSON.stringify(more));
@@ -269,10 +269,10 @@ test("what cannot be honoured is refused by name, what only tunes a model is not
   assert.equal(tuned.status, 200);
 });
 
-test("a 300-KiB message and a 2-MiB body are each refused clearly, and the service goes on", async () => {
+test("refuses a 300 KiB message and a 2 MiB body, and stays available", async () => {
   const large = await gateway.call("/v1/chat/completions", { body: { messages: say("x".repeat(300 * 1024)) } });
   assert.equal(large.status, 413);
-  assert.match(((await large.json()) as Refusal).error.message, /262144 are the most/);
+  assert.match(((await large.json()) as Refusal).error.message, /the limit is 262144/);
   const huge = await gateway.call("/v1/chat/completions", { body: { messages: say("x".repeat(2 * 1024 * 1024)) } });
   assert.equal(huge.status, 413);
   assert.equal(((await huge.json()) as Refusal).error.code, "body_too_large");
@@ -280,7 +280,7 @@ test("a 300-KiB message and a 2-MiB body are each refused clearly, and the servi
   assert.equal(answer.choices[0]?.message.content, "You said: still there?");
 });
 
-test("there is one model", async () => {
+test("lists one model", async () => {
   const list = await client.models.list();
   assert.deepEqual(
     list.data.map(({ id }) => id),
@@ -290,7 +290,7 @@ test("there is one model", async () => {
   await assert.rejects(client.models.retrieve("gpt-4"), /404/);
 });
 
-test("with the store away it is 503 with Retry-After, never a promise that was not kept", async () => {
+test("responds 503 with Retry-After when the store is unavailable", async () => {
   const refused = await refusedWithoutStore;
   assert.equal(refused.length, 3);
   for (const response of refused) {
@@ -301,7 +301,7 @@ test("with the store away it is 503 with Retry-After, never a promise that was n
   }
 });
 
-/** What a gateway answers while nobody serves the store. */
+/** The responses of a gateway without a store. */
 async function refusalsWithoutStore(): Promise<Response[]> {
   await using cleanup = new Cleanup();
   const lonely = await startReplica(await startTestNats(cleanup), cleanup);

@@ -1,4 +1,4 @@
-// Commands of people who are not the owner, on a real store: what they may change of a group's session and of other people's turns.
+// Commands of users and guests, on a real store: what they may change in a group's session and in other people's turns.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
@@ -34,7 +34,7 @@ before(async () => {
     settings,
     acts: new SessionActs({ bus, sessions, settings }),
     cancel: (what) => bus.request(store.turnCancel, what),
-    say: () => assert.fail("a command spoke to the agent"),
+    say: () => assert.fail("a command sent a message to the agent"),
     look: () => undefined,
   };
 });
@@ -84,7 +84,7 @@ function command(from: Person, text: string, where = inRoom()): Promise<string> 
   return carryOut(deps, { name, rest: words.join(" ").trim() }, speaker);
 }
 
-/** A turn of this person runs in the room until the next test; resolves with its id. */
+/** Runs a turn of this person in the room until the next test; resolves with its id. */
 async function running(from: Person): Promise<string> {
   const begun = Promise.withResolvers<string>();
   const goOn = Promise.withResolvers<void>();
@@ -110,7 +110,7 @@ async function rows(text: string): Promise<unknown[]> {
   return found;
 }
 
-/** Everything that commands change, without what `guest` has said. */
+/** Everything that commands can change, except messages of `guest`. */
 async function state(): Promise<unknown> {
   return {
     sessions: await rows(
@@ -130,7 +130,7 @@ async function state(): Promise<unknown> {
 test("changes nothing of others when a guest gives any command in a group or directly", async () => {
   const turnId = await running(owner);
   for (const from of [owner, user, otherGuest]) await say(from, `waits: ${from.contact.id}`);
-  // Reading the list gives sessions their titles.
+  // Listing sessions sets their titles.
   await bus.request(store.sessionList, { limit: 1 });
   const before = await state();
   const words = [
@@ -166,35 +166,35 @@ test("changes nothing of others when a guest gives any command in a group or dir
   assert.equal(await isStopped(turnId), false);
 });
 
-test("stops a turn and waiting messages of a guest's own when they send /stop in a group", async () => {
+test("stops only a guest's own turn and queued messages when they send /stop in a group", async () => {
   const turnId = await running(guest);
   await say(guest, "mine waits");
   await say(otherGuest, "theirs waits");
-  assert.equal(await command(otherGuest, "/stop"), "1 waiting message was taken back.");
+  assert.equal(await command(otherGuest, "/stop"), "1 queued message was cancelled.");
   assert.equal(await isStopped(turnId), false);
-  assert.match(await command(guest, "/stop"), /^Stopped\. 1 waiting message was taken back\.$/);
+  assert.match(await command(guest, "/stop"), /^Stopped\. 1 queued message was cancelled\.$/);
   assert.equal(await isStopped(turnId), true);
 });
 
 test("leaves another user's turn alone when a user sends /stop or /stop all in a group", async () => {
   const turnId = await running(person("user", "3"));
-  assert.equal(await command(user, "/stop"), "Nothing of yours is running.");
+  assert.equal(await command(user, "/stop"), "You have no running turn.");
   assert.equal(await command(user, "/stop all"), "/stop all is for the owner only.");
   assert.equal(await isStopped(turnId), false);
   await command(owner, "/stop");
   assert.equal(await isStopped(turnId), true);
 });
 
-test("lets users begin and name a session in a group, and guests in their direct conversation", async () => {
+test("allows users to start and name a session in a group, and guests in a direct conversation", async () => {
   await running(owner);
   letGo();
-  assert.match(await command(user, "/new Pears"), /A new session begins: "Pears"/);
-  assert.match(await command(user, "/session name Plums"), /This session is called "Plums"/);
+  assert.match(await command(user, "/new Pears"), /New session started: "Pears"/);
+  assert.match(await command(user, "/session name Plums"), /This session is now named "Plums"/);
   for (const text of ["/new", "/session name x", "/session fork", "/session new"]) {
     assert.match(await command(guest, text), /^\/\S+( \w+)? is not for guests in a group\.$/);
   }
   const alone = { route: `test:main:dm-66`, conversation: "dm-66", direct: true };
-  assert.match(await command(guest, "/session name Mine", alone), /This session is called "Mine"/);
+  assert.match(await command(guest, "/session name Mine", alone), /This session is now named "Mine"/);
   assert.equal(await command(user, "/compact"), "/compact is for the owner only in a group.");
   assert.match(await command(guest, "/help"), /\/whoami/);
   assert.doesNotMatch(await command(guest, "/help"), /\/new/);

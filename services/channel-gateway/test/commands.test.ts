@@ -1,4 +1,4 @@
-// Commands and queue modes as people use them, over the API, a WebSocket and a second replica, on a real store.
+// Commands and queue modes over the API, a WebSocket and a second replica, on a real store.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
@@ -51,13 +51,13 @@ async function say(conversation: string, text: string, more: object = {}, on = g
   return (await response.json()) as Kept;
 }
 
-/** Says something and waits for its answer. */
+/** Sends a message and waits for its answer. */
 async function ask(conversation: string, text: string, on = gateway): Promise<void> {
   const body = { model: "parley", user: conversation, messages: [{ role: "user", content: text }] };
   assert.equal((await on.call("/v1/chat/completions", { body })).status, 200);
 }
 
-/** Keeps the agent busy with its next turn until it is let go; resolves when that turn runs. */
+/** Blocks the agent's next turn until `letGo` is called; `begun` resolves when that turn runs. */
 function busy(): { begun: Promise<string>; letGo: () => void } {
   const begun = Promise.withResolvers<string>();
   const goOn = Promise.withResolvers<void>();
@@ -70,21 +70,21 @@ function busy(): { begun: Promise<string>; letGo: () => void } {
 }
 
 // design: 002.3, 004.38
-test("/help names every command and how it is typed; one that nearly is one is suggested, and nothing reaches the agent", async () => {
+test("/help lists every usage, and a misspelled command gets a suggestion", async () => {
   const heard = stack.agent.heard.length;
   const help = await command(talk(), "/help");
   for (const { usage } of commands) assert.ok(help.includes(usage), usage);
   assert.match(await command(talk(), "/help rewind"), /^\/rewind <n\|id>/);
   assert.match(await command(talk(), "/sesion"), /Did you mean \/session\?/);
-  assert.match(await command(talk(), "/queue dance"), /knows no "dance"\.\nUsage: \/queue/);
+  assert.match(await command(talk(), "/queue dance"), /Unknown subcommand: \/queue dance\.\nUsage: \/queue/);
   assert.equal(stack.agent.heard.length, heard);
 });
 
-test("every command answers every kind of sender with words, whatever stands behind it", async () => {
+test("answers every command with text for arbitrary arguments", async () => {
   const words = ["", "1", "list", "x y z", "default", "--dry-run", "cancel 99", "edit 1", "mode nonsense", "days -1"];
   for (const { name } of commands) {
     for (const rest of words) {
-      if (name === "/compact") continue; // asks the leader, which the real cluster's tests do
+      if (name === "/compact") continue; // needs a leader; covered by the cluster tests
       const answer = await gateway.call("/api/messages", { body: { conversation: talk(), text: `${name} ${rest}` } });
       const kept = ["/steer", "/later", "/now"].includes(name) && rest !== "";
       assert.equal(answer.status, kept ? 202 : 200, `${name} ${rest}`);
@@ -92,7 +92,7 @@ test("every command answers every kind of sender with words, whatever stands beh
   }
 });
 
-test("what is for owners is refused to others in a sentence that says so, before anything is done", async () => {
+test("refuses owner commands to guests with a text before any side effect", async () => {
   const speaker = {
     route: "irc:net:#room",
     role: "guest" as const,
@@ -104,7 +104,7 @@ test("what is for owners is refused to others in a sentence that says so, before
     direct: false,
     ref: randomUUID(),
   };
-  const untouched = new Proxy({}, { get: () => assert.fail("something was asked for") });
+  const untouched = new Proxy({}, { get: () => assert.fail("a dependency was used") });
   for (const { command: name, forms = ["AB12"], direct } of accessRules) {
     if (direct !== "owner") continue;
     for (const form of forms) {
@@ -115,25 +115,25 @@ test("what is for owners is refused to others in a sentence that says so, before
 });
 
 // design: 000.40
-test("/new begins a session that the next message comes to, on every replica; /session resume goes back by title or id", async () => {
+test("/new starts a session on every replica, and /session resume returns by title or id", async () => {
   const conversation = talk();
   const first = await say(conversation, "about apples");
   await ask(conversation, "more", other);
-  assert.match(await command(conversation, "/new Pears"), /A new session begins: "Pears"/);
+  assert.match(await command(conversation, "/new Pears"), /New session started: "Pears"/);
   const second = await say(conversation, "about pears", {}, other);
   assert.notEqual(second.sessionId, first.sessionId);
   assert.match(await command(conversation, "/session show", other), /Title: Pears/);
   assert.match(await command(conversation, "/session list"), /about apples/);
   assert.match(
     await command(conversation, "/session resume ABOUT apples"),
-    /goes on with "about apples" \(\w+\), \d+ messages?, \d+ s ago\.\nLast from \S+: more\n/,
+    /continues with session "about apples" \(\w+\), \d+ messages?, \d+ s ago\.\nLast from \S+: more\n/,
   );
   assert.equal((await say(conversation, "again", {}, other)).sessionId, first.sessionId);
   assert.match(await command(conversation, `/session resume ${second.sessionId.slice(-8)}`), /"Pears"/);
-  assert.match(await command(conversation, "/session resume nothing like it"), /There is no session/);
+  assert.match(await command(conversation, "/session resume nothing like it"), /No session "nothing like it" found/);
 });
 
-test("a command that is delivered twice is carried out once", async () => {
+test("executes a command once when it is delivered twice", async () => {
   const conversation = talk();
   await ask(conversation, "x");
   const again = () =>
@@ -149,7 +149,7 @@ test("a command that is delivered twice is carried out once", async () => {
   assert.equal(two.session.sessionId, one.session.sessionId);
 });
 
-test("a WebSocket that watches a route is moved to the route's new session", async () => {
+test("moves a WebSocket subscription of a route to the route's new session", async () => {
   const conversation = talk();
   const { sessionId } = await say(conversation, "before");
   const ws = await WsReader.open(other);
@@ -162,7 +162,7 @@ test("a WebSocket that watches a route is moved to the route's new session", asy
   ws.socket.close();
 });
 
-test("/queue shows what waits, changes it and takes it back", async () => {
+test("/queue lists, edits and cancels queued messages", async () => {
   const conversation = talk();
   const { begun, letGo } = busy();
   await say(conversation, "long");
@@ -170,9 +170,9 @@ test("/queue shows what waits, changes it and takes it back", async () => {
   const waiting = await say(conversation, "first behind");
   await say(conversation, "second behind");
   assert.match(await command(conversation, "/queue"), /1\. \[queue\] owner: first behind\n2\. /);
-  assert.match(await command(conversation, "/queue edit 2 better  words"), /It says now: better words/);
-  assert.match(await command(conversation, `/queue cancel ${waiting.messageId}`), /Taken back: first behind/);
-  assert.match(await command(conversation, "/queue cancel 9"), /Nothing that waits is "9"/);
+  assert.match(await command(conversation, "/queue edit 2 better  words"), /Updated: better words/);
+  assert.match(await command(conversation, `/queue cancel ${waiting.messageId}`), /Cancelled: first behind/);
+  assert.match(await command(conversation, "/queue cancel 9"), /No queued message matches "9"/);
   letGo();
   stack.agent.script = (said) => ({ deltas: [said] });
   await ask(conversation, "last");
@@ -181,7 +181,7 @@ test("/queue shows what waits, changes it and takes it back", async () => {
 });
 
 // design: switch.3
-test("in the mode reject a message is refused while the agent is busy, with what it is busy with; a command is not", async () => {
+test("refuses a message, but no command, when the mode is reject and the agent is busy", async () => {
   const conversation = talk();
   assert.match(await command(conversation, "/queue mode reject"), /is refused/);
   const { begun, letGo } = busy();
@@ -192,7 +192,7 @@ test("in the mode reject a message is refused while the agent is busy, with what
   assert.ok(Number(refused.headers.get("retry-after")) > 0);
   const { error } = (await refused.json()) as { error: { code: string; message: string } };
   assert.equal(error.code, "busy");
-  assert.match(error.message, /busy with "count the stars"; try again later, or send \/stop/);
+  assert.match(error.message, /busy with "count the stars"\. Try again later, or send \/stop/);
   assert.match(await command(conversation, "/status"), /working/);
   const later = await say(conversation, "/later but this waits");
   letGo();
@@ -201,7 +201,7 @@ test("in the mode reject a message is refused while the agent is busy, with what
   assert.ok(stack.agent.heard.includes("but this waits"), later.messageId);
 });
 
-test("/now stops exactly the running turn, and what it says comes next", async () => {
+test("/now stops exactly the running turn, and its text is handled next", async () => {
   const conversation = talk();
   const { begun, letGo } = busy();
   const { sessionId } = await say(conversation, "never mind");
@@ -217,7 +217,7 @@ test("/now stops exactly the running turn, and what it says comes next", async (
 });
 
 // design: 000.2
-test("a command ends the window in which messages are collected; what one sender said in it is one turn", async () => {
+test("ends the coalescing window when a command arrives, with one turn for the messages", async () => {
   const replica = await stack.gateway(settings(`${perConversation}[queue]\nmode = "coalesce"\nwindow_ms = 60000`));
   const conversation = talk();
   const { sessionId } = await say(conversation, "one", {}, replica);
@@ -231,7 +231,7 @@ test("a command ends the window in which messages are collected; what one sender
   assert.equal(await answered.promise, "one\ntwo");
 });
 
-test("/approve and /deny answer a question once, from any conversation of the owner; the API and control requests as well", async () => {
+test("decides an approval once, by command, HTTP or control request, from any conversation", async () => {
   const conversation = talk();
   const goOn = Promise.withResolvers<void>();
   const running = Promise.withResolvers<string>();
@@ -245,10 +245,10 @@ test("/approve and /deny answer a question once, from any conversation of the ow
   await asksFor(turnId, ["AAAA", "BBBB", "CCCC"]);
   const elsewhere = talk();
   assert.match(await command(elsewhere, "/approvals"), /AAAA {2}exec: rm x/);
-  assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, and calls like it/);
-  assert.match(await command(elsewhere, "/deny AAAA"), /was allowed already by owner/);
-  assert.match(await command(elsewhere, "/deny ZZZZ"), /There is no question ZZZZ/);
-  assert.match(await command(elsewhere, "/approve"), /Say which one\.\nUsage: \/approve/);
+  assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, along with similar calls/);
+  assert.match(await command(elsewhere, "/deny AAAA"), /was already allowed by owner/);
+  assert.match(await command(elsewhere, "/deny ZZZZ"), /No approval ZZZZ found/);
+  assert.match(await command(elsewhere, "/approve"), /An approval id is required\.\nUsage: \/approve/);
   const decided = await other.json<{ outcome: string }>("/api/approvals/BBBB", { body: { decision: "deny" } });
   assert.equal(decided.outcome, "decided");
   const ws = await WsReader.open(gateway);
@@ -268,8 +268,8 @@ test("/approve and /deny answer a question once, from any conversation of the ow
   control({ subtype: "rewind_files", checkpointId: randomUUID(), dryRun: "yes" }, "r5");
   control({ subtype: "interrupt" }, "r6");
   assert.equal((await answerTo("r1")).subtype, "success");
-  assert.match((await answerTo("r2")).error ?? "", /no control request "levitate"; there are interrupt, /);
-  assert.match((await answerTo("r3")).error ?? "", /"bypass" is not allowed here/);
+  assert.match((await answerTo("r2")).error ?? "", /unknown control request "levitate"; supported: interrupt, /);
+  assert.match((await answerTo("r3")).error ?? "", /"bypass" is not allowed/);
   assert.equal((await answerTo("r4")).subtype, "success");
   assert.equal((await answerTo("r5")).code, "invalid_request");
   assert.equal((await answerTo("r6")).subtype, "success");
@@ -283,7 +283,7 @@ test("/approve and /deny answer a question once, from any conversation of the ow
   goOn.resolve();
 });
 
-test("who writes in a chat while a call waits to be allowed is told so, once a message, and only the owner", async () => {
+test("notifies only the owner, once per message, that a pending approval blocks the chat", async () => {
   const platform = new Platform("held-up");
   const people = { owners: ["boss"], groups: ["#team"] };
   const { config } = settings(`${perConversation}[queue]\nmode = "queue"`);
@@ -303,17 +303,17 @@ test("who writes in a chat while a call waits to be allowed is told so, once a m
   say("guest", "hello?");
   say("boss", "or rather not");
   await platform.until(() => platform.sent.length === 1);
-  assert.match(platform.sent[0]?.text ?? "", /first I wait for your word on DDDD \(\/approve DDDD, \/deny DDDD/);
+  assert.match(platform.sent[0]?.text ?? "", /waiting for your decision on DDDD first: \/approve DDDD, \/deny DDDD/);
   say("boss", "/deny DDDD");
   await platform.until(() => platform.sent.length === 2);
   say("boss", "and now?");
   say("boss", "/approvals");
   await platform.until(() => platform.sent.length === 3);
-  assert.doesNotMatch(platform.sent[2]?.text ?? "", /I wait/);
+  assert.doesNotMatch(platform.sent[2]?.text ?? "", /waiting for your decision/);
   goOn.resolve();
 });
 
-test("a session's title, overrides and status are changed over the API; what cannot be is refused with the reason", async () => {
+test("changes a session's title, overrides and status over the API and names invalid values", async () => {
   const conversation = talk();
   await ask(conversation, "x");
   const path = `/api/sessions/${keyOf(conversation)}`;
@@ -336,7 +336,7 @@ test("a session's title, overrides and status are changed over the API; what can
 });
 
 // design: interaction.11, switch.2
-test("after a change of the session policy old keys still lead to their sessions, and can be gone on with", async () => {
+test("resolves and resumes sessions by their old keys after a change of the session policy", async () => {
   const conversation = talk();
   const { sessionId } = await say(conversation, "kept through the change");
   const singleton = await stack.gateway(settings('[queue]\nmode = "queue"'));
@@ -349,7 +349,7 @@ test("after a change of the session policy old keys still lead to their sessions
   await command(conversation, "/session resume main", singleton);
 });
 
-/** The turn's model asks for calls that need a yes, each under its id. */
+/** Commits tool calls of the turn and requests an approval for each, with the given ids. */
 async function asksFor(turnId: string, ids: readonly string[]): Promise<void> {
   const { epoch } = await claimed(turnId);
   await core.request(store.stepCommit, {

@@ -1,4 +1,4 @@
-// Webhooks: what a good delivery becomes, and what each bad one is told, on a real store.
+// Webhooks: valid and invalid deliveries, on a real store.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
@@ -46,7 +46,7 @@ async function deliver(id: string, body: string, headers: Record<string, string>
 }
 
 // design: 000.30
-test("a signed delivery becomes a message of its own thread, readable for the agent", async () => {
+test("stores a signed delivery as a formatted message in its own session", async () => {
   const body = '{"id":12345678901234567890,"ok":true}';
   const kept = await deliver("build", body, parleyHeaders(body, { id: "d-1" }));
   assert.equal(kept.status, 202);
@@ -63,7 +63,7 @@ test("a signed delivery becomes a message of its own thread, readable for the ag
   }
 });
 
-test("a delivery that comes again is the same message, with a delivery id and without", async () => {
+test("treats a redelivery as the same message, with and without a delivery id", async () => {
   const body = '{"n":1}';
   const first = await deliver("build", body, parleyHeaders(body, { id: "again" }));
   const second = await deliver("build", body, parleyHeaders(body, { id: "again" }));
@@ -74,13 +74,13 @@ test("a delivery that comes again is the same message, with a delivery id and wi
   assert.equal((await deliver("repo", body, nameless)).duplicate, true);
 });
 
-test("a genuine delivery with another body under a known id is taken as the known one", async () => {
+test("treats a signed delivery with a known id but a different body as a duplicate", async () => {
   const first = await deliver("build", "one", parleyHeaders("one", { id: "twice" }));
   const second = await deliver("build", "two", parleyHeaders("two", { id: "twice" }));
   assert.deepEqual([second.status, second.duplicate, second.messageId], [202, true, first.messageId]);
 });
 
-test("GitHub's and Standard Webhooks' signatures are understood", async () => {
+test("accepts signatures of GitHub and Standard Webhooks", async () => {
   const body = "not json, but signed";
   assert.equal((await deliver("repo", body, githubHeaders(body, "gh-1"))).status, 202);
   assert.equal((await deliver("repo", body, githubHeaders(body, "gh-1"))).duplicate, true);
@@ -89,7 +89,7 @@ test("GitHub's and Standard Webhooks' signatures are understood", async () => {
 });
 
 // design: 000.30
-test("each bad delivery is told what is wrong, nothing is kept, and good ones still come in", async () => {
+test("refuses invalid deliveries with a reason, stores nothing, and accepts later valid ones", async () => {
   const body = '{"evil":true}';
   const good = parleyHeaders(body);
   assert.equal((await deliver("nothing", body, good)).status, 404);
@@ -115,7 +115,7 @@ test("each bad delivery is told what is wrong, nothing is kept, and good ones st
   assert.equal((await deliver("build", "fine", parleyHeaders("fine"))).status, 202);
 });
 
-test("disables a hook without its secret, and refuses one that answers to an account that is not there", () => {
+test("disables a hook without a secret and refuses one whose reply_to account is not configured", () => {
   assert.equal(hooksOf(settings, new Map()).get("build")?.secret, null);
   const [first] = disabledHooks(settings, new Map());
   assert.equal(first?.name, "hook:build");
@@ -124,5 +124,5 @@ test("disables a hook without its secret, and refuses one that answers to an acc
     '[webhooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
     "parley.toml",
   );
-  assert.throws(() => hooksOf(wrong, secrets), /there is no \[channels\.telegram\.gone\]/);
+  assert.throws(() => hooksOf(wrong, secrets), /\[channels\.telegram\.gone\] is not configured/);
 });

@@ -1,10 +1,10 @@
-// What callers over HTTP are told of errors that come over the bus.
+// The conversion of bus errors to HTTP errors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WireError } from "@parley/contracts";
 import { toHttpError } from "../src/http/errors.ts";
 
-test("what is wrong with a field is told with the field, and without the bus's subject", () => {
+test("keeps the field and removes the bus subject from a validation error", () => {
   const told = (message: string) => toHttpError(new WireError("INVALID_INPUT", message)).message;
   assert.equal(told("parley.store.document.get: path: no such document"), "path: no such document");
   assert.equal(told("a.b.store.document.get: (root): not JSON"), "(root): not JSON");

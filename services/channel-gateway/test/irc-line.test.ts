@@ -6,7 +6,7 @@ import { formatLine, IrcSyntaxError, isWord, parseLine } from "../src/channels/i
 import { fold } from "../src/channels/irc/names.ts";
 import { linesOf, mostLines, splitBytes } from "../src/channels/irc/text.ts";
 
-/** Any text, lone surrogates and control characters included. */
+/** Any text, including lone surrogates and control characters. */
 const anyText = fc.oneof(
   fc.string({ unit: "binary", maxLength: 600 }),
   fc
@@ -18,7 +18,7 @@ const anyText = fc.oneof(
 );
 const word = fc.string({ minLength: 1, maxLength: 20 }).filter(isWord);
 
-test("what is written is read back as it was", () => {
+test("parses a formatted line back to the same values", () => {
   const text = anyText.filter((one) => !/[\r\n\0]/.test(one));
   const tags = fc.dictionary(
     fc.stringMatching(/^\+?[a-z][a-z0-9./-]{0,9}$/),
@@ -35,7 +35,7 @@ test("what is written is read back as it was", () => {
   );
 });
 
-test("no text, target or tag can make a second line", () => {
+test("never formats more than one line, for any text, target and tag", () => {
   fc.assert(
     fc.property(anyText, anyText, anyText, (target, text, tag) => {
       let line: string;
@@ -51,7 +51,7 @@ test("no text, target or tag can make a second line", () => {
   );
 });
 
-test("no answer of a model can leave its lines or its 400 bytes, say CTCP, or lose its order", () => {
+test("limits lines and bytes and removes control characters for any answer", () => {
   fc.assert(
     fc.property(anyText, fc.integer({ min: 20, max: 400 }), (text, limit) => {
       const lines = linesOf(text, "ann: ", limit);
@@ -65,7 +65,7 @@ test("no answer of a model can leave its lines or its 400 bytes, say CTCP, or lo
   );
 });
 
-test("any bytes, cut anywhere, become lines or nothing, and reading never throws", () => {
+test("never throws for any bytes and finds the same lines for any chunk size", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), (chunks) => {
       const read = lineReader();
@@ -84,13 +84,13 @@ test("any bytes, cut anywhere, become lines or nothing, and reading never throws
   );
 });
 
-test("a line without end is dropped, and the next one is read", () => {
+test("drops a line above the limit and reads the next one", () => {
   const read = lineReader();
   for (let times = 0; times < 100; times += 1) assert.deepEqual(read(Buffer.alloc(1_000, "a")), []);
   assert.deepEqual(read(Buffer.from("\nPING :x\n")), ["PING :x"]);
 });
 
-test("lines are read as the protocol says", () => {
+test("parses tags, source, command and parameters, and returns null for invalid lines", () => {
   assert.deepEqual(parseLine("@time=2026-01-01T00:00:00Z;x=a\\sb\\:c\\\\;y :ann!a@h PRIVMSG  #c :hi  there "), {
     tags: new Map([
       ["time", "2026-01-01T00:00:00Z"],
@@ -106,13 +106,13 @@ test("lines are read as the protocol says", () => {
   for (const none of ["", ":", "@a", "@a :b", "12 a", "é"]) assert.equal(parseLine(none), null);
 });
 
-test("names are the same as the server compares them", () => {
+test("folds names by the case mapping of the server", () => {
   assert.equal(fold("Ann[1]\\^", "rfc1459"), "ann{1}|~");
   assert.equal(fold("Ann[1]^", "rfc1459-strict"), "ann{1}^");
   assert.equal(fold("Ann[1]", "ascii"), "ann[1]");
 });
 
-test("an answer becomes plain lines: links with their address, code a line each, and an end after twelve", () => {
+test("converts an answer to plain lines with link URLs and stops after 12 lines", () => {
   assert.deepEqual(linesOf("**Hi** [docs](https://a.b/c), <https://d.e>\n\n```ts\nlet a;\n\n  b\n```", "", 400), [
     "Hi docs (https://a.b/c), https://d.e",
     "let a;",
@@ -126,7 +126,7 @@ test("an answer becomes plain lines: links with their address, code a line each,
   assert.deepEqual(linesOf(" \n ", "ann: ", 400), []);
 });
 
-test("a long line is cut between words, by bytes, never inside a character", () => {
+test("splits a long line by bytes, between words and never inside a character", () => {
   assert.deepEqual(splitBytes("one two three", 8), ["one two", "three"]);
   assert.deepEqual(splitBytes("ääää", 3), ["ä", "ä", "ä", "ä"]);
   assert.deepEqual(splitBytes("😀😀", 7), ["😀", "😀"]);

@@ -30,7 +30,7 @@ function reasonOf(text: string): string {
   return parsed.reason;
 }
 
-test("a private message is addressed, and the answer goes to its nick", () => {
+test("treats a private message as addressed and replies to its nick", () => {
   assert.deepEqual(draftOf("@msgid=m1 :bob!b@h PRIVMSG Parley :hi"), {
     externalId: "m1",
     conversation: "bob",
@@ -42,7 +42,7 @@ test("a private message is addressed, and the answer goes to its nick", () => {
   });
 });
 
-test("in a channel only a line that begins with our nick is addressed, and loses it", () => {
+test("treats a channel line as addressed when it begins with our nick, and removes the nick", () => {
   const said = (text: string): [boolean, string] => {
     const draft = draftOf(`:bob!b@h PRIVMSG #agents :${text}`);
     return [draft.addressed, draft.text];
@@ -56,19 +56,19 @@ test("in a channel only a line that begins with our nick is addressed, and loses
   assert.deepEqual(said("\u0002parley\u000f: \u000304,12red"), [true, "red"]);
 });
 
-test("names are taken as the settings spell them, and a channel's answer names who asked", () => {
+test("uses the spelling of the settings for names and the sender's nick for the reply", () => {
   const draft = draftOf(":ANN!a@h PRIVMSG @#AGENTS :parley: hi");
   assert.equal(draft.conversation, "#Agents");
   assert.equal(draft.contact.id, "Ann");
   assert.equal(draft.replyTo.replyToId, "ANN");
 });
 
-test("who is logged in is the account, whatever the nick; a bare nick never looks like an account", () => {
+test("identifies a logged-in sender by account and others by nick", () => {
   assert.equal(draftOf("@account=Ann :guest7!b@h PRIVMSG parley :hi").contact.id, "account:ann");
   assert.equal(draftOf(":ann!b@h PRIVMSG parley :hi").contact.id, "Ann");
 });
 
-test("without a message id the same words within five seconds are the same message", () => {
+test("treats the same text within 5 s as the same message when there is no message id", () => {
   const later = (ms: number): Date => new Date(now.getTime() + ms);
   const id = (text: string, at: Date): string => draftOf(`:ann!a@h PRIVMSG parley :${text}`, at).externalId;
   assert.equal(id("hi", now), id("hi", later(4_000)));
@@ -77,17 +77,17 @@ test("without a message id the same words within five seconds are the same messa
   assert.match(id("hi", now), /^sha256:[0-9a-f]{64}$/);
 });
 
-test("the server's time counts, not ours", () => {
+test("uses the server's time of a message", () => {
   const parsed = read("@time=2026-11-21T11:00:00.000Z :ann!a@h PRIVMSG parley :hi");
   assert.equal(parsed.kind === "message" ? parsed.at.toISOString() : "", "2026-11-21T11:00:00.000Z");
 });
 
-test("notices, CTCP, servers, our own echo and empty lines are not messages", () => {
+test("skips notices, CTCP, server messages, our own echo and empty lines", () => {
   assert.match(reasonOf(":ann!a@h NOTICE parley :hi"), /NOTICE/);
   assert.match(reasonOf(":ann!a@h PRIVMSG parley :\u0001VERSION\u0001"), /CTCP/);
   assert.match(reasonOf(":ann!a@h PRIVMSG #agents :\u0001ACTION waves\u0001"), /CTCP/);
   assert.match(reasonOf(":irc.server PRIVMSG parley :hi"), /server/);
-  assert.match(reasonOf(":ann!a@h PRIVMSG parley :\u0002\u000f "), /without text/);
-  assert.match(reasonOf(":ann!a@h PRIVMSG $$* :hi all"), /somebody else/);
+  assert.match(reasonOf(":ann!a@h PRIVMSG parley :\u0002\u000f "), /no text/);
+  assert.match(reasonOf(":ann!a@h PRIVMSG $$* :hi all"), /another nick/);
   assert.equal(read(":Parley!p@h PRIVMSG ann :hi").kind, "own");
 });

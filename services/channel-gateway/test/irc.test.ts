@@ -1,4 +1,4 @@
-// The adapter against a real InspIRCd with `ii` as the user; against a server of our own only for what the real one cannot be made to do.
+// The IRC adapter against a real InspIRCd with `ii` as the user, and against a scripted server for behaviour that cannot be provoked there.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -29,7 +29,7 @@ function settingsFor(port: number, more: Partial<IrcAccount> = {}): IrcAccount {
   };
 }
 
-/** What somebody was heard to say in a channel, without comings and goings, which `ii` notes there too. */
+/** The messages of one nick in a channel, without the joins and parts that `ii` also records. */
 const heardFrom = (listener: Ii, nick: string, channel: string): string[] =>
   listener.lines(channel).flatMap((line) => (line.nick === nick ? [line.text] : []));
 
@@ -41,7 +41,7 @@ interface Running extends AsyncDisposable {
   ended: Promise<void>;
 }
 
-/** An adapter that is connected, and was until it is disposed of. */
+/** Connects an adapter; disposing ends the connection. */
 async function running(adapter: ChannelAdapter, host = new TestHost()): Promise<Running> {
   const { lease, lose } = host.lease();
   const already = host.logged.filter((line) => line.message === "connected").length;
@@ -66,7 +66,7 @@ function answer(conversation: string, text: string, replyToId?: string): Outboun
   return { address, text, idempotencyKey: "turn-1:0", attempts: 0 };
 }
 
-/** Sends until it is not told to try again later; each try waits for a connection by itself. */
+/** Sends until the outcome is not `retry`; each attempt waits for a connection. */
 async function untilTaken(adapter: ChannelAdapter, message: OutboundText): Promise<SendOutcome> {
   for (;;) {
     const outcome = await adapter.send(message, soon());
@@ -76,9 +76,9 @@ async function untilTaken(adapter: ChannelAdapter, message: OutboundText): Promi
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
-// The server lets clients in once a second, so most of the time is waiting.
+// The server accepts one client per second, so most of the time is waiting.
 describe("the IRC channel", { concurrency: 12 }, () => {
-  test("a channel line and a private message come in, and answers go back to where they came from", async () => {
+  test("receives channel and private messages and sends answers to their origin", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -107,10 +107,10 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal((await ann.hear("parley", /too/)).text, "And this too.");
     await bot.adapter.typing?.(answer("#agents", "").address);
     assert.equal((await bot.adapter.send(answer("#agents", "still here"), soon())).state, "sent");
-    assert.equal(bot.host.accepted.length, 2, "our own words do not come in");
+    assert.equal(bot.host.accepted.length, 2, "our own messages are not received");
   });
 
-  test("an answer of 9,000 characters arrives in order, whole lines, and says what is missing", async () => {
+  test("sends an answer of 9,000 characters as ordered lines with a note of omitted lines", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -123,7 +123,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.ok(words.startsWith(heard.slice(0, 12).join(" ")), "nothing is missing or swapped up to the cut");
   });
 
-  test("what a model writes cannot give the server a command", async () => {
+  test("never sends a command of the protocol from a model's text or target", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -152,11 +152,14 @@ describe("the IRC channel", { concurrency: 12 }, () => {
       "z",
     ]);
     const spoken = ann.lines("#agents").filter(({ nick }) => nick !== "");
-    assert.equal(spoken.length, 9, "and nobody else said anything");
-    assert.ok(!ann.lines("#agents").some(({ nick, text }) => nick === "" && /quit|left/.test(text)), "nor has gone");
+    assert.equal(spoken.length, 9, "no other messages");
+    assert.ok(
+      !ann.lines("#agents").some(({ nick, text }) => nick === "" && /quit|left/.test(text)),
+      "nobody left the channel",
+    );
   });
 
-  test("somebody who is not there cannot be answered", async () => {
+  test("drops an answer to an unknown nick or channel", async () => {
     await using server = await startInspIrcd();
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
     const outcome = await bot.adapter.send(answer("nobody", "hello"), soon());
@@ -165,7 +168,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal((await bot.adapter.send(answer("#elsewhere", "hello"), soon())).state, "dropped");
   });
 
-  test("on an old server, without ids and echoes, an answer is sent when the server has read it", async () => {
+  test("confirms an answer by PING on a server without ids and echoes", async () => {
     await using server = await startInspIrcd({ modern: false });
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -180,7 +183,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal((await bot.adapter.send(answer("nobody", "hello"), soon())).state, "dropped");
   });
 
-  test("a server that dies and comes back is joined again, and until then answers wait", async () => {
+  test("reconnects after a server restart, and answers wait until then", async () => {
     await using server = await startInspIrcd();
     const adapter = createIrc("main", settingsFor(server.port), {}, swift);
     assert.equal((await adapter.send(answer("#agents", "x"), AbortSignal.abort())).state, "retry");
@@ -194,20 +197,20 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     await server.start();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using second = await running(adapter, first.host);
-    assert.equal((await patient).state, "sent", "what came in between left as soon as it could");
+    assert.equal((await patient).state, "sent", "the waiting answer was sent after the reconnect");
     await ann.say("#agents", "parley: back?");
     await second.host.untilAccepted(1);
     assert.equal((await adapter.send(answer("#agents", "yes"), soon())).state, "sent");
   });
 
-  test("the nick passes from one owner to the next as soon as it is free", async () => {
+  test("takes the nick as soon as the previous owner releases it", async () => {
     await using server = await startInspIrcd();
     const old = await running(createIrc("main", settingsFor(server.port), {}, swift));
     const host = new TestHost();
     const { lease, lose } = host.lease();
     const adapter = createIrc("main", settingsFor(server.port), {}, swift);
     const next = connecting(adapter, host, lease);
-    await host.untilLogged(/nick parley is taken/);
+    await host.untilLogged(/nick parley in use/);
     await old.lose();
     await host.untilLogged(/"connected"/);
     assert.equal((await adapter.send(answer("#agents", "mine now"), soon())).state, "sent");
@@ -215,7 +218,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     await next;
   });
 
-  test("what was said in a channel while nobody was connected is read from its history, once", async () => {
+  test("reads messages missed while disconnected from the channel history, once", async () => {
     await using server = await startInspIrcd({ history: true });
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await ann.say("#agents", "parley: before you came");
@@ -233,7 +236,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.deepEqual(host.texts, ["one", "two", "three"]);
   });
 
-  test("people who vanish in a netsplit are no messages, and the connection stays", async () => {
+  test("ignores a netsplit and stays connected", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await letIn(client, modern);
       client.say(
@@ -251,7 +254,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.deepEqual(bot.host.texts, ["back again"]);
   });
 
-  test("a message the gateway could not keep is offered until it is, and those behind it wait", async () => {
+  test("retries a message until it is stored, and later messages wait", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -264,7 +267,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal(bot.host.attempts, 4);
   });
 
-  test("an owner whose lease was taken stops at once", async () => {
+  test("stops immediately when the lease was taken by another replica", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     const bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
@@ -275,7 +278,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal((await next.adapter.send(answer("#agents", "mine"), soon())).state, "sent");
   });
 
-  test("a connection that breaks before the echo leaves the outcome unknown", async () => {
+  test("reports an unknown outcome when the connection breaks before the echo", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await letIn(client, modern);
       await client.hear(/PRIVMSG/);
@@ -286,14 +289,14 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.deepEqual(outcome, { state: "unknown", reason: "1 of 1 lines written, then: the connection broke" });
   });
 
-  test("an answer whose echo does not come in time is unknown", async () => {
+  test("reports an unknown outcome when the echo does not arrive in time", async () => {
     await using server = await startScriptedIrc((client) => letIn(client, modern));
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
     assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.timeout(50))).state, "unknown");
     assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.abort())).state, "retry");
   });
 
-  test("lines leave no faster than the server allows", async () => {
+  test("limits the rate of outgoing lines", async () => {
     await using server = await startInspIrcd();
     await using bot = await running(
       createIrc("main", settingsFor(server.port), {}, { pace: { burst: 2, everyMs: 100 } }),
@@ -305,7 +308,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal(waits.state, "sent");
   });
 
-  test("an answer that could not leave in time is put off before its first line, not cut off after it", async () => {
+  test("postpones an answer before its first line when it cannot be sent in time", async () => {
     await using server = await startInspIrcd();
     const pace = { burst: 5, everyMs: 1_000 };
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, { pace }));
@@ -314,17 +317,17 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.ok(second.state === "retry" && second.afterMs > 3_500 && second.afterMs <= 4_500);
   });
 
-  test("a server that is frozen is noticed and left", async () => {
+  test("closes the connection when the server stops responding", async () => {
     await using server = await startInspIrcd();
     const times = { pingAfterMs: 500, deadAfterMs: 2_500 };
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, { ...swift, times }));
     server.pause();
     await bot.ended;
-    assert.match(bot.host.logText, /no life sign/);
+    assert.match(bot.host.logText, /stopped responding/);
     server.resume();
   });
 
-  test("a quiet server is asked for a life sign and kept", async () => {
+  test("pings a silent server and stays connected", async () => {
     let pings = 0;
     await using server = await startScriptedIrc(async (client) => {
       await letIn(client, modern);
@@ -340,7 +343,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal(pings, 3);
   });
 
-  test("with a password the login is done before the channels are joined", async () => {
+  test("logs in before joining channels when a password is set", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await client.hear(/^CAP LS/);
       client.say(":irc.test CAP * LS * :message-tags", ":irc.test CAP * LS :sasl=EXTERNAL,PLAIN");
@@ -363,7 +366,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.doesNotMatch(bot.host.logText, /s3cret/);
   });
 
-  test("a wrong password is a clear error that does not show it", async () => {
+  test("reports a wrong password without revealing it", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await client.hear(/^CAP LS/);
       client.say(":irc.test CAP * LS :sasl");
@@ -382,7 +385,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     );
   });
 
-  test("logged in, a predecessor that holds the nick is ended by NickServ, without a password in the clear", async () => {
+  test("ends a previous connection through NickServ after the login, without the password", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await client.hear(/^CAP LS/);
       client.say(":irc.test 433 * parley :Nickname is already in use", ":irc.test CAP * LS :sasl");
@@ -391,7 +394,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
       await client.hear(/^AUTHENTICATE/);
       client.say("AUTHENTICATE +");
       await client.hear(/^AUTHENTICATE/);
-      // Asked for the nick before the login was through, a server says again that it is taken.
+      // The nick was requested before the login was complete, so the server reports again that it is in use.
       client.say(":irc.test 903 * :ok", ":irc.test 433 * parley :Nickname is already in use");
       const [, substitute = ""] = /^NICK :(.*)$/.exec(await client.hear(/^NICK :parley_/)) ?? [];
       client.say(`:irc.test 001 ${substitute} :Welcome`);
@@ -402,10 +405,10 @@ describe("the IRC channel", { concurrency: 12 }, () => {
       client.say(":irc.test PONG irc.test :parley-ready");
     });
     await using bot = await running(createIrc("main", settingsFor(server.port), { password: "s3cret" }, swift));
-    assert.match(bot.host.logText, /nick parley is taken/);
+    assert.match(bot.host.logText, /nick parley in use/);
   });
 
-  test("a certificate nobody vouches for is refused, one that is trusted is taken", async () => {
+  test("refuses an untrusted certificate and accepts a trusted one", async () => {
     await using server = await startInspIrcd({ tls: true });
     const settings = settingsFor(server.port, { tls: true, host: server.host });
     const adapter = createIrc("main", settings, {}, swift);
@@ -421,19 +424,19 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     }
   });
 
-  test("settings that cannot work are refused at once", () => {
+  test("refuses invalid settings", () => {
     assert.throws(
       () => createIrc("main", settingsFor(1, { groups: ["agents"] }), {}),
-      /"agents" in groups is not the name/,
+      /"agents" in groups is not a valid IRC channel name/,
     );
-    assert.throws(() => createIrc("main", settingsFor(1, { groups: ["#a,#b"] }), {}), /not the name/);
+    assert.throws(() => createIrc("main", settingsFor(1, { groups: ["#a,#b"] }), {}), /not a valid IRC channel name/);
     assert.throws(
       () => createIrc("main", settingsFor(1, { host: "irc.example" }), { password: "x" }),
-      /not sent without TLS/,
+      /a password requires TLS/,
     );
   });
 
-  test("a lost lease ends the connection at once, also while it is being made", async () => {
+  test("ends the connection when the lease is lost during the handshake", async () => {
     await using silent = await startScriptedIrc(async () => {});
     const host = new TestHost();
     const { lease, lose } = host.lease();

@@ -1,4 +1,4 @@
-// Watching a session: server-sent events and WebSockets, on two replicas, with events lost on the way.
+// Live views of a session: server-sent events and WebSockets on two replicas, with lost events.
 import { loadSettings, parseSettings } from "@parley/chassis";
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -31,14 +31,14 @@ const say = async (gateway: Replica, text: string) => {
   assert.equal(response.status, 202);
   return (await response.json()) as { messageId: string; sessionId: string; duplicate: boolean };
 };
-/** Every durable event from the first on, once and in order. */
+/** Asserts that the seqs have no gaps and no duplicates. */
 const assertWhole = (seqs: number[], from = 1) =>
   assert.deepEqual(
     seqs,
     Array.from({ length: seqs.length }, (_, index) => from + index),
   );
 
-test("a reader that opens before the session exists sees it from its first event, said on another replica", async () => {
+test("streams a session from its first event when the reader connects before it exists", async () => {
   const reader = await SseReader.open(two, `?session=${encodeURIComponent(key())}`);
   await say(one, "first");
   await reader.until(isEnd("first"));
@@ -50,7 +50,7 @@ test("a reader that opens before the session exists sees it from its first event
 });
 
 // design: 003.43
-test("a reader comes back to the other replica with its last id and misses nothing", async () => {
+test("resumes on another replica with the last event id without gaps", async () => {
   const { sessionId } = await say(one, "a");
   const reader = await SseReader.open(one, `?session=${sessionId}&after=0`);
   await reader.until(isEnd("a"));
@@ -66,7 +66,7 @@ test("a reader comes back to the other replica with its last id and misses nothi
   again.close();
 });
 
-test("durable events that are lost on the bus are read again, in order", async () => {
+test("reads durable events that are lost on the bus from the store, in order", async () => {
   const { sessionId } = await say(one, "x");
   const sse = await SseReader.open(one, `?session=${sessionId}&after=0`);
   const ws = await WsReader.open(two);
@@ -82,7 +82,7 @@ test("durable events that are lost on the bus are read again, in order", async (
   ws.socket.close();
 });
 
-test("an end whose event was lost is found while nothing else happens", async () => {
+test("finds the end of a turn whose event was lost without further events", async () => {
   const { sessionId } = await say(one, "p");
   const ws = await WsReader.open(one);
   ws.say({ type: "subscribe", session: sessionId, after: 0 });
@@ -94,7 +94,7 @@ test("an end whose event was lost is found while nothing else happens", async ()
   ws.socket.close();
 });
 
-test("a WebSocket client says something twice under one id: accepted twice, said once", async () => {
+test("accepts a WebSocket message with a repeated id and stores it once", async () => {
   const ws = await WsReader.open(one);
   ws.say({ type: "subscribe", session: key() });
   await ws.until(({ type }) => type === "subscribed");
@@ -110,7 +110,7 @@ test("a WebSocket client says something twice under one id: accepted twice, said
   ws.socket.close();
 });
 
-test("an id of a WebSocket client that comes again with another text is answered with an error of that id", async () => {
+test("returns an error with the id when a WebSocket id is reused with a different text", async () => {
   const ws = await WsReader.open(one);
   const message = { type: "message", id: "m-2", conversation: name(), text: "first" };
   ws.say(message);
@@ -128,7 +128,7 @@ test("an id of a WebSocket client that comes again with another text is answered
   ws.socket.close();
 });
 
-test("messages of one client are kept in the order they were sent", async () => {
+test("stores the messages of one client in the order they were sent", async () => {
   const ws = await WsReader.open(one);
   const texts = Array.from({ length: 60 }, (_, index) => `in-order-${index}`);
   for (const text of texts) ws.say({ type: "message", id: text, conversation: name(), text });
@@ -141,7 +141,7 @@ test("messages of one client are kept in the order they were sent", async () => 
   ws.socket.close();
 });
 
-test("commands and cancellation work over a WebSocket", async () => {
+test("handles commands and cancellation over a WebSocket", async () => {
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   stack.agent.script = async (said) => {
@@ -165,7 +165,7 @@ test("commands and cancellation work over a WebSocket", async () => {
   }
 });
 
-test("bad frames are answered with a clear error, and the socket goes on", async () => {
+test("answers invalid frames with an error and keeps the socket open", async () => {
   const ws = await WsReader.open(one);
   const errorAfter = async (frame: object | string) => {
     const before = ws.heard.length;
@@ -185,7 +185,7 @@ test("bad frames are answered with a clear error, and the socket goes on", async
   ws.socket.close();
 });
 
-test("a browser gives its token as a subprotocol; without a good one, from a wrong origin or host nothing is opened", async () => {
+test("accepts a token as a subprotocol and refuses invalid tokens, origins and hosts", async () => {
   const browser = await WsReader.open(one, {}, ["parley.v1", `parley.bearer.${token}`]);
   assert.equal(browser.socket.protocol, "parley.v1");
   browser.socket.close();
@@ -210,7 +210,7 @@ test("a browser gives its token as a subprotocol; without a good one, from a wro
 });
 
 // design: switch.18
-test("a reader too slow for its durable events is cut off, others are not", async () => {
+test("disconnects only a reader that is too slow for durable events", async () => {
   const { sessionId } = await say(one, "go");
   const slow = await WsReader.open(one);
   slow.say({ type: "subscribe", session: sessionId });
@@ -233,7 +233,7 @@ test("a reader too slow for its durable events is cut off, others are not", asyn
   }
 });
 
-test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, an answer to who waits", async () => {
+test("closes WebSockets with 1001, ends streams and answers waiting requests when draining", async () => {
   const config = { settings: loadSettings(undefined) };
   const third = await stack.gateway({ config });
   const began = Promise.withResolvers<void>();
@@ -258,7 +258,7 @@ test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, 
     await sse.ended;
     const answer = await waiting;
     assert.equal(answer.status, 503);
-    assert.match(await answer.text(), /going down/);
+    assert.match(await answer.text(), /shutting down/);
     await closed;
     goOn.resolve();
     const fourth = await stack.gateway({ config });

@@ -1,10 +1,10 @@
-// How a prompt of an MCP server is typed, and what is said of servers, without a server.
+// The parsing of MCP prompt commands and the texts about MCP servers, without a server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptCommand, wordsOf } from "../src/commands/mcp.ts";
 import { promptsText, serversText, switchedText, toolsText } from "../src/commands/mcp-words.ts";
 
-test("words behind a prompt are parted by spaces; quotes hold them together", () => {
+test("splits prompt arguments at spaces outside of quotes", () => {
   assert.deepEqual(wordsOf('"New York"  NY'), ["New York", "NY"]);
   assert.deepEqual(wordsOf(`city="New York" state='N Y'`), ["city=New York", "state=N Y"]);
   assert.deepEqual(wordsOf(`""`), [""]);
@@ -12,7 +12,7 @@ test("words behind a prompt are parted by spaces; quotes hold them together", ()
   assert.deepEqual(wordsOf('it"s'), ["it", "s"]);
 });
 
-test("a prompt's command names server and prompt; what only looks like one is none", () => {
+test("parses a prompt command into server and prompt and rejects similar names", () => {
   assert.match(promptCommand("/mcp__git_hub__review__all")?.summary ?? "", /the prompt review__all of git_hub/);
   for (const name of ["/mcp", "/mcp__x", "/mcp____x", "/mcpx__a__b"])
     assert.equal(promptCommand(name), undefined, name);
@@ -22,14 +22,14 @@ const away = { server: "files", state: "broken" as const, tools: 0, problem: "no
 const there = { server: "notes", state: "ready" as const, tools: 2, problem: null, switched: null };
 const switched = { server: "notes", on: true, hidden: [], restarts: 0, by: "Ada (irc 7)", at: "2026-01-01T00:00:00Z" };
 
-test("without servers it is said how to have one, without prompts which servers are not there", () => {
+test("explains how to add a server, and lists unready servers when there are no prompts", () => {
   assert.match(serversText([]), /Add one to parley\.toml/);
   assert.match(promptsText([], []), /Add one to parley\.toml/);
-  assert.equal(promptsText([], [away, there]), "There are no prompts.\nfiles: broken, 0 tools (no program)");
+  assert.equal(promptsText([], [away, there]), "No prompts found.\nfiles: broken, 0 tools (no program)");
   assert.match(serversText([away, there]), /^files: broken.*\nnotes: ready, 2 tools\n/);
 });
 
-test("what people have switched is said with who it was, and how it is undone", () => {
+test("shows who switched a server or tool, and how to undo it", () => {
   const off = { ...there, state: "off" as const, tools: 0, switched: { ...switched, on: false } };
   assert.match(serversText([off]), /^notes: off, switched off by Ada \(irc 7\)\n/);
   const hiding = { ...there, switched: { ...switched, hidden: ["write"] } };
@@ -43,6 +43,6 @@ test("what people have switched is said with who it was, and how it is undone", 
   assert.match(switchedText("off", outcome), /until \/mcp on notes\./);
   assert.match(switchedText("off", { ...outcome, tool: "write" }), /until \/mcp on notes write\./);
   const shown = { ...outcome, tool: "write", switch: { ...switched, on: false } };
-  assert.match(switchedText("on", shown), /has write of notes again.* notes itself is off: \/mcp on notes\.$/);
-  assert.match(switchedText("on", { ...outcome, outcome: "same" }), /is on already/);
+  assert.match(switchedText("on", shown), /write of notes is visible again.* server notes is off: \/mcp on notes\.$/);
+  assert.match(switchedText("on", { ...outcome, outcome: "same" }), /is already on/);
 });

@@ -1,4 +1,4 @@
-// Observers: real posts to a real server, from gateways on a real bus and store. agent-core's part is what it says on the bus.
+// Observers: real posts to a real server, from gateways on a real bus and store. The test publishes the events of agent-core.
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { after, before, describe, test } from "node:test";
@@ -21,9 +21,9 @@ const BodySchema = z.object({
 });
 type Body = z.infer<typeof BodySchema>;
 
-describe("the line of an observer", () => {
+describe("the queue of an observer", () => {
   // design: 000.11, switch.18
-  test("holds as many events as it has places, in order; each event is in a batch or counted as dropped", async () => {
+  test("holds a limited number of events in order and counts the others as dropped", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 8 }),
@@ -50,7 +50,7 @@ describe("the line of an observer", () => {
     );
   });
 
-  test("a batch ends at a megabyte, but a single event may be bigger", async () => {
+  test("limits a batch to 1 MB, except for a single larger event", async () => {
     const batches = new Batches(10);
     const { signal } = new AbortController();
     for (const size of [2_000_000, 600_000, 600_000, 10]) batches.push("s", delta("x".repeat(size)));
@@ -59,7 +59,7 @@ describe("the line of an observer", () => {
     assert.deepEqual(sizes, [1, 1, 2]);
   });
 
-  test("a post that failed counts as dropped in the next batch", async () => {
+  test("counts the events of a failed post as dropped in the next batch", async () => {
     const batches = new Batches(1);
     const { signal } = new AbortController();
     batches.push("s", started("1"));
@@ -69,7 +69,7 @@ describe("the line of an observer", () => {
     assert.equal((await batches.next(signal)).dropped, 2);
   });
 
-  test("whoever waits for an event is let go by the signal", async () => {
+  test("stops waiting for an event when the signal aborts", async () => {
     const control = new AbortController();
     const next = new Batches(1).next(control.signal);
     control.abort(new Error("enough"));
@@ -77,7 +77,7 @@ describe("the line of an observer", () => {
   });
 });
 
-test("disables an observer alone when its token is missing", () => {
+test("disables only the observer whose token is missing", () => {
   const { observers } = ParleySettingsSchema.parse({
     observers: [{ url: "http://127.0.0.1:1/", token_env: "PARLEY_CHANNEL_OBSERVER" }, { url: "http://127.0.0.1:2/" }],
   });
@@ -133,7 +133,7 @@ describe("an observer", () => {
     return startReplica(stack.nats, local, { config: { settings, channelSecrets } });
   }
 
-  /** Says something until the observer hears it: the lease is then held, the subscription in place, and nothing left to come. */
+  /** Publishes events until the observer receives one: then the lease is held, the subscription exists, and no event is pending. */
   async function heard(): Promise<void> {
     const first = Promise.withResolvers<void>();
     const last = Promise.withResolvers<void>();
@@ -149,7 +149,7 @@ describe("an observer", () => {
     await last.promise;
   }
 
-  /** Everything that is posted until an event of this turn. */
+  /** All posted events up to one of this turn. */
   async function until(turnId: string): Promise<{ events: Body["events"]; headers: IncomingHttpHeaders }> {
     const done = Promise.withResolvers<{ events: Body["events"]; headers: IncomingHttpHeaders }>();
     const all: Body["events"] = [];
@@ -174,7 +174,7 @@ describe("an observer", () => {
   };
 
   // design: 002.24
-  test("is told what happens in every session, in order, without the pieces of texts", async () => {
+  test("receives the events of every session in order, without deltas", async () => {
     await using local = new Cleanup();
     const replica = await gateway(local);
     await heard();
@@ -193,13 +193,13 @@ describe("an observer", () => {
       ],
     );
     assert.equal(headers.authorization, "Bearer the-observers-token");
-    // These three, a knock and the last of them.
+    // These three, at least one "knock" event and the "last" event.
     while ((await metric(replica, "sent")) < 5) await setImmediate();
     assert.equal(await metric(replica, "dropped"), 0);
   });
 
   // design: 004.17, switch.15
-  test("that is slow loses events, which are counted; it is told how many, and delays nobody", async () => {
+  test("loses counted events when it is slow, without delaying others", async () => {
     await using local = new Cleanup();
     const replica = await gateway(local, { buffer: 4, timeout_seconds: 30 });
     await heard();
@@ -223,7 +223,7 @@ describe("an observer", () => {
     );
   });
 
-  test("that fails again and again is left alone", async () => {
+  test("is unsubscribed after repeated failures", async () => {
     const bus = await stack.bus("channel-gateway");
     const settings = { url, buffer: 64, deltas: false, timeout_seconds: 5, max_failures: 2 };
     let posts = 0;
@@ -232,7 +232,7 @@ describe("an observer", () => {
     answer = (_, response) => {
       posts += 1;
       response.writeHead(500).end();
-      // The one that follows when this has failed.
+      // The next event after this failure.
       say("s", started("next"));
     };
     const observing = observe(
@@ -243,17 +243,17 @@ describe("an observer", () => {
     );
     await bus.flush();
     say("s", started("first"));
-    await assert.rejects(observing, /2 posts in a row badly: status 500/);
+    await assert.rejects(observing, /failed 2 posts in a row: status 500/);
     assert.equal(posts, 2);
     assert.ok(dropped >= 2);
     const before = dropped;
     for (let n = 0; n < 10; n++) say("s", started(String(n)));
     await core.flush();
     await bus.flush();
-    assert.deepEqual([posts, dropped], [2, before], "it hears nothing any more");
+    assert.deepEqual([posts, dropped], [2, before], "no events after the unsubscription");
   });
 
-  test("is told again when it is well again", async () => {
+  test("receives events again after it has recovered", async () => {
     await using local = new Cleanup();
     await gateway(local, { max_failures: 1 });
     await heard();
@@ -267,7 +267,7 @@ describe("an observer", () => {
     await heard();
   });
 
-  test("is told each thing once, by one of the gateways; another one takes its place", async () => {
+  test("receives each event once, from one gateway, and another gateway takes over", async () => {
     await using local = new Cleanup();
     const replicas = [await gateway(local), await gateway(local)];
     await heard();

@@ -1,4 +1,4 @@
-// A stranger's code: what they are told, and that it cannot be lost between the request and the text that shows it.
+// Pairing of an unknown sender: the text with the code, and its atomic storage with the request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { store, WireError, type InputOf, type RequestContract } from "@parley/contracts";
@@ -16,7 +16,7 @@ const draft = {
   replyTo: { channel: "test", account: "default", conversation: "dm-7" },
 };
 
-/** The way in on a bus that is lost as soon as the store has kept a pairing request: what a crash leaves behind. */
+/** An Inbound whose bus fails after the store has stored a pairing request, as after a crash. */
 function dyingAfterTheRequest() {
   const kept: InputOf<typeof store.pairingRequest>[] = [];
   const request = async (contract: RequestContract, input: unknown): Promise<unknown> => {
@@ -31,7 +31,7 @@ function dyingAfterTheRequest() {
   return { inbound: new Inbound(deps as unknown as InboundDeps), kept };
 }
 
-test("the text that shows a code is kept with the request, and nothing is asked of the store after it", async () => {
+test("stores the text with the code together with the request, as the last store request", async () => {
   const { inbound, kept } = dyingAfterTheRequest();
   const people: PeoplePolicy = {
     owners: [],
@@ -45,9 +45,9 @@ test("the text that shows a code is kept with the request, and nothing is asked 
   assert.deepEqual(request?.outgoing?.address, draft.replyTo);
   const [, code = ""] = /my owner: (\S+)\n/.exec(request.outgoing.text) ?? [];
   assert.equal(pairingCodeHash(code), request.codeSha256);
-  assert.equal(request.outgoing.expiresInMs, request.ttlMs, "worth sending as long as the code is good");
+  assert.equal(request.outgoing.expiresInMs, request.ttlMs, "the text expires with the code");
 });
 
-test("a stranger is told the command that lets them in", () => {
+test("names the approval command in the pairing text", () => {
   assert.match(pairingText("ABCD-EFGH"), /: parley pairing approve ABCD-EFGH$/);
 });

@@ -1,4 +1,4 @@
-// Where a conversation was left, in two lines.
+// The recap of a conversation in two lines.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "@parley/contracts";
@@ -26,7 +26,7 @@ const message = (seq: number, role: Message["role"], text: string, name?: string
 });
 
 // design: 002.20
-test("a conversation is told by what was asked last and what was answered, each in one line", () => {
+test("shows the last message and its answer, each in one line", () => {
   const said = [
     message(1, "user", "Where is the cat?", "Ada"),
     message(2, "assistant", "On the roof."),
@@ -42,7 +42,7 @@ test("a conversation is told by what was asked last and what was answered, each 
   assert.deepEqual(more, []);
 });
 
-test("an answer to something before it is not shown as one to it, and a conversation without words has no lines", () => {
+test("omits an answer to an earlier message and returns no lines for an empty conversation", () => {
   const said = [message(1, "user", "One?", "Ada"), message(2, "assistant", "One."), message(3, "user", "Two?", "Ada")];
   assert.deepEqual(recap(said), ["Last from Ada: Two?", "Not answered yet."]);
   assert.deepEqual(recap([]), []);

@@ -1,4 +1,4 @@
-// Whatever is lost on the bus and whenever the store answers: every watcher gets every durable event once and in order.
+// Every watcher receives every durable event once and in order, for any lost events and any timing of the store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noCost, noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
@@ -22,7 +22,7 @@ function durable(seq: number): SessionEvent {
   };
 }
 
-/** A store whose log grows, a bus that may lose what is published; answers come when the scheduler lets them. */
+/** A store with a growing log and a bus that may lose events; the scheduler decides when responses arrive. */
 class Model {
   seq = 0;
   readonly #scheduler: fc.Scheduler;
@@ -35,10 +35,10 @@ class Model {
     this.deps = {
       bus: {
         request: (async (contract: RequestContract, input: { afterSeq: number; limit: number }) => {
-          // The store answers from what is committed when it gets to it; the answer takes its time.
-          await scheduler.schedule(Promise.resolve(), "asked");
+          // The response contains what is committed when the store handles the request, and arrives later.
+          await scheduler.schedule(Promise.resolve(), "request");
           const answer = this.#answer(contract, input);
-          await scheduler.schedule(Promise.resolve(), "answered");
+          await scheduler.schedule(Promise.resolve(), "response");
           return answer;
         }) as StreamDeps["bus"]["request"],
       },
@@ -55,7 +55,7 @@ class Model {
     };
   }
 
-  /** Commits the next event and publishes it, if it is not lost; what is published arrives in order. */
+  /** Commits the next event and publishes it unless it is lost; published events arrive in order. */
   append(lost: boolean): void {
     const event = durable(++this.seq);
     if (!lost) for (const listener of this.#listeners) listener(event);
@@ -74,7 +74,7 @@ class Model {
       return { session: { sessionId, key: "main", seq: this.seq, runningTurnId: null } };
     }
     if (contract !== (store.eventList as RequestContract))
-      throw new WireError("INTERNAL", "not asked for in this test");
+      throw new WireError("INTERNAL", "not requested in this test");
     const pageSize = Math.min(limit, 3);
     const events = Array.from({ length: Math.min(pageSize, this.seq - afterSeq) }, (_, index) =>
       durable(afterSeq + index + 1),
@@ -84,7 +84,7 @@ class Model {
 }
 
 // design: 002.28
-test("every watcher gets every durable event after its position once and in order", async () => {
+test("sends every durable event after a watcher's position once and in order", async () => {
   const happening = fc.oneof(
     { weight: 6, arbitrary: fc.record({ what: fc.constant("append" as const), lost: fc.boolean() }) },
     { weight: 2, arbitrary: fc.record({ what: fc.constant("watch" as const), after: fc.option(fc.nat({ max: 30 })) }) },
@@ -139,7 +139,7 @@ test("every watcher gets every durable event after its position once and in orde
   );
 });
 
-test("passes live events that came in while the stream was being opened", async () => {
+test("sends live events that arrive while the stream opens", async () => {
   const answer = Promise.withResolvers<void>();
   let publish: LiveListener | undefined;
   const streams = new SessionStreams({

@@ -1,4 +1,4 @@
-// Signatures: only the holder of the secret, over exactly this body, at about this time.
+// Webhook signatures: valid only with the secret, for exactly this body and within the time window.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -25,7 +25,7 @@ const signed = (signer: Signer, body: string, id: string): Record<string, string
 const signers = fc.constantFrom<Signer>("parley", "github", "standard");
 const deliveryIds = fc.stringMatching(/^[A-Za-z0-9_-]{1,40}$/);
 
-test("what the holder of the secret signed is genuine and keeps its delivery id", () => {
+test("accepts a correct signature and returns the delivery id", () => {
   fc.assert(
     fc.property(signers, fc.string(), deliveryIds, (signer, body, id) => {
       assert.deepEqual(verify(signer, body, signed(signer, body, id)), { genuine: true, deliveryId: id });
@@ -33,14 +33,14 @@ test("what the holder of the secret signed is genuine and keeps its delivery id"
   );
 });
 
-test("another body, another secret or one changed sign of a signed header is not genuine", () => {
+test("refuses a changed body, secret or signature", () => {
   fc.assert(
     fc.property(signers, fc.string(), fc.string(), fc.nat(), (signer, body, other, at) => {
       const headers = signed(signer, body, "id");
       if (other !== body) assert.equal(verify(signer, other, headers).genuine, false);
       assert.equal(verify(signer, body, headers, `${hookSecret}x`).genuine, false);
       const name = Object.keys(headers).find((key) => key.includes("signature")) ?? "";
-      // The last signature is the good one; its last group of base64 may hold unused bits, so something before it is changed.
+      // The last signature is the valid one. Its last base64 group may contain unused bits, so an earlier character is changed.
       const value = headers[name] ?? "";
       const from = value.lastIndexOf(signer === "standard" ? "," : "=") + 1;
       const index = signer === "github" || signer === "parley" ? value.length - 64 + (at % 60) : from + (at % 40);
@@ -50,7 +50,7 @@ test("another body, another secret or one changed sign of a signed header is not
   );
 });
 
-test("a signed time outside the window is a replay; inside it is not", () => {
+test("refuses a signed time outside of the replay window", () => {
   const skew = fc.integer({ min: -2 * replayWindowMs, max: 2 * replayWindowMs });
   fc.assert(
     fc.property(fc.constantFrom<Signer>("parley", "standard"), skew, (signer, skewMs) => {
@@ -61,7 +61,7 @@ test("a signed time outside the window is a replay; inside it is not", () => {
   );
 });
 
-test("whatever the headers hold, the answer is a verdict", () => {
+test("refuses arbitrary headers without throwing", () => {
   const names = [
     "x-parley-delivery",
     "x-parley-timestamp",
@@ -79,7 +79,7 @@ test("whatever the headers hold, the answer is a verdict", () => {
   );
 });
 
-test("a delivery whose id is signed is good under no other id, nor without one", () => {
+test("refuses a delivery whose signed id was changed or removed", () => {
   fc.assert(
     fc.property(fc.constantFrom<Signer>("parley", "standard"), deliveryIds, deliveryIds, (signer, id, other) => {
       fc.pre(id !== other);
@@ -92,22 +92,22 @@ test("a delivery whose id is signed is good under no other id, nor without one",
   );
 });
 
-test("what is signed cannot be cut into another id, time and body", () => {
+test("refuses moving signed text between id, time and body", () => {
   const timestamp = String(nowMs / 1_000);
   const { "x-parley-timestamp": signedAt, ...headers } = parleyHeaders(`${timestamp}.body`, { atMs: nowMs, id: "a" });
   const moved = { ...headers, "x-parley-delivery": `a.${signedAt}`, "x-parley-timestamp": timestamp };
   const verdict = verify("parley", "body", moved);
-  assert.match(verdict.genuine ? "" : verdict.reason, /X-Parley-Delivery must be/);
+  assert.match(verdict.genuine ? "" : verdict.reason, /X-Parley-Delivery must have/);
 });
 
-test("a delivery without an id is the same delivery when its body is the same", () => {
+test("derives the same id for the same body when a delivery has no id", () => {
   const { "x-github-delivery": _, ...headers } = githubHeaders("body", "id");
   const { "x-github-delivery": __, ...others } = githubHeaders("other", "id");
   assert.deepEqual(verify("github", "body", headers), verify("github", "body", headers));
   assert.notDeepEqual(verify("github", "body", headers), verify("github", "other", others));
 });
 
-test("a Standard Webhooks secret is base64 behind whsec_", () => {
+test("decodes a Standard Webhooks secret with the prefix whsec_ as base64", () => {
   const key = Buffer.from("0123456789abcdef0123456789abcdef");
   const headers = standardHeaders("body", "id", { key, atMs: nowMs });
   assert.equal(verify("standard", "body", headers, `whsec_${key.toString("base64")}`).genuine, true);

@@ -1,4 +1,4 @@
-// Callers that wait for their answer, on one gateway and a real store, in a thread that several of them share.
+// Callers that wait for their answer and share a session, on one gateway and a real store.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
@@ -25,7 +25,7 @@ interface Completion {
   choices: { message: { content: string } }[];
 }
 
-/** The answer to a call; `user` names its conversation, `key` is its idempotency key. */
+/** Returns the answer to a call; `user` names its conversation, `key` is its idempotency key. */
 async function call(gateway: Replica, content: string, more: { user?: string; key?: string } = {}): Promise<string> {
   const { user, key } = more;
   const body = { messages: [{ role: "user", content }], user };
@@ -56,7 +56,7 @@ const waiting = async (gateway: Replica, count: number) => {
 };
 
 for (const mode of queueModes) {
-  test(`callers in one thread get their own answers when the mode of the settings is ${mode}`, async () => {
+  test(`returns each caller's own answer in a shared session when the queue mode is ${mode}`, async () => {
     const gateway = await gatewayWith(mode, "shared");
     const { began, release } = holdSlowTurns();
     const texts = ["slow one", "two", "three", "four"].map((text) => `${text} ${mode}`);
@@ -75,7 +75,7 @@ for (const mode of queueModes) {
   });
 }
 
-test("a caller that sends /steer gets the answer of the turn it shares", async () => {
+test("returns the answer of the shared turn when a caller sends /steer", async () => {
   const gateway = await gatewayWith("queue");
   const { began, release } = holdSlowTurns();
   const running = call(gateway, "slow turn", { user: "a" });
@@ -90,7 +90,7 @@ test("a caller that sends /steer gets the answer of the turn it shares", async (
   await gateway.close();
 });
 
-test("the same key finds the same answer when no conversation is named, and opens no second session", async () => {
+test("returns the same answer for a repeated key without a conversation, in one session", async () => {
   const gateway = await gatewayWith("steer");
   const listed = async () =>
     (await gateway.json<{ sessions: object[] }>("/api/sessions?limit=200&calls=true")).sessions.length;
@@ -103,7 +103,7 @@ test("the same key finds the same answer when no conversation is named, and open
   await gateway.close();
 });
 
-test("an interrupting message from settings waits for a caller's turn, and one that says /now stops it", async () => {
+test("stops a caller's turn on /now, but not on the configured mode interrupt", async () => {
   const gateway = await gatewayWith("interrupt");
   const { began, release } = holdSlowTurns();
   const running = call(gateway, "slow call", { user: "a" });
@@ -118,7 +118,7 @@ test("an interrupting message from settings waits for a caller's turn, and one t
   await gateway.close();
 });
 
-test("sessions of calls that name no conversation are left out of lists unless requested", async () => {
+test("lists sessions of calls without a conversation only on request", async () => {
   const gateway = await gatewayWith("steer");
   await call(gateway, "unlisted");
   const keys = async (query: string) =>

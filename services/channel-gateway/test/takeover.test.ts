@@ -1,5 +1,5 @@
-// Two gateways and one bot: the one that owns the connection is killed at its worst moments. Each bot is an account of its own
-// on the same servers, because most of the time is waiting for a lease to run out.
+// Two gateways and one bot: the owner of the connection is killed at critical points. Each bot is a separate account on shared servers,
+// because most of the time is waiting for a lease to expire.
 import assert from "node:assert/strict";
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -12,19 +12,19 @@ import { startGatewayStack, token, type GatewayStack } from "./support/stack.ts"
 
 interface GatewayProcess {
   child: ChildProcess;
-  /** Orders this process to fail at a named point, once. */
+  /** Makes this process fail once at a named fault point. */
   failAt(point: string, action: string): Promise<void>;
 }
 
 const secretName = "PARLEY_CHANNEL_BOT";
 
-/** Where the settings lie that both replicas of an account have. */
+/** Writes the settings file that both replicas of an account use; returns its path. */
 async function writeSettings(folder: string, peer: TelegramPeer, account: string): Promise<string> {
   const file = join(folder, "parley.toml");
   const settings = [
     "[session]",
     'policy = "per_conversation"',
-    // What waited while nobody owned the connection comes all at once: by default it would be one turn.
+    // Messages that waited for an owner arrive together; the default mode would join them to one turn.
     "[queue]",
     'mode = "queue"',
     `[channels.telegram.${account}]`,
@@ -36,7 +36,7 @@ async function writeSettings(folder: string, peer: TelegramPeer, account: string
   return file;
 }
 
-/** The replica that is killed, as a process of its own. */
+/** Starts the replica that is killed, as a separate process. */
 async function startProcess(
   stack: GatewayStack,
   replica: string,
@@ -62,7 +62,7 @@ async function startProcess(
   return {
     child,
     failAt: async (point, action) => {
-      // Renamed when it is whole: the process may reach the point at any moment, and takes what it finds.
+      // Written atomically, because the process may reach the point at any moment.
       const order = join(faults, `${point}.new`);
       await writeFile(order, action);
       await rename(order, join(faults, point));
@@ -70,7 +70,7 @@ async function startProcess(
   };
 }
 
-/** Resolves when a replica owns the account's connection. */
+/** Resolves when the replica owns the account's connection. */
 async function owned(stack: GatewayStack, name: string, account: string): Promise<void> {
   const bus = await stack.stack.bus("operator");
   for (;;) {
@@ -81,8 +81,8 @@ async function owned(stack: GatewayStack, name: string, account: string): Promis
 }
 
 /**
- * A bot and the replica that owns its connection. `startSecond` starts the one that waits for it, in this process, since nobody kills it:
- * late, because a machine that stands still for seconds lets it have the connection without anybody's death.
+ * Starts a bot and the replica that owns its connection. `startSecond` starts the standby replica in this process. It is started late,
+ * because on a stalled machine it could take the connection before the first replica is killed.
  */
 async function startOwned(stack: GatewayStack, account: string, cleanup: Cleanup) {
   const peer = await startTelegramPeer();
@@ -102,7 +102,7 @@ async function startOwned(stack: GatewayStack, account: string, cleanup: Cleanup
   return { peer, first, startSecond };
 }
 
-describe("the owner of a connection is killed", { concurrency: true, timeout: 60_000 }, () => {
+describe("takeover when the owner of a connection is killed", { concurrency: true, timeout: 60_000 }, () => {
   let stack: GatewayStack;
   before(async () => {
     stack = await startGatewayStack();
@@ -110,12 +110,12 @@ describe("the owner of a connection is killed", { concurrency: true, timeout: 60
   after(() => stack[Symbol.asyncDispose]());
 
   for (const { account, point, what } of [
-    { account: "a", point: "inbox.before_put", what: "before it has kept a message" },
-    { account: "b", point: "inbox.after_put", what: "after it has kept a message and before it says so" },
-    { account: "c", point: "outbox.before_claim", what: "before it takes an answer up" },
-    { account: "d", point: "outbox.after_settle", what: "after it has said that an answer is sent" },
+    { account: "a", point: "inbox.before_put", what: "before it stores a message" },
+    { account: "b", point: "inbox.after_put", what: "after it has stored a message, before the acknowledgement" },
+    { account: "c", point: "outbox.before_claim", what: "before it claims an answer" },
+    { account: "d", point: "outbox.after_settle", what: "after it has settled a sent answer" },
   ]) {
-    test(`${what}: another takes its place; nothing is lost or doubled`, async (t) => {
+    test(`loses and duplicates nothing: ${what}`, async (t) => {
       const cleanup = new Cleanup();
       t.after(() => cleanup[Symbol.asyncDispose]());
       const { peer, first, startSecond } = await startOwned(stack, account, cleanup);

@@ -29,7 +29,7 @@ const entity = (type: string, offset: number, length: number, more: object = {})
   ...more,
 });
 
-test("a private message is addressed, its conversation is the chat, and the answer quotes nothing", () => {
+test("treats a private message as addressed and replies without a quote", () => {
   assert.deepEqual(draftOf({ chat: privately, text: "hi" }), {
     externalId: "5",
     conversation: "42",
@@ -41,11 +41,11 @@ test("a private message is addressed, its conversation is the chat, and the answ
   });
 });
 
-test("a group message is addressed by mention, command with the bot's name, reply or text mention, and by nothing else", () => {
+test("treats a group message as addressed only by mention, named command, reply or text mention", () => {
   const addressed = (message: object): boolean => draftOf({ text: "", ...message }).addressed;
   assert.equal(addressed({ text: "hi all" }), false);
   assert.equal(addressed({ text: "hi @parley_bot", entities: [entity("mention", 3, 11)] }), true);
-  assert.equal(addressed({ text: "hi @parley_bot" }), false, "text that Telegram saw no mention in");
+  assert.equal(addressed({ text: "hi @parley_bot" }), false, "Telegram reported no mention");
   assert.equal(addressed({ text: "hi @parley_bot2", entities: [entity("mention", 3, 12)] }), false);
   assert.equal(addressed({ text: "/stop@Parley_Bot", entities: [entity("bot_command", 0, 16)] }), true);
   assert.equal(addressed({ text: "/stop@other_bot", entities: [entity("bot_command", 0, 15)] }), false);
@@ -64,26 +64,26 @@ test("a group message is addressed by mention, command with the bot's name, repl
   );
 });
 
-test("commands lose the bot's name and texts a leading mention", () => {
+test("removes the bot's name from commands and a leading mention from texts", () => {
   const textOf = (text: string, first: object): string => draftOf({ text, entities: [first] }).text;
   assert.equal(textOf("/stop@Parley_Bot now", entity("bot_command", 0, 16)), "/stop now");
   assert.equal(textOf("@parley_bot, /stop", entity("mention", 0, 11)), "/stop");
   assert.equal(textOf("@parley_bot", entity("mention", 0, 11)), "@parley_bot");
 });
 
-test("/start in a private chat is a greeting", () => {
+test("converts /start in a private chat to a greeting", () => {
   for (const text of ["/start", "/start deep-link", "/start@Parley_Bot"])
     assert.equal(draftOf({ chat: privately, text }).text, "Hello");
   assert.equal(draftOf({ chat: privately, text: "/started" }).text, "/started");
 });
 
-test("a topic is a conversation of its own, a thread of replies is not", () => {
+test("treats a topic, but not a reply thread, as a separate conversation", () => {
   assert.equal(draftOf({ text: "a", message_thread_id: 3, is_topic_message: true }).conversation, "-1001:3");
   assert.equal(draftOf({ text: "a", message_thread_id: 3 }).conversation, "-1001");
   assert.equal(draftOf({ text: "a" }).replyTo.replyToId, "9");
 });
 
-test("a topic belongs to its group, which is what the settings list", () => {
+test("authorizes a topic by its group", () => {
   const topic = draftOf({ text: "a", message_thread_id: 3, is_topic_message: true });
   assert.equal(topic.group, "-1001");
   assert.equal(draftOf({ text: "a" }).group, undefined);
@@ -101,12 +101,12 @@ test("a topic belongs to its group, which is what the settings list", () => {
   assert.deepEqual(elsewhere, { verdict: "ignore", reason: "group_not_listed" });
 });
 
-test("who writes as a channel or as the group is that chat, not the person Telegram names in their place", () => {
+test("identifies a message sent as a channel or group by that chat", () => {
   const draft = draftOf({ text: "a", from: { id: 1087968824, is_bot: true, first_name: "Group" }, sender_chat: group });
   assert.deepEqual(draft.contact, { id: "-1001", name: "Team" });
 });
 
-test("a file without a caption is named, and parts of an album say that they are", () => {
+test("names a file without a caption and marks parts of an album", () => {
   assert.equal(draftOf({ photo: [{}], caption: "look" }).text, "look");
   assert.equal(draftOf({ photo: [{}] }).text, "[photo]");
   assert.equal(draftOf({ document: { file_name: "a.pdf" } }).text, "[document: a.pdf]");
@@ -115,7 +115,7 @@ test("a file without a caption is named, and parts of an album say that they are
   assert.deepEqual([part.text, part.album], ["[photo]", true]);
 });
 
-test("of a photo the largest size is the file, of anything else what Telegram says of it", () => {
+test("selects the largest size of a photo and the reported file otherwise", () => {
   const filesOf = (fields: Record<string, unknown>) => {
     const parsed = parse({ update_id: 1, message: { message_id: 1, from: ann, chat: group, ...fields } }, me, "main");
     return parsed.kind === "message" ? parsed.files : [];
@@ -133,17 +133,17 @@ test("of a photo the largest size is the file, of anything else what Telegram sa
   assert.deepEqual(filesOf({ text: "none", location: {} }), []);
 });
 
-test("what is not a message to the agent is skipped with a reason", () => {
+test("skips other updates with a reason", () => {
   assert.match(reasonOf({ edited_message: {} }), /edited_message/);
   assert.match(reasonOf({ hologram: {} }), /hologram/);
   assert.match(reasonOf({}), /empty/);
-  assert.match(reasonOf({ message: { message_id: 1, chat: group, new_chat_title: "x" } }), /nobody/);
-  assert.match(reasonOf({ message: { message_id: 1, from: ann, chat: group, new_chat_title: "x" } }), /without text/);
+  assert.match(reasonOf({ message: { message_id: 1, chat: group, new_chat_title: "x" } }), /no sender/);
+  assert.match(reasonOf({ message: { message_id: 1, from: ann, chat: group, new_chat_title: "x" } }), /no text/);
   assert.match(reasonOf({ message: { message_id: 1, from: { ...ann, is_bot: true }, chat: group, text: "x" } }), /bot/);
   assert.match(reasonOf({ message: { message_id: "x" } }), /message_id/);
 });
 
-test("no update makes it throw", () => {
+test("never throws for any update", () => {
   fc.assert(
     fc.property(
       fc.object({
@@ -157,7 +157,7 @@ test("no update makes it throw", () => {
   );
 });
 
-test("marks a message as forwarded, with the author where Telegram names one", () => {
+test("marks a message as forwarded, with the author when Telegram reports one", () => {
   const forwarded = (fields: object) => draftOf({ chat: privately, text: "hi", ...fields }).forwarded;
   assert.equal(forwarded({}), undefined);
   const user = { type: "user", date: 1, sender_user: { id: 5, is_bot: false, first_name: "Mal", last_name: "Lory" } };

@@ -24,9 +24,9 @@ function adapterFor(peer: TelegramPeer, token = peer.token): Required<Pick<Chann
   return { connect: async (host, lease) => adapter.connect?.(host, lease) };
 }
 
-// Each test has a bot of its own, and most of the time is waiting for what the platform asks to wait for.
+// Each test has its own bot; most of the time is waiting for pauses that the platform requires.
 describe("polling", { concurrency: true }, () => {
-  test("updates arrive in order, each with the cursor that follows it, and are confirmed only then", async () => {
+  test("accepts updates in order with their cursors and confirms them afterwards", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     const first = peer.say("one");
@@ -47,7 +47,7 @@ describe("polling", { concurrency: true }, () => {
     );
   });
 
-  test("an update the gateway did not keep is delivered again, and nothing behind it overtakes it", async () => {
+  test("receives an unstored update again, before all later ones", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     const first = peer.say("one");
@@ -68,12 +68,12 @@ describe("polling", { concurrency: true }, () => {
     assert.equal(peer.deliveries(second), 2);
   });
 
-  test("the next owner begins where the last one's cursor stands, even when Telegram was never told", async () => {
+  test("continues at the saved cursor when the last update was never confirmed", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     peer.say("one");
     const first = host.lease();
-    // Dies between keeping the update and asking for the next.
+    // Ends between storing the update and requesting the next one.
     const untilKept = host
       .until("the first message", () => (host.accepted.length === 1 ? true : null))
       .then(first.lose);
@@ -91,7 +91,7 @@ describe("polling", { concurrency: true }, () => {
     assert.equal(host.attempts, 2, "the first message was not even offered again");
   });
 
-  test("an update that can never be kept does not hold up what is behind it", async () => {
+  test("skips an update that can never be stored", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     peer.say("poison");
@@ -104,11 +104,11 @@ describe("polling", { concurrency: true }, () => {
     lose();
     await connection;
     assert.deepEqual(host.texts, ["good"]);
-    await host.untilLogged(/can never be kept/);
-    await host.untilLogged(/cannot be read at message_id/);
+    await host.untilLogged(/can never be stored/);
+    await host.untilLogged(/invalid message at message_id/);
   });
 
-  test("of two that poll, the older one is told, says so, and both stay alive", async () => {
+  test("logs a conflict in the older of two pollers, and both stay alive", async () => {
     await using peer = await startTelegramPeer();
     const zombieHost = new TestHost();
     const ownerHost = new TestHost();
@@ -128,7 +128,7 @@ describe("polling", { concurrency: true }, () => {
     assert.deepEqual(zombieHost.accepted, []);
   });
 
-  test("a lost lease ends a long poll at once", async () => {
+  test("ends a long poll immediately when the lease is lost", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     const { lease, lose } = host.lease();
@@ -140,7 +140,7 @@ describe("polling", { concurrency: true }, () => {
     assert.ok(performance.now() - asked < 1_000);
   });
 
-  test("429 is waited out, 5xx and cut connections are survived", async () => {
+  test("waits after 429 and retries after 5xx and broken connections", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     peer.fail("getMe", { kind: "server_error" });
@@ -157,7 +157,7 @@ describe("polling", { concurrency: true }, () => {
     assert.deepEqual(waits, [250, 1_000, 500, 1_000]);
   });
 
-  test("a webhook left over from before is removed, also when it comes back later", async () => {
+  test("removes an existing webhook, also when it is set again later", async () => {
     await using peer = await startTelegramPeer({ redeliveryMs: 500 });
     const host = new TestHost();
     const setWebhook = (): Promise<Response> =>
@@ -174,7 +174,7 @@ describe("polling", { concurrency: true }, () => {
     assert.equal(peer.webhook, null);
   });
 
-  test("a token Telegram does not know is a clear error that does not show it", async () => {
+  test("reports an unknown token without revealing it", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();
     const adapter = adapterFor(peer, "1:wrong-token-of-nobody");

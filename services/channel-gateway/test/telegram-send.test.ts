@@ -36,7 +36,7 @@ function reasonOf(outcome: SendOutcome): string {
   return "reason" in outcome ? outcome.reason : "";
 }
 
-test("an answer arrives with its markup, in its topic, as a reply", async () => {
+test("sends an answer with its markup, in its topic, as a reply", async () => {
   await using peer = await startTelegramPeer();
   const message = answer("**Hi** `there`", { conversation: "-1001:5", replyToId: "9" });
   const outcome = await adapterFor(peer).send(message, soon());
@@ -59,7 +59,7 @@ test("an answer arrives with its markup, in its topic, as a reply", async () => 
   );
 });
 
-test("an answer of 9,000 characters arrives whole and in order, and only its first part is a reply", async () => {
+test("sends an answer of 9,000 characters in order, with only its first part as a reply", async () => {
   await using peer = await startTelegramPeer();
   const lines = Array.from({ length: 300 }, (_, line) => `${line} **bold** & <some> text of a line`);
   assert.ok(lines.join("\n").length > 9_000);
@@ -74,11 +74,11 @@ test("an answer of 9,000 characters arrives whole and in order, and only its fir
   for (const { text } of peer.sent) assert.ok(text.length <= 4_096);
   assert.ok(
     peer.sent.slice(0, 2).every(({ text }) => text.length > 4_000),
-    "no message is wasted",
+    "the messages are full",
   );
 });
 
-test("markup Telegram cannot read is sent as plain text", async () => {
+test("sends plain text when Telegram refuses the markup", async () => {
   await using peer = await startTelegramPeer();
   peer.fail("sendMessage", {
     kind: "refuse",
@@ -92,7 +92,7 @@ test("markup Telegram cannot read is sent as plain text", async () => {
   );
 });
 
-test("what certainly did not arrive may be tried again", async () => {
+test("reports retry when a message certainly did not arrive", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 7 });
@@ -112,7 +112,7 @@ const withFile = (file: OutboundText["file"]): OutboundText => ({
   ...(file === undefined ? {} : { file }),
 });
 
-test("a picture goes out as one, in its topic and as a reply; what Telegram cannot show, or is no picture, as a document", async () => {
+test("sends a picture as a photo, and as a document when Telegram cannot show it", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   assert.equal((await adapter.send(withFile(picture), soon())).state, "sent");
@@ -136,7 +136,7 @@ test("a picture goes out as one, in its topic and as a reply; what Telegram cann
   assert.deepEqual(peer.sent[3]?.file?.content, Buffer.from("PK"));
 });
 
-test("speech goes out as a voice message, music as audio; where a person takes no voice messages, as a document", async () => {
+test("sends speech as voice, music as audio, and a document when voice is forbidden", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   const sound = (mediaType: string) => withFile({ name: "voice.ogg", mediaType, content: Buffer.from("OggS") });
@@ -151,7 +151,7 @@ test("speech goes out as a voice message, music as audio; where a person takes n
   );
 });
 
-test("a file that certainly did not arrive may be tried again, one of which nobody knows may not, one that is refused is dropped", async () => {
+test("reports retry, unknown or dropped for files as for texts", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   peer.fail("sendPhoto", { kind: "too_many", retryAfterSeconds: 3 });
@@ -167,17 +167,17 @@ test("a file that certainly did not arrive may be tried again, one of which nobo
   assert.equal((await adapter.send(withFile(picture), soon())).state, "unknown");
   peer.block(-1001);
   assert.equal((await adapter.send(withFile(picture), soon())).state, "dropped");
-  const stopped = AbortSignal.abort(new Error("given up"));
+  const stopped = AbortSignal.abort(new Error("cancelled"));
   assert.equal((await adapter.send(withFile(picture), stopped)).state, "retry");
 });
 
-test("while nobody listens, an answer waits", async () => {
+test("reports retry when the platform is unreachable", async () => {
   const peer = await startTelegramPeer();
   await peer.close();
   assert.equal((await adapterFor(peer).send(answer("a"), soon())).state, "retry");
 });
 
-test("what may have arrived is unknown and not sent again", async () => {
+test("reports unknown when a message may have arrived", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   peer.fail("sendMessage", { kind: "reset_after_commit" });
@@ -190,10 +190,10 @@ test("what may have arrived is unknown and not sent again", async () => {
     peer.sent.map(({ text }) => text),
     ["a", "b"],
   );
-  assert.equal((await adapter.send(answer("c"), AbortSignal.abort())).state, "retry", "it never left");
+  assert.equal((await adapter.send(answer("c"), AbortSignal.abort())).state, "retry", "never sent");
 });
 
-test("what can never arrive is dropped", async () => {
+test("reports dropped when a message can never arrive", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   peer.block(42);
@@ -204,7 +204,7 @@ test("what can never arrive is dropped", async () => {
   assert.equal((await adapter.send(answer(" \n"), soon())).state, "dropped");
 });
 
-test("a flood limit in the middle of a long answer is waited out, and no part is sent twice", async () => {
+test("waits for a flood limit in a long answer and sends no part twice", async () => {
   await using peer = await startTelegramPeer();
   const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
   void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 1 }));
@@ -215,7 +215,7 @@ test("a flood limit in the middle of a long answer is waited out, and no part is
   );
 });
 
-test("a long answer that had to stop goes on where it stopped when it is tried again", async () => {
+test("continues an interrupted long answer at the next part on a retry", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
@@ -230,13 +230,16 @@ test("a long answer that had to stop goes on where it stopped when it is tried a
   );
 });
 
-test("an answer of very many parts is sent in several goes, each in its time", async () => {
+test("sends a very long answer in several attempts within the time limit", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   const text = Array.from({ length: 3 }, (_, part) => String(part).repeat(4_000)).join("\n\n");
   void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 8 }));
   const first = await adapter.send(answer(text), soon());
-  assert.ok(first.state === "retry" && first.afterMs === 8_000, "a wait that does not fit is left to the gateway");
+  assert.ok(
+    first.state === "retry" && first.afterMs === 8_000,
+    "the gateway waits when the pause exceeds the time limit",
+  );
   assert.equal((await adapter.send({ ...answer(text), attempts: 1 }, soon())).state, "sent");
   assert.deepEqual(
     peer.sent.map((message) => message.text[0]),
@@ -244,14 +247,14 @@ test("an answer of very many parts is sent in several goes, each in its time", a
   );
 });
 
-test("where another replica might be the one to try again, a half-sent answer is unknown", async () => {
+test("reports unknown for a partially sent answer when another replica may retry", async () => {
   await using peer = await startTelegramPeer();
   const text = ["a", "b"].map((letter) => letter.repeat(4_000)).join("\n\n");
   void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 90 }));
   assert.equal((await adapterFor(peer, "webhook").send(answer(text), soon())).state, "unknown");
 });
 
-test("typing is shown, and a failure of it is nobody's problem", async () => {
+test("shows the typing indicator and ignores its failure", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);
   await adapter.typing?.(answer("").address);
@@ -264,7 +267,7 @@ test("typing is shown, and a failure of it is nobody's problem", async () => {
   );
 });
 
-test("no reason a send gives shows the token", async () => {
+test("never reveals the token in a reason", async () => {
   const reasons: string[] = [];
   for (const url of ["http://127.0.0.1:1", "http://no-such-host.invalid", "http://[::1]:1/x"]) {
     reasons.push(reasonOf(await adapterFor({ url }).send(answer("a"), soon())));

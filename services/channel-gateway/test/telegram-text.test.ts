@@ -49,16 +49,16 @@ function assertSound({ text, ranges }: RichText): void {
   let before = { start: 0, end: text.length };
   const open: { start: number; end: number }[] = [];
   for (const range of ranges) {
-    assert.ok(range.start >= 0 && range.start < range.end && range.end <= text.length, "a range lies in its text");
+    assert.ok(range.start >= 0 && range.start < range.end && range.end <= text.length, "a range is inside its text");
     assert.ok(range.start >= before.start, "ranges are in order");
     while (open.length > 0 && (open.at(-1)?.end ?? 0) <= range.start) open.pop();
-    assert.ok(range.end <= (open.at(-1)?.end ?? text.length), "ranges are nested or apart");
+    assert.ok(range.end <= (open.at(-1)?.end ?? text.length), "ranges are nested or disjoint");
     open.push(range);
     before = range;
   }
 }
 
-test("what a model writes becomes the markup Telegram knows", () => {
+test("converts Markdown to Telegram's HTML", () => {
   assert.equal(
     html("# Title\n\n**b** _i_ ~~s~~ `c<d>`"),
     "<b>Title</b>\n\n<b>b</b> <i>i</i> <s>s</s> <code>c&lt;d&gt;</code>",
@@ -71,29 +71,29 @@ test("what a model writes becomes the markup Telegram knows", () => {
   assert.equal(html("<script>x</script>"), "&lt;script&gt;x&lt;/script&gt;");
 });
 
-test("a table becomes a block of fixed width", () => {
+test("converts a table to a fixed-width block", () => {
   assert.equal(html("| a | bb |\n|---|---:|\n| 1 | 2 |"), "<pre>a | bb\n--+---\n1 |  2</pre>");
 });
 
-test("a link that leads nowhere outside is written out", () => {
+test("writes out links that are not absolute URLs", () => {
   assert.equal(html("[see](./file.md) [js](javascript:alert)"), "see (./file.md) js (javascript:alert)");
 });
 
-test("any text becomes text with sound ranges, and none takes long", () => {
+test("produces valid ranges for any text in limited time", () => {
   fc.assert(fc.property(markdown, (source) => assertSound(richTextOf(source))));
   const before = process.cpuUsage();
   for (const tangle of ["*a_ ", "[", ">", "`", "a**b", "<", "![", "- "]) richTextOf(tangle.repeat(20_000));
-  assert.ok(process.cpuUsage(before).user < 5_000_000, "no text holds the process up");
+  assert.ok(process.cpuUsage(before).user < 5_000_000, "no text blocks the process");
 });
 
-test("a long text is cut into pieces that fit, and nothing but white space is lost", () => {
+test("splits a long text into pieces within the limit, losing only white space", () => {
   fc.assert(
     fc.property(markdown, fc.integer({ min: 8, max: 200 }), (source, limit) => {
       const whole = richTextOf(source);
       const pieces = splitRichText(whole, limit);
       for (const piece of pieces) {
         assert.ok(piece.text.length <= limit && piece.text !== "");
-        assert.ok(piece.text.isWellFormed(), "no character is cut in two");
+        assert.ok(piece.text.isWellFormed(), "no character is split");
         assertSound(piece);
       }
       assert.equal(withoutSpace(pieces.map(({ text }) => text).join("")), withoutSpace(whole.text));
@@ -101,7 +101,7 @@ test("a long text is cut into pieces that fit, and nothing but white space is lo
   );
 });
 
-test("a text is cut where a reader would pause", () => {
+test("splits a text at paragraphs, lines, sentences and words", () => {
   const cut = (text: string, limit: number): string[] =>
     splitRichText({ text, ranges: [] }, limit).map((piece) => piece.text);
   assert.deepEqual(cut("one two.\n\nthree four", 14), ["one two.", "three four"]);
@@ -111,7 +111,7 @@ test("a text is cut where a reader would pause", () => {
   assert.deepEqual(cut("😀😀😀", 3), ["😀", "😀", "😀"]);
 });
 
-test("a code block that is cut is closed and opened again with its language, its indentation kept", () => {
+test("reopens a split code block with its language and keeps its indentation", () => {
   const code = Array.from({ length: 30 }, (_, line) => `    line ${line}`).join("\n");
   const pieces = splitRichText(richTextOf(`\`\`\`py\n${code}\n\`\`\``), 100);
   assert.ok(pieces.length > 3);

@@ -39,7 +39,7 @@ async function setWebhook(apiRoot: string, url: string, secretToken = secret): P
   });
 }
 
-test("an update is acknowledged only after it was kept; until then Telegram brings it again, in order", async () => {
+test("acknowledges an update only after it is stored; Telegram redelivers in order", async () => {
   await using peer = await startTelegramPeer();
   const host = new TestHost();
   const { app, url } = await gateway(peer.url, host);
@@ -58,7 +58,7 @@ test("an update is acknowledged only after it was kept; until then Telegram brin
   }
 });
 
-test("without the secret nothing is taken", async () => {
+test("refuses updates without the secret", async () => {
   await using peer = await startTelegramPeer();
   const host = new TestHost();
   const { app, url } = await gateway(peer.url, host);
@@ -76,14 +76,14 @@ test("without the secret nothing is taken", async () => {
     assert.equal(await post({}, update), 401);
     assert.equal(await post({ [header]: `${secret}x` }, update), 401);
     assert.equal(await post({ [header]: secret }, "{}"), 400);
-    assert.equal(await post({ [header]: secret }, update), 200, "skipped, but taken");
+    assert.equal(await post({ [header]: secret }, update), 200, "skipped, but acknowledged");
     assert.equal(host.attempts, 0);
   } finally {
     await app.close();
   }
 });
 
-test("as long as the bot does not know its own name, updates wait at Telegram", async () => {
+test("refuses updates until the bot's identity is known", async () => {
   await using peer = await startTelegramPeer();
   const host = new TestHost();
   const { app, url } = await gateway(peer.url, host);
@@ -99,7 +99,7 @@ test("as long as the bot does not know its own name, updates wait at Telegram", 
   }
 });
 
-test("in webhook mode nobody polls and no connection is owned", () => {
+test("neither polls nor owns a connection in webhook mode", () => {
   const adapter = adapterFor("http://127.0.0.1:1");
   assert.equal("connect" in adapter, false);
   assert.equal(adapter.capabilities.ownedConnection, false);

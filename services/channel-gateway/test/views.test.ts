@@ -1,4 +1,4 @@
-// A turn in other protocols' words: five kinds of server-sent events, and WebSockets by turn and by model call.
+// Projections of turns: the five server-sent events of /v1/chat, and WebSockets by turn and by model call.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => stack[Symbol.asyncDispose]());
 
-/** The events of a whole stream, data parsed. */
+/** Parses the events of a complete stream. */
 function eventsIn(text: string): { event: string; data: unknown }[] {
   return text.split("\n\n").flatMap((frame) => {
     const match = /^event: (\w+)\ndata: (.*)$/.exec(frame);
@@ -25,7 +25,7 @@ function eventsIn(text: string): { event: string; data: unknown }[] {
   });
 }
 
-/** Resolves when so many frames that fit were heard. */
+/** Resolves when `count` matching frames were received. */
 async function heard(ws: WsReader, count: number, fits: (frame: Heard) => boolean): Promise<void> {
   await ws.until(() => ws.heard.filter(fits).length >= count);
 }
@@ -42,7 +42,7 @@ test("/v1/chat streams the answer as tokens and ends with one done that carries 
   const events = await chat("hello", "simple");
   const tokens = events.flatMap(({ event, data }) => (event === "token" ? [String(data)] : []));
   assert.equal(tokens.join(""), "You said: hello");
-  assert.ok(tokens.length > 1, "streamed in one piece");
+  assert.ok(tokens.length > 1, "more than one token");
   const last = events.at(-1);
   assert.equal(last?.event, "done");
   const done = z.object({ exit_reason: z.string(), usage: z.object({ input_tokens: z.number() }) }).parse(last.data);
@@ -50,7 +50,7 @@ test("/v1/chat streams the answer as tokens and ends with one done that carries 
 });
 
 // design: 001.26
-test("/v1/chat: a turn that fails ends with one error, a command with its answer and done; a wrong token is refused", async () => {
+test("/v1/chat ends a failed turn with one error, answers commands and refuses invalid tokens", async () => {
   stack.agent.script = () => ({ deltas: [], text: "the model is away", exitReason: "error" });
   try {
     assert.deepEqual(await chat("break", "simple-error"), [{ event: "error", data: "the model is away" }]);
@@ -66,7 +66,7 @@ test("/v1/chat: a turn that fails ends with one error, a command with its answer
   assert.equal(stranger.status, 401);
 });
 
-test("/v1/chat: an answer none of whose events arrive is told all the same", async () => {
+test("/v1/chat returns the answer when all events are lost", async () => {
   stack.agent.lose = () => true;
   try {
     const events = await chat("silence", "simple-lost");
@@ -81,7 +81,7 @@ test("/v1/chat: an answer none of whose events arrive is told all the same", asy
 });
 
 // design: 002.36
-test("?format=turns: deltas, then one turn_complete; a ping is answered, an empty message is an error", async () => {
+test("?format=turns sends deltas and one turn_complete, answers pings, refuses empty messages", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=turns&conversation=by-turn");
   ws.say({ type: "ping" });
   await ws.until(({ type }) => type === "pong");
@@ -98,10 +98,10 @@ test("?format=turns: deltas, then one turn_complete; a ping is answered, an empt
 });
 
 // design: 004.16
-test("?format=stream: each model call is a stream with an id of its own, and its text is not said again", async () => {
+test("?format=stream sends each model call as a stream with its own id, without repetition", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
   const isEnd = (frame: Heard) => frame.type === "event" && frame["event"] === "thinking_finished";
-  // The first message makes the conversation; what is watched from then on is heard whole.
+  // The first message creates the session; from then on all events are received.
   let begin = 0;
   for (const [at, content] of ["zero", "one", "two"].entries()) {
     ws.say({ type: "message", content });
@@ -123,9 +123,9 @@ test("?format=stream: each model call is a stream with an id of its own, and its
 });
 
 // design: 004.19, interaction.12
-test("?format=stream: what was not streamed whole comes as a response with the stream's id", async () => {
+test("?format=stream sends a response with the stream's id when deltas are lost", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call-lost");
-  // The session has to exist: a subscriber of one that begins with the message may be late for its first live events.
+  // The session must exist: a subscription to a new session may miss its first live events.
   ws.say({ type: "message", text: "zero" });
   await heard(ws, 1, (frame) => frame.type === "event" && frame["event"] === "thinking_finished");
   const begin = ws.heard.length;
@@ -141,11 +141,11 @@ test("?format=stream: what was not streamed whole comes as a response with the s
   ws.socket.close();
 });
 
-test("a view of an unknown format is refused", async () => {
+test("refuses an unknown format", async () => {
   await assert.rejects(WsReader.open(gateway, {}, [], "?format=morse"));
 });
 
-test("/api/agent says which model answers, with what was changed for one session", async () => {
+test("/api/agent returns the model, tools and permission mode, and 404 for an unknown session", async () => {
   const Info = z.object({
     model: z.object({ model: z.string() }).nullable(),
     tools: z.array(z.string()),

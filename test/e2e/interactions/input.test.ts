@@ -91,7 +91,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     const messageId = await fixture.client.post("say: never", { conversation: "window" });
     const begin = performance.now();
     const answer = await (await say(fixture, "window", "/stop")).text();
-    assert.match(answer, /1 waiting message/);
+    assert.match(answer, /1 queued message/);
     assert.ok(performance.now() - begin < 10_000);
     assert.equal((await fixture.client.messageState(messageId)).state, "cancelled");
   });

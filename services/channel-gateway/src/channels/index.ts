@@ -1,4 +1,4 @@
-// Which platforms there are: the one place that knows their adapters. Settings and secrets go in, accounts come out.
+// The registry of platforms: creates the configured accounts from settings and secrets. No other file depends on the adapters.
 import { errorMessage } from "@parley/contracts";
 import type { ParleySettings } from "@parley/contracts";
 import type { Disabled } from "../account-states.ts";
@@ -8,11 +8,11 @@ import { createTelegram } from "./telegram/index.ts";
 
 export interface ConfiguredAccounts {
   accounts: ChannelAccount[];
-  /** Those whose secret is missing or whose settings the adapter refuses. */
+  /** Accounts whose secret is missing or whose settings the adapter refuses. */
   disabled: Disabled[];
 }
 
-/** The accounts that the settings name. One that cannot be made is disabled with its reason; the others are not affected. */
+/** Creates the configured accounts. An account that fails is disabled with its reason and does not affect the others. */
 export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<string, string>): ConfiguredAccounts {
   const { telegram, irc } = settings.channels;
   const made: ConfiguredAccounts = { accounts: [], disabled: [] };
@@ -47,6 +47,7 @@ export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<st
 /** Throws an Error that names the missing variable. */
 function secretOf(secrets: ReadonlyMap<string, string>, name: string, where: string): string {
   const secret = secrets.get(name);
-  if (secret === undefined) throw new Error(`${where}: the environment has no ${name}; set it to the secret`);
+  if (secret === undefined)
+    throw new Error(`${where}: the environment variable ${name} is not set; set it to the secret`);
   return secret;
 }

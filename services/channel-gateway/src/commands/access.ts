@@ -1,20 +1,20 @@
-// Which role each command requires, in a direct conversation and in a group: the only place that decides it. Pure; docs/commands.md
-// shows the same table.
+// The role that each command requires, in a direct conversation and in a group. No other file decides it. Pure; docs/commands.md is
+// generated from the same table.
 import type { ContactRole } from "@parley/contracts";
 
 export interface AccessRule {
   /** The command's name with its slash, in lower case. */
   command: string;
   /**
-   * The first words after the name that the row is about: `all`, `replies on`; the empty text is the command alone. Left out: every form
-   * of the command.
+   * The subcommands that the row covers, for example `all` or `replies on`. An empty string is the command without arguments; omit
+   * `forms` to cover every form.
    */
   forms?: readonly string[];
   /** The minimum role in a conversation with one person. */
   direct: ContactRole;
   /** The minimum role in a group. */
   group: ContactRole;
-  /** What the command checks in addition, for people. */
+  /** Additional checks of the command, described for readers of docs/commands.md. */
   condition?: string;
 }
 
@@ -29,7 +29,7 @@ export const accessRules: readonly AccessRule[] = [
     direct: "guest",
     group: "guest",
     condition:
-      "The owner stops any turn and takes back every waiting message; other people only a turn they started and their own messages.",
+      "The owner stops any turn and cancels every queued message. Others stop only a turn they started and cancel only their own messages.",
   },
   { command: "/stop", forms: ["all"], direct: "owner", group: "owner" },
   { command: "/new", direct: "guest", group: "user" },
@@ -42,21 +42,21 @@ export const accessRules: readonly AccessRule[] = [
     forms: ["cancel", "edit"],
     direct: "guest",
     group: "guest",
-    condition: "Messages of other people: the owner only.",
+    condition: "Only the owner may change messages of other people.",
   },
   { command: "/queue", forms: ["mode"], direct: "owner", group: "owner" },
   {
     command: "/steer",
     direct: "guest",
     group: "guest",
-    condition: "The message joins only a turn of the same role; else it waits for a turn of its own.",
+    condition: "The message joins only a turn of the same role; otherwise it starts its own turn later.",
   },
   { command: "/later", direct: "guest", group: "guest" },
   {
     command: "/now",
     direct: "guest",
     group: "guest",
-    condition: "The owner stops any turn; other people only a turn they started. The message is stored in any case.",
+    condition: "The owner stops any turn; others only a turn they started. The message is stored in either case.",
   },
   { command: "/approve", direct: "owner", group: "owner" },
   { command: "/deny", direct: "owner", group: "owner" },
@@ -80,7 +80,7 @@ export const accessRules: readonly AccessRule[] = [
   },
 ];
 
-/** Who gives a command, as far as access is concerned. */
+/** The facts about a command's sender that decide access. */
 export interface Caller {
   role: ContactRole;
   /** A conversation with one person, as opposed to a group. */
@@ -89,14 +89,14 @@ export interface Caller {
 
 const ranks: Record<ContactRole, number> = { guest: 0, user: 1, owner: 2 };
 
-/** Whether a role has the rights of another one. */
+/** Whether `role` includes the rights of `minimum`. */
 export function hasRole(role: ContactRole, minimum: ContactRole): boolean {
   return ranks[role] >= ranks[minimum];
 }
 
 /**
- * The row for a command as it was typed. A form without a row gets the command's strictest one, a command without any the owner's: what
- * nobody has decided is the owner's.
+ * Returns the row for a command as typed. A form without a row gets the command's strictest row; a command without rows requires the
+ * owner.
  */
 export function accessRuleFor(name: string, words: readonly string[]): AccessRule {
   const command = name.startsWith("/mcp__") ? "/mcp__<server>__<prompt>" : name;
@@ -109,12 +109,12 @@ export function accessRuleFor(name: string, words: readonly string[]): AccessRul
   return longest?.row ?? strictest(rows) ?? { command, direct: "owner", group: "owner" };
 }
 
-/** Whether a caller may use some form of a command: it is listed for them. */
+/** Whether a caller may use at least one form of a command, so that /help lists it. */
 export function maySee(name: string, caller: Caller): boolean {
   return accessRules.some((row) => row.command === name && hasRole(caller.role, minimumOf(row, caller)));
 }
 
-/** Why a caller may not use a command, as a sentence for them; undefined: they may. */
+/** Returns the refusal to send to the caller, or undefined when the caller may use the command. */
 export function accessRefusal(name: string, words: readonly string[], caller: Caller): string | undefined {
   const rule = accessRuleFor(name, words);
   const minimum = minimumOf(rule, caller);

@@ -1,4 +1,4 @@
-// Files as they were before a turn changed them.
+// /checkpoint and /rewind: list the checkpoints of a session and restore files from one.
 import { store, type RewindReport } from "@parley/contracts";
 import { uuidOf } from "../digest.ts";
 import { requestRewind } from "../request-rewind.ts";
@@ -7,7 +7,7 @@ import { ago, oneLine, shortId, some } from "../words.ts";
 import { currentSession, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
 
 const listed = 20;
-/** Many files are put back one by one, and another rewind is waited for. Asked again it goes on. */
+/** Files are restored one by one, and a concurrent rewind is waited for. A repeated request continues the same rewind. */
 const rewindTimeoutMs = 30_000;
 
 type Checkpoint = Awaited<ReturnType<typeof checkpointsOf>>[number];
@@ -24,8 +24,8 @@ function line({ checkpointId, kind, at, text, files }: Checkpoint, index: number
 async function list(invocation: Invocation): Promise<string> {
   const { sessionId } = await currentSession(invocation);
   const checkpoints = await checkpointsOf(invocation, sessionId);
-  if (checkpoints.length === 0) return "No turn of this session has changed files.";
-  return `${checkpoints.map(line).join("\n")}\n/rewind <n> puts the files back to how they were before it; --dry-run only says what would happen.`;
+  if (checkpoints.length === 0) return "No turn in this session has changed files.";
+  return `${checkpoints.map(line).join("\n")}\n/rewind <n> restores the files to their state before that turn; --dry-run only lists the changes.`;
 }
 
 function reportText({ counts, files, omitted, checkpointId }: RewindReport): string {
@@ -37,7 +37,7 @@ function reportText({ counts, files, omitted, checkpointId }: RewindReport): str
   );
   const shown = lines.slice(0, 40);
   const more = lines.length - shown.length + omitted;
-  const head = checkpointId === null ? "This would happen" : "Done";
+  const head = checkpointId === null ? "Dry run" : "Done";
   const undo = checkpointId === null ? [] : [`/rewind ${shortId(checkpointId)} undoes it.`];
   return [`${head}: ${numbers.join(", ")}.`, ...shown, ...(more > 0 ? [`… and ${more} more`] : []), ...undo].join("\n");
 }
@@ -45,14 +45,14 @@ function reportText({ counts, files, omitted, checkpointId }: RewindReport): str
 async function rewind(invocation: Invocation, words: readonly string[]): Promise<string> {
   const dryRun = words.some((word) => word === "--dry-run");
   const [named, ...others] = words.filter((word) => word !== "--dry-run");
-  if (named === undefined) throw new UsageError("Say which one: its number in /checkpoint list, or its id.");
-  if (others.length > 0) throw new UsageError(`"${others.join(" ")}" means nothing here.`);
+  if (named === undefined) throw new UsageError("A checkpoint is required: its number in /checkpoint list, or its id.");
+  if (others.length > 0) throw new UsageError(`Unexpected argument: "${others.join(" ")}".`);
   const { sessionId } = await currentSession(invocation);
   const checkpoints = await checkpointsOf(invocation, sessionId);
   const found = /^\d{1,3}$/.test(named)
     ? checkpoints[Number(named) - 1]
     : checkpoints.find(({ checkpointId }) => checkpointId === named || shortId(checkpointId) === named.toLowerCase());
-  if (found === undefined) throw new Refusal(`There is no checkpoint "${named}". /checkpoint list shows them.`);
+  if (found === undefined) throw new Refusal(`No checkpoint "${named}" found. /checkpoint list shows them.`);
   const { bus } = invocation.deps;
   const order = { opId: uuidOf(`rewind:${invocation.speaker.ref}`), sessionId, turnId: found.checkpointId, dryRun };
   return reportText(await answerOf("tool-runner", requestRewind(bus, order, rewindTimeoutMs)));
@@ -62,18 +62,18 @@ export const checkpointCommands: readonly Command[] = [
   {
     name: "/checkpoint",
     usage: "/checkpoint [list | rewind <n|id> [--dry-run]]",
-    summary: "how files were before turns changed them",
+    summary: "list checkpoints of files that turns changed, or restore one",
     async run(invocation) {
       const [what = "list", ...words] = invocation.words;
       if (what.toLowerCase() === "list") return list(invocation);
       if (what.toLowerCase() === "rewind") return rewind(invocation, words);
-      throw new UsageError(`/checkpoint knows no "${what}".`);
+      throw new UsageError(`Unknown subcommand: /checkpoint ${what}.`);
     },
   },
   {
     name: "/rewind",
     usage: "/rewind <n|id> [--dry-run]",
-    summary: "put files back to how they were before a turn",
+    summary: "restore files to their state before a turn",
     run: (invocation) => rewind(invocation, invocation.words),
   },
 ];

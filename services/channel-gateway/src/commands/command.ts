@@ -1,5 +1,5 @@
-// What a command is: its name, how it is typed, and what it does; `access.ts` decides who may use it. One registry for every channel, the HTTP and WebSocket API and
-// the CLI.
+// The types of a slash command and its errors. Every channel, the HTTP and WebSocket API and the CLI share one registry (run.ts);
+// `access.ts` decides who may use a command.
 import type { Bus } from "@parley/bus";
 import type {
   ContactRole,
@@ -14,20 +14,20 @@ import type {
 import type { SessionActs } from "../session-acts.ts";
 import type { Sessions } from "../sessions.ts";
 
-/** Who gives a command, and where. */
+/** The sender of a command, and its conversation. */
 export interface Speaker {
-  /** Leads to the session that is meant. */
+  /** Resolves to the session that the command applies to. */
   route: string;
   role: ContactRole;
   channel: string;
   account: string;
   conversation: string;
   contact: { id: string; name?: string | undefined };
-  /** Where what is said later goes; null: it is read from the session. */
+  /** Where later messages are sent; null: the client reads them from the session. */
   replyTo: ReplyAddress | null;
   /** A conversation with one person, as opposed to a group. */
   direct: boolean;
-  /** The message that holds the command: the same again is the same operation. */
+  /** Identifies the message that contains the command; a redelivery has the same value and is the same operation. */
   ref: string;
 }
 
@@ -37,57 +37,57 @@ export interface CommandDeps {
   settings: ParleySettings;
   acts: SessionActs;
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
-  /** Says something to the agent for the one who gave the command; once for each `externalId`. Throws Refusal. */
+  /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws Refusal. */
   say(message: InboundMessage, route: string): Promise<void>;
-  /** Something was changed that no event tells of. */
+  /** Invalidates live views after a change that publishes no event. */
   look(): void;
 }
 
 export interface Invocation {
   deps: CommandDeps;
   speaker: Speaker;
-  /** Behind the command's name. */
+  /** The text after the command's name. */
   rest: string;
-  /** `rest` in words. */
+  /** `rest`, split at white space. */
   words: readonly string[];
 }
 
 export interface Command {
-  /** With its slash, in lower case. */
+  /** In lower case, including the slash. */
   name: string;
-  /** How it is typed. */
+  /** The syntax, shown by /help and after a usage error. */
   usage: string;
   /** One line for /help. */
   summary: string;
-  /** Leaves what waits in a coalescing window there, because it is about what waits. */
+  /** Does not end a coalescing window, because the command is about the queued messages. */
   keepsWindow?: boolean;
-  /** Answers in words; throws `Refusal` for what cannot be done. */
+  /** Returns the text of the answer. Throws `Refusal` when the command cannot be executed. */
   run(invocation: Invocation): Promise<string> | string;
 }
 
-/** Thrown when a command cannot be carried out; the message is the answer. */
+/** Thrown when a command cannot be executed; the sender receives the message. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
-/** Thrown when a command was typed in a way that means nothing; it is answered with how to type it. */
+/** Thrown when a command has invalid arguments; the sender receives the message and the usage. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Throws Refusal unless an owner speaks. */
+/** Throws Refusal unless the sender is an owner. */
 export function onlyOwners({ role }: Speaker, what: string): void {
   if (role !== "owner") throw new Refusal(`${what} is for the owner only.`);
 }
 
-/** The session that the speaker's route leads to. Throws Refusal where nothing was said yet. */
+/** Returns the session of the speaker's route. Throws Refusal when the conversation has no session yet. */
 export async function currentSession({ deps, speaker }: Invocation): Promise<SessionSummary> {
   const session = await deps.sessions.find(speaker.route);
-  if (session === null) throw new Refusal("Nothing was said in this conversation yet.");
+  if (session === null) throw new Refusal("This conversation has no messages yet.");
   return session;
 }
 
-/** Who it was, for the log and for those who ask later. */
+/** Names a person in logs and in records of decisions. */
 export function nameOf({ channel, account, contact }: Speaker): string {
   const place = account === "default" ? channel : `${channel}:${account}`;
   return contact.name === undefined ? `${contact.id} (${place})` : `${contact.name} (${place} ${contact.id})`;

@@ -1,4 +1,4 @@
-// How large the conversation is for the model, and what it has cost.
+// /compact and /cost: compact the conversation for the model, and report the cost of model calls.
 import { setTimeout as delay } from "node:timers/promises";
 import { store, type Cost } from "@parley/contracts";
 import { costText, count, some, tokensText } from "../words.ts";
@@ -6,7 +6,7 @@ import { currentSession, UsageError, type Command, type Invocation } from "./com
 
 const dayMs = 86_400_000;
 const maxDays = 90;
-/** A command keeps what its sender says next waiting: no longer than this. */
+/** A running command delays the sender's next message, so it waits no longer than this. */
 const patienceMs = 8_000;
 
 function dayOf(ms: number): string {
@@ -23,7 +23,7 @@ function sum(costs: readonly Cost[]): Cost {
 async function since({ deps }: Invocation, days: number): Promise<string> {
   const { rows } = await deps.bus.request(store.usageReport, { sinceDay: dayOf(Date.now() - (days - 1) * dayMs) });
   const span = days === 1 ? "Today (UTC)" : `The last ${days} days (UTC)`;
-  if (rows.length === 0) return `${span}: no model was asked.`;
+  if (rows.length === 0) return `${span}: no model calls.`;
   const lines = rows.map(
     ({ day, model, calls, cost }) =>
       `${days === 1 ? "" : `${day}  `}${model}: ${some(calls, "call")}, ${costText(cost)}`,
@@ -40,32 +40,32 @@ export const contextCommands: readonly Command[] = [
   {
     name: "/compact",
     usage: "/compact [what to keep]",
-    summary: "make the conversation shorter for the model: a summary stands for what was said before",
+    summary: "compact the conversation for the model: a summary replaces older messages",
     async run(invocation) {
       const { deps, rest } = invocation;
       const { sessionId } = await currentSession(invocation);
       const work = deps.acts.compact(sessionId, rest === "" ? undefined : rest);
       const done = await Promise.race([work, delay(patienceMs, { outcome: "at_it" as const }, { ref: false })]);
-      // Whoever was told that it takes a while hears no more of it.
+      // After the "in progress" answer no failure is reported.
       work.catch(() => undefined);
       switch (done.outcome) {
         case "at_it":
-          return "I am at it; it takes a while.";
+          return "Compaction is in progress; it may take several minutes.";
         case "compacted": {
-          const sizes = `Compacted: about ${count(done.tokensBefore)} tokens are ${count(done.tokensAfter)} now.`;
+          const sizes = `Compacted: from about ${count(done.tokensBefore)} to about ${count(done.tokensAfter)} tokens.`;
           return done.notice === null ? sizes : `${sizes} ${done.notice}`;
         }
         case "nothing":
-          return "There is nothing to make shorter.";
+          return "There is nothing to compact.";
         default:
-          return "A turn is running; the conversation is compacted when it has ended.";
+          return "A turn is running. The conversation is compacted when it ends.";
       }
     },
   },
   {
     name: "/cost",
     usage: "/cost [session | today | days <n>]",
-    summary: "what models have cost",
+    summary: "show the cost of model calls",
     async run(invocation) {
       const [what, number] = invocation.words;
       switch (what?.toLowerCase()) {
@@ -81,12 +81,12 @@ export const contextCommands: readonly Command[] = [
         case "days": {
           const days = Number(number ?? 7);
           if (!Number.isInteger(days) || days < 1 || days > maxDays) {
-            throw new UsageError(`The number of days is from 1 to ${maxDays}.`);
+            throw new UsageError(`The number of days must be from 1 to ${maxDays}.`);
           }
           return since(invocation, days);
         }
         default:
-          throw new UsageError(`/cost knows no "${invocation.rest}".`);
+          throw new UsageError(`Unknown subcommand: /cost ${invocation.rest}.`);
       }
     },
   },

@@ -1,15 +1,15 @@
-// What is said of MCP servers, their tools and their prompts. Pure.
+// Texts about MCP servers, their tools and their prompts. Pure.
 import type { McpPrompt, McpServerStatus } from "@parley/contracts";
 import type { McpOrder, McpOutcome, McpServerView, McpTools } from "../mcp-acts.ts";
 
 const noServers =
-  "There are no MCP servers. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and start Parley again.";
+  "No MCP servers are configured. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and restart Parley.";
 
 export function serversText(servers: readonly McpServerView[]): string {
   if (servers.length === 0) return noServers;
   return [
     ...servers.map(viewLine),
-    "/mcp tools <server> lists a server's tools, /mcp prompts their prompts. /mcp on, off and restart <server> switch one.",
+    "/mcp tools <server> lists a server's tools, /mcp prompts lists all prompts. /mcp on|off|restart <server> controls a server.",
   ].join("\n");
 }
 
@@ -17,38 +17,38 @@ export function toolsText(server: McpServerView, tools: McpTools): string {
   return [viewLine(server), ...tools.map(({ tool, hidden }) => `- ${tool}${hidden ? " (hidden)" : ""}`)].join("\n");
 }
 
-/** Where there are none, how the servers are that might have some. */
+/** When there are no prompts, the text lists the servers that are not ready, because they may have some. */
 export function promptsText(prompts: readonly McpPrompt[], servers: readonly McpServerStatus[]): string {
   if (servers.length === 0) return noServers;
   if (prompts.length > 0) return prompts.map(promptLine).join("\n");
   const away = servers.filter(({ state }) => state !== "ready").map((server) => statusLine(server));
-  return ["There are no prompts.", ...away].join("\n");
+  return ["No prompts found.", ...away].join("\n");
 }
 
 export function switchedText(to: McpOrder["to"], { server, tool, outcome, switch: now }: McpOutcome): string {
   const same = outcome === "same";
   if (tool !== null) {
     const which = `${tool} of ${server}`;
-    if (to === "off") return same ? `${which} is hidden already.` : hiddenText(which, `/mcp on ${server} ${tool}`);
-    const off = now.on ? "" : ` ${server} itself is off: /mcp on ${server}.`;
-    return `${same ? `${which} is not hidden.` : `The agent has ${which} again, in conversations from their next beginning (/new) on.`}${off}`;
+    if (to === "off") return same ? `${which} is already hidden.` : hiddenText(which, `/mcp on ${server} ${tool}`);
+    const off = now.on ? "" : ` The server ${server} is off: /mcp on ${server}.`;
+    return `${same ? `${which} is not hidden.` : `${which} is visible again. A conversation gets it with its next session (/new).`}${off}`;
   }
   switch (to) {
     case "on":
       return same
-        ? `${server} is on already. /mcp shows how it is; /mcp restart ${server} starts it again.`
-        : `${server} is on, and is being started. /mcp shows how it is.`;
+        ? `${server} is already on. /mcp shows its state; /mcp restart ${server} restarts it.`
+        : `${server} is on and is starting. /mcp shows its state.`;
     case "off":
       return same
-        ? `${server} is off already.`
-        : `${server} is off everywhere, until /mcp on ${server}. A conversation that knows its tools learns it when it calls one.`;
+        ? `${server} is already off.`
+        : `${server} is off everywhere until /mcp on ${server}. Running conversations get an error when they call one of its tools.`;
     default:
-      return `${server} is being started again, on every tool-runner. /mcp shows how it is.`;
+      return `${server} is restarting on every tool-runner. /mcp shows its state.`;
   }
 }
 
 function hiddenText(which: string, undo: string): string {
-  return `The agent does not have ${which} any more, until ${undo}. A conversation that knows the tool learns it when it calls it.`;
+  return `${which} is hidden from the agent until ${undo}. Running conversations get an error when they call it.`;
 }
 
 function viewLine(view: McpServerView): string {

@@ -1,4 +1,4 @@
-// What holds for this session alone: the model, how hard it thinks, what it may do.
+// /model, /effort and /mode: settings that apply to one session only.
 import { efforts, permissionModes } from "@parley/contracts";
 import { UsageError, type Command, type Invocation } from "./command.ts";
 
@@ -6,13 +6,13 @@ async function sessionId({ deps, speaker }: Invocation): Promise<string> {
   return (await deps.acts.ensure(speaker.route, speaker.ref)).sessionId;
 }
 
-/** One of some words, `default`, or undefined where nothing was said. Throws UsageError. */
+/** Returns the chosen value, `default`, or undefined without arguments. Throws UsageError for any other argument. */
 function choice<T extends string>(words: readonly string[], choices: readonly T[]): T | "default" | undefined {
   const [word, ...others] = words;
   if (word === undefined) return undefined;
   const found = [...choices, "default" as const].find((each) => each === word.toLowerCase());
   if (found === undefined || others.length > 0) {
-    throw new UsageError(`"${words.join(" ")}" is none of ${[...new Set([...choices, "default"])].join(", ")}.`);
+    throw new UsageError(`"${words.join(" ")}" is not one of ${[...new Set([...choices, "default"])].join(", ")}.`);
   }
   return found;
 }
@@ -21,43 +21,47 @@ export const modelCommands: readonly Command[] = [
   {
     name: "/model",
     usage: "/model [name|default]",
-    summary: "which model answers in this session, or another one from the next call on",
+    summary: "show this session's model, or change it from the next model call on",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const [name, ...others] = words;
-      if (others.length > 0) throw new UsageError("A model's name has no spaces.");
+      if (others.length > 0) throw new UsageError("A model name cannot contain spaces.");
       if (name === undefined) {
         const [session, model] = await Promise.all([deps.sessions.find(speaker.route), deps.acts.model()]);
         const own = session?.overrides.model;
-        if (own !== undefined) return `This session's model is ${own}; /model default takes that back.`;
-        if (model === null) return "No agent-core answers right now; try again.";
-        return `${model.model} (${model.provider}) answers.${model.note === null ? "" : ` ${model.note}`}`;
+        if (own !== undefined) return `This session's model is ${own}; /model default resets it.`;
+        if (model === null) return "No agent-core is responding; try again in a moment.";
+        return `The model is ${model.model} (${model.provider}).${model.note === null ? "" : ` ${model.note}`}`;
       }
       const model = name.toLowerCase() === "default" ? null : name;
       await deps.acts.override(await sessionId(invocation), { model });
-      return model === null ? "The agent's own model answers again." : `${model} answers in this session from now on.`;
+      return model === null
+        ? "This session uses the configured model again."
+        : `This session uses ${model} from now on.`;
     },
   },
   {
     name: "/effort",
     usage: `/effort [${efforts.join("|")}|default]`,
-    summary: "how hard the model thinks in this session",
+    summary: "show or set the reasoning effort in this session",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const effort = choice(words, efforts);
       if (effort === undefined) {
         const session = await deps.sessions.find(speaker.route);
         const now = session?.overrides.effort ?? deps.settings.agent.effort;
-        return now === undefined ? "The effort is left to the model." : `The effort is ${now}.`;
+        return now === undefined ? "The effort is not set; the model decides." : `The effort is ${now}.`;
       }
       await deps.acts.override(await sessionId(invocation), { effort: effort === "default" ? null : effort });
-      return effort === "default" ? "The effort is as configured again." : `The effort is ${effort} from now on.`;
+      return effort === "default"
+        ? "The effort is reset to the configured value."
+        : `The effort is ${effort} from now on.`;
     },
   },
   {
     name: "/mode",
     usage: `/mode [${permissionModes.join("|")}|default]`.replace("|default]", "]"),
-    summary: "what the agent may do on its own in this session",
+    summary: "show or set what the agent may do without approval in this session",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const permissionMode = choice(words, permissionModes);

@@ -1,4 +1,4 @@
-// What waits behind the running turn, and how messages queue.
+// /queue, /steer, /later and /now: queued messages, and how a session queues new ones.
 import { queueModes, store, type InputOf, type Queued, type QueueMode } from "@parley/contracts";
 import { oneLine } from "../words.ts";
 import { currentSession, onlyOwners, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
@@ -12,11 +12,11 @@ function line(row: Queued, index: number): string {
 
 async function list(invocation: Invocation): Promise<string> {
   const session = await invocation.deps.sessions.find(invocation.speaker.route);
-  if (session === null) return "Nothing waits.";
+  if (session === null) return "The queue is empty.";
   const { rows, more } = await waiting(invocation, session.sessionId);
   const mode = session.overrides.queueMode ?? invocation.deps.settings.queue.mode;
-  const state = `While the agent is busy, messages are handled in the mode "${mode}".`;
-  if (rows.length === 0) return `Nothing waits. ${state}`;
+  const state = `Queue mode while the agent is busy: ${mode}.`;
+  if (rows.length === 0) return `The queue is empty. ${state}`;
   return `${rows.map(line).join("\n")}${more ? "\n…" : ""}\n${state}`;
 }
 
@@ -24,16 +24,16 @@ function waiting({ deps }: Invocation, sessionId: string) {
   return deps.bus.request(store.inboxList, { sessionId, limit: listed });
 }
 
-/** The row that is meant by its place in the list or its id; people who are not owners may mean their own alone. */
+/** Finds a row by its number in the list or its id. Only owners may select messages of other people. */
 async function rowOf(invocation: Invocation, named: string | undefined): Promise<Queued> {
-  if (named === undefined) throw new UsageError("Say which one: its number in /queue, or its id.");
+  if (named === undefined) throw new UsageError("A message is required: its number in /queue, or its id.");
   const { sessionId } = await currentSession(invocation);
   const { rows } = await waiting(invocation, sessionId);
   const row = /^\d{1,3}$/.test(named) ? rows[Number(named) - 1] : rows.find(({ inboxId }) => inboxId === named);
-  if (row === undefined) throw new Refusal(`Nothing that waits is "${named}". /queue shows what does.`);
+  if (row === undefined) throw new Refusal(`No queued message matches "${named}". /queue lists them.`);
   const { contact, channel, account } = invocation.speaker;
   const own = row.from.contact.id === contact.id && row.from.channel === channel && row.from.account === account;
-  if (!own) onlyOwners(invocation.speaker, "What somebody else has said");
+  if (!own) onlyOwners(invocation.speaker, "Changing messages of other people");
   return row;
 }
 
@@ -44,16 +44,16 @@ async function change(
 ): Promise<void> {
   const { changed } = await invocation.deps.bus.request(store.inboxEdit, { inboxId: row.inboxId, change: to });
   invocation.deps.look();
-  if (!changed) throw new Refusal("It does not wait any more: the agent has begun with it.");
+  if (!changed) throw new Refusal("The message is no longer queued: the agent has started with it.");
 }
 
 async function setMode(invocation: Invocation, named: string | undefined): Promise<string> {
   const { deps, speaker } = invocation;
   const choices = `${queueModes.join(", ")} or default`;
-  if (named === undefined) throw new UsageError(`Say which: ${choices}.`);
+  if (named === undefined) throw new UsageError(`A mode is required: ${choices}.`);
   const mode = queueModes.find((each) => each === named.toLowerCase());
   if (mode === undefined && named.toLowerCase() !== "default") {
-    throw new UsageError(`There is no mode "${named}": ${choices}.`);
+    throw new UsageError(`Unknown mode "${named}". Use ${choices}.`);
   }
   const { sessionId } = await deps.acts.ensure(speaker.route, speaker.ref);
   await deps.acts.override(sessionId, { queueMode: mode ?? null });
@@ -61,14 +61,14 @@ async function setMode(invocation: Invocation, named: string | undefined): Promi
 }
 
 const explained: Record<QueueMode, string> = {
-  steer: "A message that comes in while I am busy joins what I am doing.",
-  queue: "A message that comes in while I am busy is answered afterwards.",
-  coalesce: "Messages are waited for a moment, and what you say in it is answered together.",
-  interrupt: "A message that comes in while I am busy stops what I am doing.",
-  reject: "A message that comes in while I am busy is refused.",
+  steer: "A message that arrives while I am busy joins the running turn.",
+  queue: "A message that arrives while I am busy is answered after the running turn.",
+  coalesce: "I wait briefly for further messages and answer them together.",
+  interrupt: "A message that arrives while I am busy stops the running turn.",
+  reject: "A message that arrives while I am busy is refused.",
 };
 
-/** Reached only without a text: with one the message goes to the agent. */
+/** Runs only when the text is missing; with a text the message goes to the agent (spoken.ts). */
 function saying(name: string, summary: string): Command {
   return {
     name,
@@ -76,7 +76,7 @@ function saying(name: string, summary: string): Command {
     summary,
     keepsWindow: true,
     run() {
-      throw new UsageError("Say what.");
+      throw new UsageError("A text is required.");
     },
   };
 }
@@ -85,7 +85,7 @@ export const queueCommands: readonly Command[] = [
   {
     name: "/queue",
     usage: "/queue [list | cancel <n|id> | edit <n|id> <text> | mode <mode>]",
-    summary: "what waits behind the running turn; take it back, change it, or change how messages queue",
+    summary: "list, cancel or edit queued messages, or change how new ones queue",
     keepsWindow: true,
     async run(invocation) {
       const [what = "list", named] = invocation.words;
@@ -95,23 +95,23 @@ export const queueCommands: readonly Command[] = [
         case "cancel": {
           const row = await rowOf(invocation, named);
           await change(invocation, row, { do: "cancel" });
-          return `Taken back: ${oneLine(row.text, 120)}`;
+          return `Cancelled: ${oneLine(row.text, 120)}`;
         }
         case "edit": {
           const text = invocation.rest.replace(/^\S+\s+\S+\s*/, "");
           const row = await rowOf(invocation, named);
-          if (text === "") throw new UsageError("Say what it shall be.");
+          if (text === "") throw new UsageError("The new text is required.");
           await change(invocation, row, { do: "text", text });
-          return `It says now: ${oneLine(text, 120)}`;
+          return `Updated: ${oneLine(text, 120)}`;
         }
         case "mode":
           return setMode(invocation, named);
         default:
-          throw new UsageError(`/queue knows no "${what}".`);
+          throw new UsageError(`Unknown subcommand: /queue ${what}.`);
       }
     },
   },
-  saying("/steer", "say something that joins the running turn"),
-  saying("/later", "say something that is answered after the running turn"),
-  saying("/now", "stop the running turn and say this instead"),
+  saying("/steer", "send a message that joins the running turn"),
+  saying("/later", "send a message that is answered after the running turn"),
+  saying("/now", "stop the running turn and send this message instead"),
 ];

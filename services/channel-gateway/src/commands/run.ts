@@ -1,4 +1,4 @@
-// Every command there is, and carrying one out: who may, what it answers, and what is said when it cannot be done.
+// The registry of all commands, and their execution: access check, answer, and the text for errors.
 import { nearest, store, WireError } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { aboutCommands } from "./about.ts";
@@ -31,14 +31,14 @@ export const commands: readonly Command[] = [
   ...voiceCommands,
 ];
 
-/** Carries a command out and words the answer. Rejects when the store is away: then it may be given again. */
+/** Executes a command and returns the answer. Rejects when the store is unavailable; the same command may then be repeated. */
 export async function carryOut(deps: CommandDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
   const command = commands.find((each) => each.name === name) ?? promptCommand(name);
   if (command === undefined) return unknownText(name);
   const words = rest === "" ? [] : rest.split(/\s+/);
   const refused = accessRefusal(name, words, speaker);
   if (refused !== undefined) return refused;
-  // In a group the window holds messages of other people, too: a guest does not end it for them.
+  // In a group the window also holds messages of other people, so a guest does not end it.
   const mayFlush = speaker.direct || speaker.role !== "guest";
   if (command.keepsWindow !== true && mayFlush) await flushWindow(deps, speaker.route);
   try {
@@ -58,10 +58,10 @@ function unknownText(name: string): string {
     commands.map((each) => each.name.slice(1)),
   );
   const hint = near === null ? "" : ` Did you mean /${near}?`;
-  return `There is no command ${name}; nothing was sent to the agent.${hint} /help lists the commands, /stop stops what is being done. To say something that begins with a slash, put a space before it.`;
+  return `Unknown command ${name}; nothing was sent to the agent.${hint} /help lists the commands, /stop stops the running turn. To send text that begins with a slash, put a space before it.`;
 }
 
-/** A command shows that its sender is done talking: what waits for more of theirs waits no longer. */
+/** A command shows that its sender has finished writing, so the coalescing window ends. */
 async function flushWindow({ bus, sessions, settings }: CommandDeps, route: string): Promise<void> {
   const mode = (await sessions.queueModeOf(route)) ?? settings.queue.mode;
   if (mode !== "coalesce") return;
@@ -69,10 +69,10 @@ async function flushWindow({ bus, sessions, settings }: CommandDeps, route: stri
   if (session !== null) await bus.request(store.inboxFlush, { sessionId: session.sessionId });
 }
 
-/** What the sender is told; undefined: it is worth another try by whoever brought it. */
+/** Returns the text for the sender, or undefined when the error is transient and the caller should retry. */
 function whatFailed(error: unknown): string | undefined {
   if (!(error instanceof NobodyThere) && !WireError.is(error, "INVALID_INPUT", "NOT_FOUND", "CONFLICT", "TOO_LARGE")) {
     return undefined;
   }
-  return `That cannot be done: ${error.message}.`;
+  return `Command failed: ${error.message}.`;
 }

@@ -1,4 +1,4 @@
-// Moving a conversation between sessions: a new one, an earlier one, a copy.
+// /new and /session: start, list, name, resume and fork sessions.
 import { store, type SessionSummary } from "@parley/contracts";
 import { ago, costText, shortId, some, tokensText } from "../words.ts";
 import { recap } from "./recap.ts";
@@ -6,16 +6,16 @@ import { currentSession, Refusal, UsageError, type Command, type Invocation } fr
 
 const defaultListed = 10;
 const maxTitle = 200;
-/** How far back what was said last is looked for. */
+/** How many messages back the recap searches. */
 const lookedAt = 100;
 
 function titleIn(text: string): string | undefined {
   if (text === "") return undefined;
-  if (text.length > maxTitle) throw new UsageError(`A title has at most ${maxTitle} characters.`);
+  if (text.length > maxTitle) throw new UsageError(`A title may have at most ${maxTitle} characters.`);
   return text;
 }
 
-/** How a session is called in an answer. */
+/** The name of a session in an answer. */
 function named(session: SessionSummary): string {
   return `${session.title === null ? "without a title" : `"${session.title}"`} (${shortId(session.sessionId)})`;
 }
@@ -24,30 +24,31 @@ function line(session: SessionSummary, currentId: string | undefined): string {
   const mark = session.sessionId === currentId ? "→" : " ";
   const archived = session.status === "archived" ? ", archived" : "";
   const at = ago(session.updatedAt, Date.now());
-  return `${mark} ${shortId(session.sessionId)}  ${session.title ?? "(nothing said yet)"} · ${some(session.messageCount, "message")} · ${at}${archived}`;
+  return `${mark} ${shortId(session.sessionId)}  ${session.title ?? "(no messages yet)"} · ${some(session.messageCount, "message")} · ${at}${archived}`;
 }
 
-/** The old session stays, and can be gone back to. */
+/** The previous session is kept and can be resumed. */
 async function open({ deps, speaker }: Invocation, title: string | undefined): Promise<string> {
   const { session, previousId } = await deps.acts.open(speaker.route, { title, archive: false }, speaker.ref);
-  const back = previousId === null ? "" : ` The one before is kept: /session resume ${shortId(previousId)} goes back.`;
-  return `A new session begins${session.title === null ? "" : `: "${session.title}"`}.${back}`;
+  const back =
+    previousId === null ? "" : ` The previous session is kept: /session resume ${shortId(previousId)} returns to it.`;
+  return `New session started${session.title === null ? "" : `: "${session.title}"`}.${back}`;
 }
 
 async function list(invocation: Invocation, wanted: string | undefined): Promise<string> {
   const { deps, speaker } = invocation;
   const limit = wanted === undefined ? defaultListed : Number(wanted);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new UsageError("The number is from 1 to 100.");
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new UsageError("The number must be from 1 to 100.");
   const [{ sessions }, current] = await Promise.all([
     deps.bus.request(store.sessionList, { limit }),
     deps.sessions.find(speaker.route),
   ]);
   if (sessions.length === 0) return "There are no sessions yet.";
-  return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> goes on with one.`;
+  return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> continues one.`;
 }
 
 async function resume({ deps, speaker }: Invocation, which: string): Promise<string> {
-  if (which === "") throw new UsageError("Say which: its id or its title.");
+  if (which === "") throw new UsageError("A session is required: its id or its title.");
   const bound = await deps.acts.resume(speaker.route, which);
   switch (bound.outcome) {
     case "found": {
@@ -55,14 +56,14 @@ async function resume({ deps, speaker }: Invocation, which: string): Promise<str
       const range = { sessionId: session.sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };
       const { messages } = await deps.bus.request(store.sessionMessages, range);
       const size = `${some(session.messageCount, "message")}, ${ago(session.updatedAt, Date.now())}`;
-      return [`This conversation goes on with ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
+      return [`This conversation continues with session ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
     }
     case "ambiguous":
       throw new Refusal(
-        `Several sessions have this title; name one by its id:\n${bound.sessions.map((each) => line(each, undefined)).join("\n")}`,
+        `Several sessions have this title; choose one by its id:\n${bound.sessions.map((each) => line(each, undefined)).join("\n")}`,
       );
     default:
-      throw new Refusal(`There is no session "${which}". /session list shows them.`);
+      throw new Refusal(`No session "${which}" found. /session list shows them.`);
   }
 }
 
@@ -70,7 +71,7 @@ async function fork(invocation: Invocation, title: string | undefined): Promise<
   const { deps, speaker } = invocation;
   const original = await currentSession(invocation);
   const session = await deps.acts.fork(original.sessionId, { route: speaker.route, title }, speaker.ref);
-  return `This conversation goes on in a copy: ${named(session)}. The original is kept: /session resume ${shortId(original.sessionId)} goes back.`;
+  return `This conversation continues in a copy: ${named(session)}. The original is kept: /session resume ${shortId(original.sessionId)} returns to it.`;
 }
 
 async function show(invocation: Invocation): Promise<string> {
@@ -83,7 +84,7 @@ async function show(invocation: Invocation): Promise<string> {
     `Session ${session.sessionId}`,
     `Title: ${session.title ?? "(none yet)"}`,
     `Key: ${session.key}`,
-    `${some(session.messageCount, "message")}, ${some(session.queued, "waiting", "waiting")}, begun ${session.createdAt}`,
+    `${some(session.messageCount, "message")}, ${some(session.queued, "queued", "queued")}, created ${session.createdAt}`,
     tokensText(session.usage),
     `Cost: ${costText(session.cost)}`,
     ...(changed.length === 0 ? [] : [`Changed for this session: ${changed.join(", ")}`]),
@@ -94,13 +95,13 @@ export const sessionCommands: readonly Command[] = [
   {
     name: "/new",
     usage: "/new [title]",
-    summary: "begin a new session; the one before is kept",
+    summary: "start a new session; the previous one is kept",
     run: (invocation) => open(invocation, titleIn(invocation.rest)),
   },
   {
     name: "/session",
     usage: "/session [show | list [n] | new [title] | name <title> | resume <id|title> | fork [title]]",
-    summary: "this session, all of them, and moving between them",
+    summary: "show, list, start, name, resume or fork sessions",
     async run(invocation) {
       const [what = "show", first] = invocation.words;
       const text = invocation.rest.slice(what.length).trim();
@@ -113,17 +114,17 @@ export const sessionCommands: readonly Command[] = [
           return open(invocation, titleIn(text));
         case "name": {
           const title = titleIn(text);
-          if (title === undefined) throw new UsageError("Say what it shall be called.");
+          if (title === undefined) throw new UsageError("A title is required.");
           const { sessionId } = await invocation.deps.acts.ensure(invocation.speaker.route, invocation.speaker.ref);
           await invocation.deps.acts.rename(sessionId, title);
-          return `This session is called "${title}".`;
+          return `This session is now named "${title}".`;
         }
         case "resume":
           return resume(invocation, text);
         case "fork":
           return fork(invocation, titleIn(text));
         default:
-          throw new UsageError(`/session knows no "${what}".`);
+          throw new UsageError(`Unknown subcommand: /session ${what}.`);
       }
     },
   },

@@ -1,22 +1,22 @@
-// What a person's text is: something for the agent, perhaps with a word on when, or a command. Pure.
+// Parses a person's text: a message for the agent, optionally with a queue mode, or a command. Pure.
 import type { QueueMode } from "@parley/contracts";
 
 /** A command as it was typed. */
 export interface CommandLine {
   /** In lower case, with its slash. */
   name: string;
-  /** What stands behind it, without the spaces around. */
+  /** The trimmed text after the name. */
   rest: string;
 }
 
 export type Spoken =
-  /** For the agent; `mode` where the text says what is done with it while the agent is busy. */
+  /** For the agent; `mode` is set when the text names a queue mode (/steer, /later, /now). */
   { kind: "message"; text: string; mode?: QueueMode } | { kind: "command"; command: CommandLine };
 
-/** `/name`, perhaps addressed (`/name@bot`) and with arguments. A path such as `/etc/hosts` is no command. */
+/** `/name` or `/name@bot`, with optional arguments. A path such as `/etc/hosts` is not a command. */
 const commandPattern = /^(\/[A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+([^]*))?$/;
 
-/** Commands whose text goes to the agent: they only say when. */
+/** Commands whose text goes to the agent; they only set the queue mode. */
 const sayingModes: Readonly<Record<string, QueueMode>> = {
   "/steer": "steer",
   "/later": "queue",

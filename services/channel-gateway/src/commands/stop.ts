@@ -1,4 +1,4 @@
-// Stopping what is being done, and saying what goes on in the background.
+// /stop: cancels the running turn and queued messages; reports or ends background processes.
 import { store, toolStop, type OutputOf } from "@parley/contracts";
 import { ago, oneLine, some } from "../words.ts";
 import { startedByOf } from "../started-by.ts";
@@ -6,34 +6,34 @@ import { UsageError, type Command, type CommandDeps } from "./command.ts";
 
 type Process = OutputOf<typeof store.processList>["processes"][number];
 
-/** Commands that an answer names; the others are counted. */
+/** How many processes the answer lists; the others are only counted. */
 const namedProcesses = 3;
 const commandCharacters = 60;
 /** How long a tool-runner may take to end a command. */
 const stopMs = 4_000;
 
-/** What was stopped, in words; empty where nothing was. */
+/** Describes what was stopped; empty when nothing was. */
 function stopText(outcome: { turns: readonly unknown[]; cancelledQueued: number }): string {
   const { turns, cancelledQueued } = outcome;
   const taken =
-    cancelledQueued === 0 ? "" : `${some(cancelledQueued, "waiting message was", "waiting messages were")} taken back.`;
-  const subagents = turns.length > 1 ? ` ${some(turns.length - 1, "sub-agent")} with it.` : "";
+    cancelledQueued === 0 ? "" : `${some(cancelledQueued, "queued message was", "queued messages were")} cancelled.`;
+  const subagents = turns.length > 1 ? ` ${some(turns.length - 1, "sub-agent")} stopped too.` : "";
   if (turns.length === 0) return taken;
   return `Stopped.${subagents}${taken === "" ? "" : ` ${taken}`}`;
 }
 
-/** What goes on in the background, and how it is ended. */
+/** Lists the background processes, and how to end them. */
 function goesOn(processes: readonly Process[], stopped: string): string {
   const named = processes
     .slice(0, namedProcesses)
     .map(({ command, startedAt }) => `"${oneLine(command, commandCharacters)}" (since ${ago(startedAt, Date.now())})`);
   const others = processes.length > namedProcesses ? ` and ${processes.length - namedProcesses} more` : "";
-  const count = some(processes.length, "command goes on", "commands go on");
+  const count = some(processes.length, "background process continues", "background processes continue");
   const begin = stopped === "" ? "No turn is running. " : `${stopped} `;
-  return `${begin}In the background ${count}: ${named.join(", ")}${others}. /stop all ends ${processes.length === 1 ? "it" : "them"}.`;
+  return `${begin}${count}: ${named.join(", ")}${others}. /stop all ends ${processes.length === 1 ? "it" : "them"}.`;
 }
 
-/** Has each tool-runner end what a session runs on it. Returns how many commands could not be reached. */
+/** Ends the session's processes on each tool-runner. Returns the number of processes that could not be reached. */
 async function endAll({ bus }: CommandDeps, processes: readonly Process[]): Promise<number> {
   const placeOf = ({ sessionId, replica }: Process) => `${sessionId} ${replica}`;
   const unreached = new Set<string>();
@@ -52,11 +52,11 @@ function endedText(stopped: string, count: number, unreached: number): string {
   const ended = count - unreached;
   const words = [
     ...(stopped === "" ? [] : [stopped]),
-    ...(ended === 0 ? [] : [`${some(ended, "command")} in the background ${ended === 1 ? "was" : "were"} ended.`]),
+    ...(ended === 0 ? [] : [`${some(ended, "background process was", "background processes were")} ended.`]),
     ...(unreached === 0
       ? []
       : [
-          `${some(unreached, "command")} could not be reached: the tool-runner does not answer. Try /stop all again in a minute.`,
+          `${some(unreached, "background process", "background processes")} could not be reached: the tool-runner is not responding. Try /stop all again in a minute.`,
         ]),
   ];
   return words.join(" ");
@@ -66,20 +66,20 @@ export const stopCommands: readonly Command[] = [
   {
     name: "/stop",
     usage: "/stop [all]",
-    summary: "stop what is being done and take back what waits; all: sub-agents and commands in the background, too",
+    summary: "stop the running turn and cancel queued messages; all: also sub-agents and background processes",
     keepsWindow: true,
     async run({ deps, speaker, words }) {
       const all = words[0]?.toLowerCase() === "all";
-      if (words.length > (all ? 1 : 0)) throw new UsageError(`"${words.join(" ")}" means nothing here.`);
+      if (words.length > (all ? 1 : 0)) throw new UsageError(`Unexpected argument: "${words.join(" ")}".`);
       const session = await deps.sessions.find(speaker.route);
       if (session === null) return "Nothing is running.";
       const { sessionId } = session;
       const stopped = stopText(
         await deps.cancel({ sessionId, queued: true, background: all, ...startedByOf(speaker) }),
       );
-      // What goes on in the background is the session's: only the owner is shown it, and ends it.
-      if (speaker.role !== "owner") return stopped === "" ? "Nothing of yours is running." : stopped;
-      // Asked for after the stop: a command that was waited for ends with its call.
+      // Background processes belong to the session, so only the owner sees and ends them.
+      if (speaker.role !== "owner") return stopped === "" ? "You have no running turn." : stopped;
+      // Listed after the stop: a process that a tool call waited for ends with the call.
       const { processes } = await deps.bus.request(store.processList, { sessionId });
       if (processes.length === 0) return stopped === "" ? "Nothing is running." : stopped;
       return all ? endedText(stopped, processes.length, await endAll(deps, processes)) : goesOn(processes, stopped);

@@ -1,33 +1,33 @@
-// What /voice answers. Pure.
+// Texts of the /voice command. Pure.
 import type { VoiceSession } from "@parley/contracts";
 import { ago, oneLine, some } from "../words.ts";
 
-/** What became of a start. */
+/** The result of /voice start. */
 export function outcomeText(voice: VoiceSession): string {
   switch (voice.state) {
     case "listening":
-      return `Listening: ${voice.source}, through the MCP server ${voice.server ?? ""}. Each sentence you finish is a message of yours; /voice stop ends it.`;
+      return `Listening to ${voice.source} through the MCP server ${voice.server ?? ""}. Each finished sentence is sent as your message; /voice stop ends it.`;
     case "starting":
-      return "Still starting. I say here what comes of it; /voice status shows how it stands.";
+      return "Voice is still starting. I will report the result here; /voice status shows the current state.";
     case "failed":
-      return `Voice could not be started: ${sentence(voice.problem ?? "")}`;
+      return `Voice failed to start: ${sentence(voice.problem ?? "")}`;
     case "stopping":
     case "stopped":
-      return "Voice was stopped before it began.";
+      return "Voice was stopped before it started.";
     default:
       return voice.state satisfies never;
   }
 }
 
 export function stopText(voice: VoiceSession): string {
-  const heard = `${some(voice.utterances, "utterance was", "utterances were")} heard.`;
+  const heard = `${some(voice.utterances, "utterance")} received.`;
   switch (voice.state) {
     case "stopping":
-      return `Voice is being stopped; ${heard}`;
+      return `Voice is stopping; ${heard}`;
     case "failed":
-      return `Voice had ended by itself: ${sentence(voice.problem ?? "")}`;
+      return `Voice had already failed: ${sentence(voice.problem ?? "")}`;
     default:
-      return voice.problem === null ? `Voice is stopped; ${heard}` : `Voice is stopped, but ${sentence(voice.problem)}`;
+      return voice.problem === null ? `Voice stopped; ${heard}` : `Voice stopped, but ${sentence(voice.problem)}`;
   }
 }
 
@@ -37,17 +37,17 @@ export function statusText(voice: VoiceSession, now: number): string {
   const since = ago(voice.startedAt, now);
   switch (voice.state) {
     case "starting":
-      return `Voice is being started (${voice.source}).`;
+      return `Voice is starting (${voice.source}).`;
     case "listening":
-      return `Voice is listening: ${voice.source}, through the MCP server ${voice.server ?? ""}, started ${since}; ${heard}.`;
+      return `Voice is listening to ${voice.source} through the MCP server ${voice.server ?? ""}, started ${since}; ${heard}.`;
     case "stopping":
-      return `Voice is being stopped; ${heard}.`;
+      return `Voice is stopping; ${heard}.`;
     case "stopped": {
       const problem = voice.problem === null ? "" : ` ${sentence(voice.problem)}`;
-      return `Voice is stopped; it was started ${since} and heard ${heard}.${problem}`;
+      return `Voice is stopped; it was started ${since} and received ${heard}.${problem}`;
     }
     case "failed":
-      return `Voice has ended by itself, having heard ${heard}: ${sentence(voice.problem ?? "")}`;
+      return `Voice failed after ${heard}: ${sentence(voice.problem ?? "")}`;
     default:
       return voice.state satisfies never;
   }
@@ -58,12 +58,12 @@ export function eventLine({ seq, type, text, at }: { seq: number; type: string; 
   return `${seq}. ${at.slice(11, 19)} ${type}${said}`;
 }
 
-/** `configured`: there is somebody who speaks. `sent`: answers are sent to this conversation, not read from the session. */
+/** `configured`: a speech service is configured. `sent`: answers are sent to this conversation instead of being read from the session. */
 export function repliesText(on: boolean, { configured, sent }: { configured: boolean; sent: boolean }): string {
-  if (!on) return "Answers are written. /voice replies on has them spoken as well.";
-  if (!configured) return "Answers would be spoken, but nobody is configured who speaks: see [voice.speech].";
-  const here = sent ? "" : " Answers to you here are read from the session: only chats they are sent to get the sound.";
-  return `Each answer of this session is followed by its sound. /voice replies off ends that.${here}`;
+  if (!on) return "Answers are sent as text. /voice replies on also sends them as audio.";
+  if (!configured) return "Spoken answers are on, but no speech service is configured: see [voice.speech].";
+  const here = sent ? "" : " This client reads answers from the session, so it gets no audio; only chats do.";
+  return `Each answer of this session is followed by an audio version. /voice replies off ends that.${here}`;
 }
 
 function sentence(text: string): string {

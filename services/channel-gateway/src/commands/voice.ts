@@ -1,4 +1,4 @@
-// Listening and speaking: a microphone that talks to this conversation, and answers that are also spoken.
+// /voice: speech input for this conversation, and spoken answers.
 import { setTimeout as delay } from "node:timers/promises";
 import { controlVoice, store, type OutputOf, type VoiceSession } from "@parley/contracts";
 import { uuidOf } from "../digest.ts";
@@ -6,10 +6,10 @@ import { answerOf, NobodyThere } from "../session-acts.ts";
 import { currentSession, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
 import { eventLine, outcomeText, repliesText, statusText, stopText } from "./voice-words.ts";
 
-/** A beginning takes the leader up to 8 s to answer; a leader that is being replaced is waited for. */
+/** The leader takes up to 8 s to answer a start; the rest covers a change of the leader. */
 const startTimeoutMs = 12_000;
 const askTimeoutMs = 15_000;
-/** How long `/voice stop` waits for the server to be told; it ends without that as well. */
+/** How long `/voice stop` waits for the speech server to confirm; voice ends in either case. */
 const stopWaitMs = 3_000;
 const stopPollMs = 100;
 const events = { shown: 20, most: 100 };
@@ -28,7 +28,7 @@ async function start(invocation: Invocation): Promise<string> {
   });
   if (!opened) throw new Refusal(`${statusText(voice, Date.now())} /voice stop ends it.`);
   const { voiceId } = voice;
-  // Asked again it is the same beginning, also of a leader that has just taken over.
+  // A repeated request is the same start, also for a new leader.
   const asked = deps.bus.request(controlVoice, { do: "start", voiceId }, { timeoutMs: startTimeoutMs });
   try {
     const { voice: begun } = await answerOf("agent-core", asked);
@@ -37,11 +37,11 @@ async function start(invocation: Invocation): Promise<string> {
     if (!(error instanceof NobodyThere)) throw error;
     const { voice: now } = await deps.bus.request(store.voiceGet, { voiceId, events: 0 });
     if (now !== null && now.state !== "starting") return outcomeText(now);
-    return "No agent-core answers right now. I begin to listen when one is back, and say so here; /voice stop takes it back.";
+    return "No agent-core is responding. Voice starts when one is back, and I will report it here; /voice stop cancels it.";
   }
 }
 
-/** The two sources every server knows, whatever their case; anything else is a device's name. */
+/** Two source names are known to every server and match in any case; any other text is a device name. */
 function sourceOf(source: string): string {
   const word = source.toLowerCase();
   return word === "microphone" || word === "loopback" ? word : source.slice(0, 200);
@@ -66,22 +66,22 @@ async function look(invocation: Invocation, count: number): Promise<OutputOf<typ
 
 async function status(invocation: Invocation): Promise<string> {
   const { voice } = await look(invocation, 0);
-  if (voice === null) return "Voice was not used in this conversation yet. /voice start begins to listen.";
+  if (voice === null) return "Voice has not been used in this conversation. /voice start starts it.";
   const words = statusText(voice, Date.now());
   if (voice.state !== "listening") return words;
   const order = { do: "status" as const, voiceId: voice.voiceId };
-  // What the store knows is said also where nobody can ask the server.
+  // Without a leader the state from the store is still shown.
   const asked = await invocation.deps.bus
     .request(controlVoice, order, { timeoutMs: askTimeoutMs, attemptMs: askTimeoutMs })
     .catch(() => null);
-  return asked === null || asked.text === null ? words : `${words}\nThe server says: ${asked.text}`;
+  return asked === null || asked.text === null ? words : `${words}\nReport of the server: ${asked.text}`;
 }
 
 async function showEvents(invocation: Invocation, named: string | undefined): Promise<string> {
   const count = named === undefined ? events.shown : Number(named);
-  if (!Number.isInteger(count) || count < 1) throw new UsageError(`"${named ?? ""}" is no number of events.`);
+  if (!Number.isInteger(count) || count < 1) throw new UsageError(`"${named ?? ""}" is not a valid number of events.`);
   const { voice, events: heard } = await look(invocation, Math.min(count, events.most));
-  if (voice === null || heard.length === 0) return "Nothing was heard yet.";
+  if (voice === null || heard.length === 0) return "No voice events yet.";
   return heard.map(eventLine).join("\n");
 }
 
@@ -103,14 +103,14 @@ async function replies(invocation: Invocation, named: string | undefined): Promi
     case "off": {
       const on = named?.toLowerCase() === "on";
       if (on && !configured) {
-        throw new Refusal("Nobody is configured who speaks. Add [voice.speech] with url and model to parley.toml.");
+        throw new Refusal("No speech service is configured. Add [voice.speech] with url and model to parley.toml.");
       }
       const { sessionId } = await deps.acts.ensure(speaker.route, speaker.ref);
       await deps.acts.override(sessionId, { voiceReplies: on ? true : null });
       return repliesText(on, { configured, sent: speaker.replyTo !== null });
     }
     default:
-      throw new UsageError(`/voice replies knows no "${named ?? ""}".`);
+      throw new UsageError(`Unknown argument: /voice replies ${named ?? ""}.`);
   }
 }
 
@@ -119,7 +119,7 @@ export const voiceCommands: readonly Command[] = [
     name: "/voice",
     usage:
       "/voice [start [microphone|loopback|<device>] | stop | status | events [n] | devices | replies on|off|status]",
-    summary: "talk to this conversation by microphone; have answers spoken",
+    summary: "speak to this conversation by microphone, and get spoken answers",
     keepsWindow: true,
     async run(invocation) {
       const [what = "status", named] = invocation.words;
@@ -137,7 +137,7 @@ export const voiceCommands: readonly Command[] = [
         case "replies":
           return replies(invocation, named);
         default:
-          throw new UsageError(`/voice knows no "${what}".`);
+          throw new UsageError(`Unknown subcommand: /voice ${what}.`);
       }
     },
   },

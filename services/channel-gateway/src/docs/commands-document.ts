@@ -1,4 +1,4 @@
-// docs/commands.md: every slash command with its usage and the roles that may use it, made from the code's own table.
+// Generates docs/commands.md: every slash command with its usage and required roles, from the access table.
 import { accessRules, type AccessRule } from "../commands/access.ts";
 import { commands } from "../commands/run.ts";
 
@@ -7,15 +7,15 @@ export function commandsDocument(): string {
   return `${[
     "# Commands and roles",
     "Generated from `services/channel-gateway/src/commands` by `npm run docs`; a test fails when it is stale.",
-    "A command is a message that begins with a slash. The gateway executes it at once; it never waits for the agent. It is the same in every channel, in the HTTP and WebSocket API and in the CLI.",
+    "A command is a message that begins with a slash. The gateway executes it immediately, without waiting for the agent. Commands are the same in every channel, in the HTTP and WebSocket API and in the CLI.",
     [
-      "The sender's role decides what they may use:",
+      "The sender's role decides which commands they may use:",
       "",
-      "- *owner*: a contact in `owners` of the account, or approved with `--role owner`; and everybody with the API token.",
+      "- *owner*: a contact in `owners` of the account, or approved with `--role owner`; also every caller with the API token.",
       "- *user*: a contact in `allow_from`, or approved with `pairing approve` (the default role).",
-      '- *guest*: everybody else in a listed group, and senders of direct messages where `dm_policy = "open"`.',
+      '- *guest*: every other person in a listed group, and senders of direct messages where `dm_policy = "open"`.',
     ].join("\n"),
-    "A direct conversation has a session of its own, so its person may begin a new one, name it and copy it. A group shares one session: a guest never changes it. The columns name the minimum role; a higher role includes the lower ones. What the *agent* may do for each role is in [configuration.md](configuration.md#workspaces).",
+    "A direct conversation has its own session, so its person may start a new one, name it and copy it. A group shares one session, which guests cannot change. The columns name the minimum role; a higher role includes the lower ones. What the *agent* may do for each role is in [configuration.md](configuration.md#workspaces).",
     accessTable(),
     "## Usage",
     usageTable(),

@@ -1,18 +1,18 @@
-// Who may call: the token, the Host and the Origin of a request. Pure. Host and Origin are checked on every request, so that
-// a page in the owner's browser cannot reach a gateway on loopback, by a name that it made point there or by a plain call.
+// Authorizes HTTP callers by token, Host and Origin. Pure. Host and Origin are checked on every request, so that a page in the owner's
+// browser cannot reach a gateway on loopback, neither by DNS rebinding nor by a cross-origin request.
 import { sameDigest, sha256 } from "../digest.ts";
 
 const loopbackNames = new Set(["localhost", "127.0.0.1", "::1"]);
 const wildcardAddresses = new Set(["0.0.0.0", "::", ""]);
 
-/** The names besides loopback under which this gateway may be called. */
+/** The host names under which this gateway may be called, including loopback. */
 export function ownNames(listenHost: string, allowedHosts: readonly string[]): ReadonlySet<string> {
   const names = new Set([...loopbackNames, ...allowedHosts.map((name) => name.toLowerCase())]);
   if (!wildcardAddresses.has(listenHost)) names.add(listenHost.toLowerCase());
   return names;
 }
 
-/** The host name in a Host header, lower case, without port and brackets; null when it is none. */
+/** The host name of a Host header in lower case, without port and brackets; null when the header is invalid. */
 export function hostName(header: string | undefined): string | null {
   if (header === undefined) return null;
   const match = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+))(?::\d{1,5})?$/i.exec(header);
@@ -25,8 +25,8 @@ export function hostAllowed(header: string | undefined, names: ReadonlySet<strin
 }
 
 /**
- * A request without Origin does not come from another site's page. One with it must come from the gateway's own pages, which
- * the (already checked) Host tells, or from a listed origin.
+ * A request without Origin does not come from another site's page. With an Origin, it must match the (already checked) Host or a listed
+ * origin.
  */
 export function originAllowed(
   origin: string | undefined,
@@ -43,7 +43,7 @@ export function originAllowed(
 const bearerPattern = /^Bearer +(\S+) *$/i;
 const protocolPrefix = "parley.bearer.";
 
-/** The token of a request: the Authorization header, or for WebSockets in browsers a subprotocol. Never the query. */
+/** Returns the token from the Authorization header or, for WebSockets in browsers, from a subprotocol. Never from the query. */
 export function tokenOf(headers: {
   authorization?: string | undefined;
   protocols?: string | undefined;
@@ -56,7 +56,7 @@ export function tokenOf(headers: {
   return null;
 }
 
-/** Whether a token is one of those whose hashes are given. Every hash is compared, each in constant time. */
+/** Whether a token matches one of the hashes. Every hash is compared, each in constant time. */
 export function tokenAccepted(token: string, hashes: readonly Buffer[]): boolean {
   const digest = sha256(token);
   let accepted = false;

@@ -1,8 +1,8 @@
-// Whether something can be sent through an account.
+// Checks that an account can send.
 import type { HttpDeps } from "./deps.ts";
 import { HttpError } from "./errors.ts";
 
-/** Throws HttpError where nobody sends for it: what is kept for it would wait until it is dropped. */
+/** Throws HttpError when no adapter serves the account; a text for it would wait in the outbox until it expires. */
 export function mustHaveAccount(
   { adapters, disabled }: Pick<HttpDeps, "adapters" | "disabled">,
   { channel, account }: { channel: string; account: string },
@@ -12,5 +12,9 @@ export function mustHaveAccount(
   if (found !== undefined) {
     throw new HttpError(503, "account_disabled", `the account ${found.name} is disabled: ${found.reason}`);
   }
-  throw new HttpError(404, "no_such_account", `there is no [channels.${channel}.${account}]`);
+  throw new HttpError(
+    404,
+    "no_such_account",
+    `account ${channel}:${account} is not configured; add [channels.${channel}.${account}] to parley.toml`,
+  );
 }

@@ -1,4 +1,4 @@
-// Who answers: the model, the tools, what they may do unasked. For programs that begin a stream of their own with it.
+// GET /api/agent: the model, the tools and the permission mode. Clients use it to start a stream in their own format.
 import { controlModels, permissionModes, toolCatalog } from "@parley/contracts";
 import { z } from "zod";
 import { version } from "../version.ts";
@@ -6,17 +6,17 @@ import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
 
-/** How long another service may take to say what it knows by heart. */
+/** Timeout for services that answer from memory. */
 const askMs = 1_000;
 
 const AgentInfo = z.object({
   version: z.string(),
-  /** Null: no agent-core answers right now. */
+  /** Null: no agent-core is responding. */
   model: z.object({ provider: z.string(), model: z.string() }).nullable(),
-  /** Names, sorted; none while no agent-core answers, without those of the tool-runners while none of them has. */
+  /** Sorted names; empty without an agent-core, and without the tools of tool-runners when none of these is responding. */
   tools: z.array(z.string()),
   permissionMode: z.enum(permissionModes),
-  /** What stands between commands and the machine; null: no tool-runner answers right now. */
+  /** The isolation of commands; null: no tool-runner is responding. */
   workspace: z.string().nullable(),
 });
 
@@ -25,9 +25,9 @@ export function agentRoutes(endpoints: Endpoints, { bus, sessions, settings }: H
     {
       method: "GET",
       url: "/api/agent",
-      summary: "Who answers: the model, the tools, what they may do unasked",
+      summary: "The agent: its model, tools and permission mode",
       query: z.strictObject({
-        /** Id or key: with what was changed for this session alone. */
+        /** Id or key of a session, whose overrides are then included. */
         session: z.string().min(1).max(600).optional(),
       }),
       answers: { 200: { description: "The agent", schema: AgentInfo } },

@@ -1,4 +1,4 @@
-// What the HTTP and WebSocket API make of a text: the holder of the token is the owner.
+// Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
 import type { Spoken } from "../commands/spoken.ts";
 import { sha256Hex } from "../digest.ts";
@@ -9,7 +9,7 @@ import { defaultConversation } from "./openai-format.ts";
 const maxKeyLength = 256;
 const maxExternalIdLength = 512;
 
-/** `key` makes the same message recognisable when it is sent again; it counts within its conversation. */
+/** `key` is the idempotency key of the message, unique within its conversation. */
 export function apiInput(conversation: string, text: string, key: string | string[] | undefined): KnownInput {
   return {
     channel: "http",
@@ -26,8 +26,8 @@ export function apiInput(conversation: string, text: string, key: string | strin
 }
 
 /**
- * The input of a caller that waits for its answer: a turn of its own. Without a conversation it is also in a session of its own, which
- * the same key names again; but what concerns other turns (a command, `/steer` and its like) is meant for the default conversation.
+ * The input of a caller that waits for the answer: it gets its own turn. Without a conversation it also gets its own session, named by
+ * the key. Commands and queue modes (`/steer`) concern other turns, so without a conversation they apply to the default one.
  */
 export function callInput(
   conversation: string | undefined,
@@ -39,7 +39,7 @@ export function callInput(
     ...apiInput(conversation ?? defaultConversation, text, key),
     mode,
     exclusive: true,
-    // Nobody reads approval questions at the other end of this request.
+    // The caller of this request cannot answer approval questions.
     approvals: "owner" as const,
   };
   if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
@@ -48,7 +48,7 @@ export function callInput(
 
 function externalId(conversation: string, key: string): string {
   if (key === "" || key.length > maxKeyLength) {
-    throw new HttpError(400, "invalid_request", `Idempotency-Key: must have 1 to ${maxKeyLength} characters`);
+    throw new HttpError(400, "invalid_request", `Idempotency-Key: must have from 1 to ${maxKeyLength} characters`);
   }
   const id = `${conversation}/${key}`;
   return id.length <= maxExternalIdLength ? id : sha256Hex(id);

@@ -1,5 +1,5 @@
-// Files over HTTP: kept under the hash of their content, given back by it. What comes back is never run by a browser: it is a
-// download, whatever it says it is.
+// Files over HTTP, addressed by the hash of their content. Responses are always downloads, so that a browser never executes them,
+// regardless of their type.
 import { keepBlob } from "@parley/bus";
 import { AttachmentSchema, attachmentName, Sha256Schema, sizeText, store, WireError } from "@parley/contracts";
 import type { FastifyInstance, FastifyReply } from "fastify";
@@ -17,13 +17,13 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
   endpoints.document({
     method: "POST",
     url: "/api/attachments",
-    summary: "Keep a file, to be named in a message",
-    description: `The body is the file as it is; its type is read from its content, whatever Content-Type says. At most ${sizeText(maxBytes)}. The answer's \`sha256\` is the \`id\` in \`attachments\` of POST /api/messages; a file that no message names is forgotten after a day.`,
+    summary: "Store a file, to be referenced in a message",
+    description: `The body is the raw file. Its type is detected from the content; Content-Type is ignored. The limit is ${sizeText(maxBytes)}. Use the \`sha256\` of the response as \`id\` in \`attachments\` of POST /api/messages. A file that no message references is deleted after a day.`,
     query: Query,
     answers: {
-      201: { description: "Kept, or there already", schema: AttachmentSchema },
+      201: { description: "Stored, or already present", schema: AttachmentSchema },
       413: { description: "too_large" },
-      415: { description: "type_not_accepted: the settings do not let this type in" },
+      415: { description: "type_not_accepted: the settings do not allow this type" },
     },
   });
   void app.register(async (scope) => {
@@ -35,7 +35,8 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
       const query = Query.safeParse(request.query);
       if (!query.success) throw invalid(query.error, "query");
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-      if (body.length === 0) throw new HttpError(400, "invalid_request", "the body is empty; it must be the file");
+      if (body.length === 0)
+        throw new HttpError(400, "invalid_request", "the body is empty; send the file as the body");
       const { sha256, mediaType, bytes } = await keep(deps, body);
       reply.code(201);
       return { sha256, mediaType, name: attachmentName(query.data.name, "file"), bytes };
@@ -46,7 +47,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
     {
       method: "GET",
       url: "/api/attachments/:sha256",
-      summary: "A file by the hash of its content",
+      summary: "Download a file by the hash of its content",
       params: Params,
       query: Query,
       answers: { 200: { description: "The content", contentType: "application/octet-stream" } },
@@ -57,7 +58,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
       if (blob === undefined) throw new HttpError(404, "not_found", `there is no attachment ${params.sha256}`);
       const content = await begun(chunksOf(deps, blob));
       headers(reply, blob, attachmentName(query.name, "file"));
-      // Chunk by chunk, as fast as the other side reads.
+      // Streamed chunk by chunk, with backpressure.
       return reply.send(Readable.from(content));
     },
   );
@@ -85,12 +86,12 @@ function headers(reply: FastifyReply, blob: { sha256: string; bytes: number; med
   });
 }
 
-/** The letters that a header's extended value may hold, the rest percent-encoded. */
+/** Percent-encodes all characters that RFC 8187 does not allow in an extended header value. */
 function encodeRfc8187(name: string): string {
   return encodeURIComponent(name).replace(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** The same chunks, once the first is there: content that cannot be had is an answer of its own, not the end of one that promised it. */
+/** Waits for the first chunk, so that missing content becomes an error response instead of a truncated body. */
 async function begun(chunks: AsyncGenerator<Buffer>): Promise<AsyncGenerator<Buffer>> {
   const first = await chunks.next();
   return (async function* () {

@@ -1,4 +1,4 @@
-// Files as they were before turns changed them, in the native API.
+// Checkpoints and rewinds in the native API.
 import { checkpointRewind, store } from "@parley/contracts";
 import { z } from "zod";
 import { uuidOf } from "../digest.ts";
@@ -9,12 +9,12 @@ import type { Endpoints } from "./endpoint.ts";
 import { keyHeader, operationRef } from "./operation-ref.ts";
 import { existing, SessionParams } from "./sessions.ts";
 
-/** Many files are put back one by one, and another rewind is waited for. */
+/** Files are restored one by one, and a concurrent rewind is waited for. */
 const rewindTimeoutMs = 120_000;
 
 export const RewindBody = z.strictObject({
   checkpointId: z.uuid(),
-  /** Only say what would become of each file. */
+  /** Only report what would happen to each file. */
   dryRun: z.boolean().default(false),
 });
 
@@ -43,12 +43,12 @@ export function checkpointRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/sessions/:id/rewind",
-      summary: "Put files back to how they were before a checkpoint's turn",
+      summary: "Restore files to their state before a checkpoint's turn",
       headers: keyHeader,
       params: SessionParams,
       body: RewindBody,
       answers: {
-        200: { description: "What became of each file", schema: checkpointRewind.output },
+        200: { description: "The outcome for each file", schema: checkpointRewind.output },
         409: { description: "conflict: a turn of the session or of its sub-agents is running" },
       },
     },

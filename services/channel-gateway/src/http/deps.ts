@@ -1,4 +1,4 @@
-// What the routes are given.
+// The dependencies of the routes.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
@@ -22,13 +22,13 @@ export interface HttpDeps {
   live: Live;
   sessions: Sessions;
   streams: SessionStreams;
-  /** Requests that wait for a turn: a drain gives them a moment. */
+  /** Requests that wait for a turn: a drain gives them a grace period. */
   waiters: Waiters;
-  /** Streams of events: a drain ends them at once. */
+  /** Event streams: a drain ends them immediately. */
   watchers: Waiters;
   events: GatewayEvents;
-  /** The accounts of the settings, and what their adapters are offered. */
+  /** The configured accounts, each with the host of its adapter. */
   adapters: readonly HostedAdapter[];
-  /** Accounts of the settings that cannot be used. */
+  /** Configured accounts that cannot be used. */
   disabled: readonly Disabled[];
 }

@@ -1,5 +1,5 @@
-// Documents of the native API: what the agent is and knows, for its owner to read and change. The text of a document is data of
-// the caller: whoever holds the token is the owner.
+// Documents in the native API: the owner reads and changes what defines the agent and what it remembers. Every holder of the API token
+// is the owner, so their text counts as the owner's.
 import {
   authorAt,
   documentAuthors,
@@ -19,16 +19,16 @@ const pageSize = 1_000;
 const wholeNumber = z.coerce.number().int().min(1);
 const DocumentPathText = z.string().min(1).max(512);
 const Changed = z.object({
-  /** Nothing was done where it is as wanted already. */
+  /** `unchanged`: the document was already in the requested state. */
   status: z.enum(["saved", "unchanged"]),
   document: DocumentSchema,
 });
 const DocumentWithText = DocumentSchema.extend({
   content: z.string(),
-  /** Of each line, in their order; only where they were asked for. */
+  /** The author of each line, in order; only on request. */
   authors: z.array(z.enum(documentAuthors)).optional(),
 });
-const keyHeader = { "Idempotency-Key": "The same key again is the same change." };
+const keyHeader = { "Idempotency-Key": "A repeated key is the same change." };
 
 export function documentRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   readingRoutes(endpoints, deps);
@@ -42,7 +42,7 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
       url: "/api/documents",
       summary: "All documents, without their texts, sorted by path",
       query: z.strictObject({
-        /** Also those that were removed. */
+        /** Also include removed documents. */
         removed: z.enum(["true", "false"]).default("false"),
       }),
       answers: {
@@ -50,7 +50,7 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
       },
     },
     async ({ query }) => {
-      // By path: one that changes while the pages are read comes again.
+      // Keyed by path, because a document that changes during paging is listed again.
       const found = new Map<string, DocumentMeta>();
       for (let since = 0, more = true; more;) {
         const page = await bus.request(store.documentList, { since, limit: pageSize });
@@ -67,11 +67,11 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "GET",
       url: "/api/documents/content",
-      summary: "One document with its text, as it is now or as it was",
+      summary: "One document with its text, in the newest or an earlier version",
       query: z.strictObject({
         path: DocumentPathText,
         version: wholeNumber.optional(),
-        /** Also who wrote which line. */
+        /** Also return the author of each line. */
         authors: z.enum(["true", "false"]).default("false"),
       }),
       answers: {
@@ -119,7 +119,7 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
   const target = {
     path: DocumentPathText,
     author: z.enum(["owner", "import"]).default("owner"),
-    /** The version that the change was made from, 0 for a new document; left out, whatever stands there. */
+    /** The version that the change is based on, 0 for a new document; omitted: no check. */
     expectedVersion: z.number().int().min(0).optional(),
   };
 
@@ -132,7 +132,7 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
       body: z.strictObject({ ...target, content: z.string() }),
       answers: {
         200: { description: "The new version", schema: Changed },
-        409: { description: "It has another version than was expected; nothing was changed" },
+        409: { description: "conflict: the document has a different version; nothing was changed" },
       },
     },
     async ({ body, request }) =>
@@ -150,18 +150,18 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "POST",
       url: "/api/documents/restore",
-      summary: "Bring back an old version, each line with the author that it had then",
+      summary: "Restore an old version, with the author of each line",
       headers: keyHeader,
       body: z.strictObject({
         path: DocumentPathText,
-        /** Whose text it is to have again. */
+        /** The version to restore. */
         version: z.number().int().min(1),
-        /** The newest version as the caller knows it; left out, whatever stands there. */
+        /** The newest version known to the caller; omitted: no check. */
         expectedVersion: target.expectedVersion,
       }),
       answers: {
         200: { description: "The new version", schema: Changed },
-        409: { description: "It has another version than was expected; nothing was changed" },
+        409: { description: "conflict: the document has a different version; nothing was changed" },
       },
     },
     async ({ body: { path, version, expectedVersion }, request }) =>
@@ -180,17 +180,17 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "POST",
       url: "/api/documents/vouch",
-      summary: "Vouch for a document as it stands: every line of it counts as the owner's from then on",
+      summary: "Mark a document as trusted: every line counts as the owner's from now on",
       headers: keyHeader,
       body: z.strictObject({
         path: DocumentPathText,
-        /** The version that was read. */
+        /** The version that the owner has read. */
         expectedVersion: z.number().int().min(1),
       }),
       answers: {
-        200: { description: "The new version, of the same text", schema: Changed },
-        404: { description: "There is no such document" },
-        409: { description: "It has another version than was read; nothing was changed" },
+        200: { description: "The new version, with the same text", schema: Changed },
+        404: { description: "not_found: no document has this path" },
+        409: { description: "conflict: the document has a different version; nothing was changed" },
       },
     },
     async ({ body: { path, expectedVersion }, request }) =>
@@ -208,12 +208,12 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "POST",
       url: "/api/documents/delete",
-      summary: "Remove a document; its versions stay",
+      summary: "Remove a document; its versions are kept",
       headers: keyHeader,
       body: z.strictObject(target),
       answers: {
-        200: { description: "The version that removed it", schema: Changed },
-        409: { description: "It has another version than was expected; nothing was changed" },
+        200: { description: "The version that marks the removal", schema: Changed },
+        409: { description: "conflict: the document has a different version; nothing was changed" },
       },
     },
     async ({ body, request }) =>
@@ -237,11 +237,11 @@ function changeOf({ path, author, expectedVersion }: Target) {
   return { path, author, ...(expectedVersion === undefined ? {} : { expectedVersion }) };
 }
 
-/** Throws a 409 that names the version that stands there. */
+/** Throws a 409 that names the current version. */
 function accepted(path: string, change: DocumentChange): z.infer<typeof Changed> {
   if (change.status !== "conflict") return { status: change.status, document: change.document };
   const { document } = change;
   const now =
     document === null ? "does not exist" : document.deleted ? "was removed" : `is at version ${document.version}`;
-  throw new HttpError(409, "conflict", `${path} ${now}: it was changed by somebody else`);
+  throw new HttpError(409, "conflict", `${path} ${now}: it was changed in the meantime; read it again and retry`);
 }

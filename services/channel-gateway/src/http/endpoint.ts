@@ -1,5 +1,4 @@
-// One route as data: what comes in and what goes out by schema, so that what is checked and what /openapi.json says are the
-// same thing.
+// Routes as data: the same schemas validate requests and generate /openapi.json.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { invalid } from "./errors.ts";
@@ -9,7 +8,7 @@ type Parsed<S extends MaybeSchema> = S extends z.ZodType ? z.infer<S> : undefine
 
 export interface AnswerDoc {
   description: string;
-  /** JSON unless `contentType` says otherwise. */
+  /** JSON unless `contentType` is set. */
   schema?: z.ZodType;
   contentType?: string;
 }
@@ -25,7 +24,7 @@ export interface EndpointSpec<P extends MaybeSchema, Q extends MaybeSchema, B ex
   params?: P;
   query?: Q;
   body?: B;
-  /** The body as the document shows it, where the handler reads it by itself. */
+  /** The documented body when the handler parses it itself. */
   bodyDoc?: z.ZodType;
   headers?: Readonly<Record<string, string>>;
   answers: Readonly<Record<number, AnswerDoc>>;
@@ -41,7 +40,7 @@ export interface Call<P extends MaybeSchema, Q extends MaybeSchema, B extends Ma
 
 export type EndpointDoc = EndpointSpec<MaybeSchema, MaybeSchema, MaybeSchema>;
 
-/** Registers routes and remembers what they are. */
+/** Registers routes and collects their documentation. */
 export class Endpoints {
   readonly #app: FastifyInstance;
   readonly #docs: EndpointDoc[] = [];
@@ -54,12 +53,12 @@ export class Endpoints {
     return this.#docs;
   }
 
-  /** A route that is registered elsewhere, for the document. */
+  /** Documents a route that is registered elsewhere. */
   document(spec: EndpointDoc): void {
     this.#docs.push(spec);
   }
 
-  /** The handler's value is the answer's body; undefined when it has answered by itself. */
+  /** The handler returns the response body, or undefined when it has sent the response itself. */
   add<P extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, B extends MaybeSchema = undefined>(
     spec: EndpointSpec<P, Q, B>,
     handle: (call: Call<P, Q, B>) => Promise<unknown>,

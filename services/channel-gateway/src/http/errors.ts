@@ -1,4 +1,4 @@
-// What a caller is told when something fails, and how other errors become that. Nothing of the inside is shown.
+// HTTP errors, and the conversion of other errors to them. Internal details are never exposed.
 import { registry, WireError } from "@parley/contracts";
 import type { z } from "zod";
 import { SessionBusy } from "../busy.ts";
@@ -6,12 +6,12 @@ import { KeyReused } from "../keeper.ts";
 import { MessageTooLarge } from "../message-size.ts";
 import { NobodyThere } from "../session-acts.ts";
 
-/** An answer that is an error: its status, a code for programs and a sentence for people. */
+/** An error response: its status, a code for programs and a message for people. */
 export class HttpError extends Error {
   override readonly name = "HttpError";
   readonly status: number;
   readonly code: string;
-  /** Which part of the request is meant, for the OpenAI shape. */
+  /** The part of the request that caused the error, for the OpenAI format. */
   readonly param: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -30,10 +30,10 @@ export class HttpError extends Error {
 }
 
 const retryAfterSeconds = 2;
-/** A turn takes seconds, often more. */
+/** Turns usually take several seconds. */
 const busyRetrySeconds = 5;
 
-/** Any thrown value as the answer it deserves; what is not known is a bug and says nothing about itself. */
+/** Converts any thrown value; an unknown one is a bug and becomes a generic 500. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof MessageTooLarge) return new HttpError(413, "message_too_large", error.message);
@@ -44,11 +44,11 @@ export function toHttpError(error: unknown): HttpError {
   if (error instanceof NobodyThere) return unavailable(error.message);
   if (WireError.is(error)) return fromWire(error);
   if (isFastifyError(error)) return fromFastify(error);
-  return new HttpError(500, "internal", "something went wrong on our side; the log says what");
+  return new HttpError(500, "internal", "internal error; see the log of the gateway");
 }
 
 function keyReused({ message }: KeyReused): HttpError {
-  // OpenAI's clients would try a 409 again by themselves.
+  // OpenAI clients retry a 409 automatically.
   return new HttpError(409, "idempotency_key_reused", message, { headers: { "x-should-retry": "false" } });
 }
 
@@ -67,13 +67,13 @@ function fromWire(error: WireError): HttpError {
     case "CANCELLED":
     case "FENCED":
     case "STALE_EPOCH":
-      return unavailable("the store cannot be reached right now; nothing was kept that was not confirmed, try again");
+      return unavailable("the store is unavailable; nothing unconfirmed was stored, try again");
     default:
-      return new HttpError(500, "internal", "something went wrong on our side; the log says what");
+      return new HttpError(500, "internal", "internal error; see the log of the gateway");
   }
 }
 
-/** What a receiver says of a payload begins with the subject and a field's path: the caller knows of fields, not of subjects. */
+/** Removes the bus subject from a validation error of another service; HTTP callers know fields, not subjects. */
 function withoutSubject(message: string): string {
   const [subject = "", ...rest] = message.split(": ");
   const isSubject = rest.length > 0 && registry.some((contract) => subject.endsWith(`.${contract.subject}`));
@@ -103,7 +103,7 @@ function isFastifyError(error: unknown): error is FastifyFailure {
 function fromFastify(error: FastifyFailure): HttpError {
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return new HttpError(413, "body_too_large", "the request body is larger than this route takes");
+      return new HttpError(413, "body_too_large", "the request body exceeds the limit of this route");
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new HttpError(415, "unsupported_media_type", "the body must be application/json");
     case "FST_ERR_CTP_EMPTY_JSON_BODY":
@@ -114,14 +114,14 @@ function fromFastify(error: FastifyFailure): HttpError {
     default:
       return error.statusCode < 500
         ? new HttpError(error.statusCode, "bad_request", error.message)
-        : new HttpError(500, "internal", "something went wrong on our side; the log says what");
+        : new HttpError(500, "internal", "internal error; see the log of the gateway");
   }
 }
 
-/** The first thing a schema has against a value, in words; unknown fields are named. */
+/** Converts the first issue of a schema validation; unknown fields are named. */
 export function invalid(error: z.core.$ZodError, where = "body"): HttpError {
   const issue = error.issues[0];
-  if (issue === undefined) return new HttpError(400, "invalid_request", `${where}: does not match`);
+  if (issue === undefined) return new HttpError(400, "invalid_request", `${where}: does not match the schema`);
   const path = issue.path.join(".");
   if (issue.code === "unrecognized_keys") {
     const inside = path === "" ? "" : ` in ${path}`;
@@ -141,7 +141,7 @@ export function plainBody(error: HttpError): object {
   return { error: { code: error.code, message: error.message } };
 }
 
-/** The shape that OpenAI's clients understand. */
+/** The error body in OpenAI's format. */
 export function openaiBody(error: HttpError): object {
   return {
     error: { message: error.message, type: openaiType(error.status), param: error.param, code: error.code },

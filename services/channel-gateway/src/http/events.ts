@@ -1,5 +1,5 @@
-// A session's events as server-sent events: what was missed, then what happens. A reader that comes back with the last id it
-// saw, at any replica, misses nothing and gets nothing twice.
+// A session's events as server-sent events: first the missed ones, then live. A client that reconnects with its last id, at any
+// replica, receives each durable event exactly once.
 import { mainSessionKey } from "@parley/contracts";
 import { z } from "zod";
 import { follow, type Following } from "../follow.ts";
@@ -17,8 +17,8 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/api/events",
       summary: "A session's events as they happen",
       description:
-        "Server-sent events. Durable ones (message, turn.finished) carry their seq as `id`; the others are a live view that may have holes. Without a position it begins now; with 0 at the very beginning. A session that does not exist yet is waited for.",
-      headers: { "Last-Event-ID": "The last `id` that was seen; wins over `after`." },
+        "Server-sent events. Durable ones (message, turn.finished) carry their seq as `id`; the others are a live view that may have gaps. Without a position the stream starts now; with 0 it starts at the beginning. If the session does not exist yet, the stream waits for it.",
+      headers: { "Last-Event-ID": "The last received `id`; takes precedence over `after`." },
       query: z.strictObject({
         /** Id or key. */
         session: z.string().min(1).max(600).default(mainSessionKey),
@@ -48,7 +48,7 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       try {
         writer.write("retry: 1000\n\n");
         const sessionId = session?.sessionId ?? (await deps.sessions.appears(query.session, signal));
-        // All of a session that was waited for is news.
+        // All events of a session that did not exist yet are new.
         following = await follow(deps, sessionId, session === null ? 0 : after, {
           begin: (from) =>
             writer.write(`event: subscribed\ndata: ${JSON.stringify({ session: sessionId, after: from })}\n\n`),
@@ -59,7 +59,7 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         });
         if (writer.closed || signal.aborted) following.close();
       } catch {
-        // The head is sent: the reader sees the end, and comes again with its last id.
+        // The headers are sent already: the client sees the end of the stream and reconnects with its last id.
         end();
       }
       return undefined;

@@ -1,5 +1,5 @@
-// Webhooks: a signed body becomes a message of its own thread. 202 only after it is kept; a delivery that comes again is the
-// same message.
+// Webhooks: a signed body becomes a message in the hook's own session. The response 202 is sent only after the store's commit; a
+// redelivery is the same message.
 import { ConfigError } from "@parley/chassis";
 import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
@@ -17,7 +17,7 @@ const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 interface Hook {
   settings: WebhookAccount;
-  /** Null where the environment has none: the hook is disabled. */
+  /** Null when the environment variable is not set; the hook is then disabled. */
   secret: string | null;
 }
 
@@ -26,14 +26,14 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
   endpoints.document({
     method: "POST",
     url: "/hooks/:id",
-    summary: "A signed webhook, one for each [webhooks.<id>] of parley.toml",
+    summary: "A signed webhook, one per [webhooks.<id>] in parley.toml",
     description:
-      "Signed as `signer` of the hook says. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, the id as in X-Parley-Delivery and the Unix time as in X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: as Standard Webhooks says. A signed timestamp may be five minutes from now; the same id again is the same delivery. The body is at most 256 KiB.",
+      "The hook's `signer` selects the signature scheme. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, with the id from X-Parley-Delivery and the Unix time from X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: the Standard Webhooks specification. A signed timestamp may differ from the current time by at most 5 minutes; a repeated id is the same delivery. The body may have at most 256 KiB.",
     open: true,
     params: z.object({ id: z.string() }),
     answers: {
       202: {
-        description: "Kept durably",
+        description: "Stored durably",
         schema: z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
       },
     },
@@ -53,7 +53,7 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
         const hook = hooks.get(id);
         if (hook === undefined) throw new HttpError(404, "no_such_hook", `there is no hook "${id}"`);
         if (request.method !== "POST") {
-          throw new HttpError(405, "method_not_allowed", "a hook takes POST", { headers: { allow: "POST" } });
+          throw new HttpError(405, "method_not_allowed", "webhooks accept only POST", { headers: { allow: "POST" } });
         }
         if (hook.secret === null) {
           throw new HttpError(503, "hook_disabled", `the hook "${id}" is disabled: its secret is not configured`);
@@ -89,19 +89,19 @@ async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount
     role: "user",
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
-    // A sender of webhooks would only come again and again.
+    // An error would only make the sender of the webhook retry.
     keyed: false,
   });
   try {
     return await deps.inbound.keep(input(readable(body)));
   } catch (error) {
-    // Indentation may be what makes it too large.
+    // The indentation may have made the message too large.
     if (error instanceof MessageTooLarge) return deps.inbound.keep(input(body));
     throw error;
   }
 }
 
-/** JSON with line breaks and indentation, anything else as it is. Numbers keep every digit. */
+/** Formats JSON with indentation and returns other text unchanged. Numbers keep every digit. */
 function readable(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body, exactNumber), null, 2);
@@ -110,7 +110,7 @@ function readable(body: string): string {
   }
 }
 
-/** Ids are often numbers that a double cannot hold. */
+/** Ids are often numbers that a double cannot represent. */
 function exactNumber(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
   const source = context?.source;
   return typeof value === "number" && source !== undefined && String(value) !== source ? rawJson(source) : value;
@@ -125,25 +125,27 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** The hooks of the settings with their secrets. Throws ConfigError where a hook answers to an account that is not there. */
+/** Returns the configured hooks with their secrets. Throws ConfigError when `reply_to` names an account that is not configured. */
 export function hooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
   const hooks = new Map<string, Hook>();
   for (const [id, hook] of Object.entries(settings.webhooks)) {
     const { reply_to: address } = hook;
     if (address !== undefined && !hasAccount(settings, address)) {
-      throw new ConfigError(`[webhooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
+      throw new ConfigError(
+        `[webhooks.${id}] reply_to: [channels.${address.channel}.${address.account}] is not configured`,
+      );
     }
     hooks.set(id, { settings: hook, secret: secrets.get(hook.secret_env) ?? null });
   }
   return hooks;
 }
 
-/** The hooks that cannot be used because their secret is missing. */
+/** Returns the hooks that are disabled because their secret is missing. */
 export function disabledHooks(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Disabled[] {
   return Object.entries(settings.webhooks)
     .filter(([, hook]) => !secrets.has(hook.secret_env))
     .map(([id, { secret_env: name }]) => ({
       name: `hook:${id}`,
-      reason: `[webhooks.${id}] secret_env: the environment has no ${name}; set it to the secret`,
+      reason: `[webhooks.${id}] secret_env: the environment variable ${name} is not set; set it to the secret`,
     }));
 }

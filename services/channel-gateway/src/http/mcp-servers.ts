@@ -1,4 +1,4 @@
-// MCP servers in the native API: how they are, which tools they have, switching them. The holder of the token is the owner.
+// MCP servers in the native API: their states and tools, and switching them. Every holder of the API token is the owner.
 import { mcpLook, store } from "@parley/contracts";
 import { z } from "zod";
 import { lookAtServer, lookAtServers, switchServer } from "../mcp-acts.ts";
@@ -9,7 +9,7 @@ import { keyHeader, operationId } from "./operation-ref.ts";
 
 const Switched = store.mcpSwitch.output.shape.switch;
 const ServerView = mcpLook.output.shape.servers.element.extend({
-  /** What people have switched of it; null: nothing, ever. */
+  /** Run-time switches of the server; null: never switched. */
   switched: Switched.nullable(),
 });
 const ServerParams = z.object({ server: z.string().min(1).max(64) });
@@ -19,7 +19,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/api/mcp",
-      summary: "The MCP servers and how they are, as a tool-runner sees them now",
+      summary: "The MCP servers and their states, as reported by a tool-runner",
       answers: { 200: { description: "Sorted by name", schema: z.object({ servers: z.array(ServerView) }) } },
     },
     async () => ({ servers: await lookAtServers(deps) }),
@@ -33,7 +33,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       params: ServerParams,
       answers: {
         200: {
-          description: "The server, and the tools it has listed last, those included that people have hidden",
+          description: "The server and its last listed tools, including hidden ones",
           schema: z.object({ server: ServerView, tools: mcpLook.output.shape.tools }),
         },
         409: { description: "conflict: the server is off in the settings" },
@@ -46,19 +46,19 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/mcp/:server",
-      summary: "Switch an MCP server on or off, start it again, or hide a tool of it",
+      summary: "Switch an MCP server on or off, restart it, or hide one of its tools",
       description:
-        "It holds for every tool-runner, until it is changed back. A conversation keeps the list of tools it began with; a call of one that is gone is answered with why.",
+        "Applies to every tool-runner until it is changed back. A conversation keeps its initial tool list; a call of a tool that is gone returns the reason.",
       params: ServerParams,
       headers: keyHeader,
       body: z.strictObject({
         action: z.enum(["on", "off", "restart"]),
-        /** As the server or the agent calls it; left out: the whole server. */
+        /** The tool's name at the server or in the catalog; omitted: the whole server. */
         tool: z.string().min(1).max(256).optional(),
       }),
       answers: {
         200: {
-          description: "What holds now; `same`: it was so already",
+          description: "The current state; `same`: nothing changed",
           schema: z.object({
             server: z.string(),
             tool: z.string().nullable(),
@@ -67,7 +67,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
           }),
         },
         409: {
-          description: "conflict: the server is off in the settings, or cannot be started again because it is off",
+          description: "conflict: the server is off in the settings, or a restart was requested while it is off",
         },
       },
     },

@@ -1,4 +1,4 @@
-// Messages and turns of the native API: keep one, ask what became of it.
+// Messages and turns in the native API: store a message, and read its state.
 import { queueModes, store } from "@parley/contracts";
 import { z } from "zod";
 import { readSpoken } from "../commands/spoken.ts";
@@ -10,17 +10,17 @@ import { defaultConversation } from "./openai-format.ts";
 
 const MessageBody = z
   .strictObject({
-    /** May be left out beside attachments. */
+    /** Optional with attachments. */
     text: z.string().default(""),
-    /** Files that POST /api/attachments has taken. */
+    /** Files stored by POST /api/attachments. */
     attachments: AttachmentRefs,
-    /** Names the chat; in the singleton policy all chats of the owner are one thread. */
+    /** Names the conversation; with the singleton policy all conversations of the owner share one session. */
     conversation: z.string().min(1).max(512).default(defaultConversation),
-    /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+    /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
-    /** The caller waits for the answer to this message: it is a turn of its own, unless `mode` is steer or coalesce. */
+    /** The caller waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
     exclusive: z.boolean().default(false),
-    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    /** False: the client cannot answer approval questions, so tool calls that need approval are denied immediately. */
     interactive: z.boolean().default(true),
   })
   .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, {
@@ -30,7 +30,7 @@ const MessageBody = z
 const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
 const CarriedOut = z.object({ command: z.string(), text: z.string() });
 
-/** Ids in paths are the store's UUIDs; anything else cannot exist. */
+/** Ids in paths are UUIDs of the store. */
 const IdParams = z.object({ id: z.uuid() });
 
 export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
@@ -38,17 +38,17 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/messages",
-      summary: "Say something; the answer is read from the events, the turn or the session",
+      summary: "Send a message; read the answer from the events, the turn or the session",
       description:
-        "A text that is a command (/help lists them) is carried out at once and answered with status 200; it never reaches the model. While the session is busy the message is handled as `mode` says; where it joins a running turn, the turn's text is the answer to all that joined. With `exclusive` it waits and is a turn of its own.",
-      headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
+        "A command (/help lists them) is executed immediately and answered with status 200; it never reaches the model. While the session is busy, `mode` decides how the message queues. When it joins a running turn, the text of that turn answers all joined messages. With `exclusive` the message waits for its own turn.",
+      headers: { "Idempotency-Key": "A repeated key is the same message; with a different text it is refused." },
       body: MessageBody,
       answers: {
-        202: { description: "Kept durably", schema: Kept },
-        200: { description: "It was a command, and has been carried out", schema: CarriedOut },
+        202: { description: "Stored durably", schema: Kept },
+        200: { description: "The text was a command and has been executed", schema: CarriedOut },
         409: {
           description:
-            "idempotency_key_reused: the key was given to another text; busy: the mode is reject and a turn is running, try again after Retry-After",
+            "idempotency_key_reused: the key was used with a different text; busy: the mode is reject and a turn is running, try again after Retry-After",
         },
       },
     },
@@ -80,11 +80,11 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/api/messages/:id",
-      summary: "What became of a message",
+      summary: "The state of a message",
       params: IdParams,
       answers: {
         200: {
-          description: "Its state and its turn, once one has begun",
+          description: "Its state and, once started, its turn",
           schema: store.inboxGet.output.extend({ messageId: z.string() }),
         },
       },

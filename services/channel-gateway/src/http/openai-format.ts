@@ -1,16 +1,16 @@
-// OpenAI's chat completions as data: reads a request, words an answer, whole or in pieces. Pure; it knows no turn machinery.
+// The format of OpenAI's chat completions: parses a request, and serializes an answer, complete or streamed. Pure; independent of turns.
 import type { ExitReason, Usage } from "@parley/contracts";
 import { z } from "zod";
 import { HttpError, invalid } from "./errors.ts";
 
 export const modelId = "parley";
 
-/** What is read of the body. Anything else OpenAI knows is tolerated; what would change the answer and cannot be done is refused. */
+/** The supported fields of the body. Other OpenAI fields are ignored, except unsupported ones that would change the answer. */
 export const ChatBody = z.looseObject({
   model: z.string().nullish(),
-  /** Only the last message of role `user` is taken; the conversation's history is kept here. */
+  /** Only the last message of role `user` is used; Parley stores the history. */
   messages: z.array(z.unknown()).min(1),
-  /** Names the conversation; without it the request has a session of its own. */
+  /** Names the conversation; without it the request gets its own session. */
   user: z.string().min(1).max(512).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
@@ -27,7 +27,7 @@ const UserMessage = z.looseObject({
 
 export interface ChatRequest {
   text: string;
-  /** Undefined where the request names none. */
+  /** Undefined when the request names none. */
   conversation: string | undefined;
   model: string;
   stream: boolean;
@@ -36,18 +36,18 @@ export interface ChatRequest {
 
 export const defaultConversation = "default";
 
-/** Throws HttpError 400 that names what cannot be done. */
+/** Throws HttpError 400 that names the unsupported value. */
 export function readChatRequest(body: unknown): ChatRequest {
   const parsed = ChatBody.safeParse(body);
   if (!parsed.success) throw invalid(parsed.error);
   const request = parsed.data;
-  if ((request.n ?? 1) !== 1) throw unsupported("n", "only n = 1 is possible: a conversation has one answer");
-  if ((request.tools?.length ?? 0) > 0) throw unsupported("tools", "the agent uses its own tools; leave `tools` out");
+  if ((request.n ?? 1) !== 1) throw unsupported("n", "only n = 1 is supported");
+  if ((request.tools?.length ?? 0) > 0) throw unsupported("tools", "the agent uses its own tools; omit `tools`");
   if ((request.functions?.length ?? 0) > 0) {
-    throw unsupported("functions", "the agent uses its own tools; leave `functions` out");
+    throw unsupported("functions", "the agent uses its own tools; omit `functions`");
   }
   if ((request.response_format?.type ?? "text") !== "text") {
-    throw unsupported("response_format", "answers are text; leave `response_format` out");
+    throw unsupported("response_format", "answers are text; omit `response_format`");
   }
   return {
     text: lastUserText(request.messages),
@@ -62,7 +62,7 @@ function lastUserText(messages: readonly unknown[]): string {
   const index = messages.findLastIndex(
     (message) => typeof message === "object" && message !== null && "role" in message && message.role === "user",
   );
-  if (index < 0) throw unsupported("messages", "there is no message of role user in `messages`");
+  if (index < 0) throw unsupported("messages", "`messages` contains no message of role user");
   const parsed = UserMessage.safeParse(messages[index]);
   if (!parsed.success) {
     throw unsupported(`messages.${index}.content`, "`content` must be a string or an array of parts");
@@ -76,7 +76,7 @@ function lastUserText(messages: readonly unknown[]): string {
 
 function textOfPart(part: { type: string; text?: string | undefined }, index: number, at: number): string {
   if (part.type === "text" && part.text !== undefined) return part.text;
-  throw unsupported(`messages.${index}.content.${at}`, `content of type "${part.type}" is not taken, only text`);
+  throw unsupported(`messages.${index}.content.${at}`, `content of type "${part.type}" is not supported, only text`);
 }
 
 function unsupported(param: string, message: string): HttpError {
@@ -124,7 +124,7 @@ export function completion(head: CompletionHead, text: string, finish: FinishRea
   };
 }
 
-/** The frames of a streamed completion; what they have in common is worded once. */
+/** The frames of a streamed completion; their common part is serialized once. */
 export function chunkFrames(head: CompletionHead) {
   const common = JSON.stringify({
     id: head.id,

@@ -1,5 +1,5 @@
-// The OpenAI-compatible part: chat completions, whole and streamed, and the one model there is. The turn is durable: a caller
-// that goes away does not end it.
+// The OpenAI-compatible API: chat completions, complete and streamed, and the model list. The turn is durable: it continues when the
+// caller disconnects.
 import { randomUUID } from "node:crypto";
 import { noUsage } from "@parley/contracts";
 import { AnswerText } from "@parley/projections";
@@ -38,19 +38,19 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/v1/chat/completions",
-      summary: "Say something and get the answer, as OpenAI's clients do",
+      summary: "Send a message and get the answer in OpenAI's format",
       description:
-        'Each request is a turn of its own, and its answer is the answer to that request: concurrent requests never share a turn, regardless of the queue mode. `user` names the conversation: its requests are answered one after the other, in the session that `[session] policy` gives it (with `singleton`, the default, the owner\'s thread `main`). Without `user` each request has a session of its own, unless `[session] synchronous` is `shared`. A command, or a text that begins with /steer, /later or /now, belongs without `user` to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. Only the last user message is taken: Parley keeps the history. `model` is echoed. The turn goes on when the caller goes away; send the request again with the same Idempotency-Key to get its answer.',
+        'Each request gets its own turn and its own answer: concurrent requests never share a turn, regardless of the queue mode. `user` names the conversation: its requests are answered one after another, in the session that `[session] policy` selects (with `singleton`, the default, the owner\'s session `main`). Without `user` each request gets its own session, unless `[session] synchronous` is `shared`. Without `user`, a command or a text that begins with /steer, /later or /now belongs to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. Only the last user message is used: Parley stores the history. `model` is echoed. The turn continues when the caller disconnects; repeat the request with the same Idempotency-Key to get its answer.',
       headers: {
         "Idempotency-Key":
-          "The same key again is the same message: its answer is given, nothing is said twice. With another text it is refused.",
+          "A repeated key is the same message: its answer is returned and nothing is sent twice. With a different text it is refused.",
       },
       bodyDoc: ChatBody,
       answers: {
         200: { description: "The answer; with `stream`, server-sent events", schema: z.looseObject({}) },
         409: {
           description:
-            "idempotency_key_reused: the key was given to another text; busy: messages are refused while a turn is running",
+            "idempotency_key_reused: the key was used with a different text; busy: messages are refused while a turn is running",
         },
       },
     },
@@ -79,7 +79,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/v1/models",
-      summary: "The one model there is: the agent",
+      summary: "The only model: the agent",
       answers: {
         200: {
           description: "OpenAI's list",
@@ -99,13 +99,13 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The model", schema: ModelSchema } },
     },
     async ({ params }) => {
-      if (params.model !== modelId) throw new HttpError(404, "model_not_found", `there is one model, "${modelId}"`);
+      if (params.model !== modelId) throw new HttpError(404, "model_not_found", `the only model is "${modelId}"`);
       return model;
     },
   );
 }
 
-/** Streams the answer. Headers go out after the message is kept; what fails before that is an ordinary error. */
+/** Streams the answer. The headers are sent after the message is stored; an earlier failure is an ordinary error response. */
 async function stream(
   deps: HttpDeps,
   chat: ChatRequest,
@@ -157,9 +157,9 @@ function answerAtOnce(chat: ChatRequest, head: CompletionHead, text: string, rep
   return undefined;
 }
 
-/** A turn that failed is an error for a program, with the words a person would have been told. */
+/** Throws an error for a failed turn, with the text that a person would have received. */
 function refuseFailed(end: TurnEnd): void {
   if (end.exitReason !== "error") return;
-  // OpenAI's clients would try again by themselves, which would be another turn.
+  // Otherwise OpenAI clients would retry automatically and start another turn.
   throw new HttpError(502, "turn_failed", end.text, { headers: { "x-should-retry": "false" } });
 }

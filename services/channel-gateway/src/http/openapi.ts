@@ -1,4 +1,4 @@
-// The OpenAPI document, made from what the routes say about themselves.
+// Generates the OpenAPI document from the route definitions.
 import { z } from "zod";
 import { version } from "../version.ts";
 import type { AnswerDoc, EndpointDoc } from "./endpoint.ts";
@@ -16,7 +16,8 @@ export function openapiDocument(endpoints: readonly EndpointDoc[]): Json {
     info: {
       title: "Parley",
       version,
-      description: "One always-on agent, over HTTP. The native API is below /api, the OpenAI-compatible one below /v1.",
+      description:
+        "The HTTP API of one always-on agent. The native API is below /api, the OpenAI-compatible API below /v1.",
     },
     components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
     security: [{ token: [] }],

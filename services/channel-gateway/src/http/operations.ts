@@ -1,4 +1,4 @@
-// What an operator does through the gateway: send a text, look after deliveries and pairings, see how everything stands.
+// Operator routes: send a text, read deliveries, approve pairings, and show the status of all replicas.
 import { controlModels, healthReports, ReplicaReportSchema, store, type ReplicaReport } from "@parley/contracts";
 import { z } from "zod";
 import { pairingCodeHash } from "../pairing-code.ts";
@@ -8,7 +8,7 @@ import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { operationId } from "./operation-ref.ts";
 
-/** How long replicas have to answer how they stand. */
+/** How long replicas have to report their status. */
 const gatherMs = 250;
 const modelTimeoutMs = 500;
 const defaultExpiresInMs = 60 * 60 * 1_000;
@@ -20,16 +20,21 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       method: "POST",
       url: "/api/send",
       summary: "Send a text to a conversation of a channel",
-      headers: { "Idempotency-Key": "The same key again is the same text." },
+      headers: { "Idempotency-Key": "A repeated key is the same text." },
       body: z.strictObject({
         channel: z.string().min(1),
         account: z.string().min(1).default("default"),
         conversation: z.string().min(1).max(512),
         text: z.string().min(1),
-        /** Dropped when it could not be sent by then. */
+        /** The text is dropped when it could not be sent within this time. */
         expiresInMs: z.number().int().min(1_000).max(86_400_000).default(defaultExpiresInMs),
       }),
-      answers: { 202: { description: "Kept durably; it goes out in order", schema: store.outboxPut.output } },
+      answers: {
+        202: {
+          description: "Stored durably; texts of a conversation are sent in order",
+          schema: store.outboxPut.output,
+        },
+      },
     },
     async ({ body, request, reply }) => {
       const { channel, account, conversation, text, expiresInMs } = body;
@@ -47,8 +52,8 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/api/outbox/:id",
-      summary: "How the delivery of one text stands",
-      params: z.object({ id: z.string().regex(/^[0-9]{1,18}$/, "is not the id of a delivery") }),
+      summary: "The delivery state of one text",
+      params: z.object({ id: z.string().regex(/^[0-9]{1,18}$/, "is not a valid delivery id") }),
       answers: { 200: { description: "Its state", schema: store.outboxGet.output } },
     },
     ({ params }) => bus.request(store.outboxGet, { outboxId: params.id }),
@@ -58,7 +63,7 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/api/pairings",
-      summary: "People who asked to be let in",
+      summary: "People who requested access",
       answers: { 200: { description: "Open requests", schema: store.pairingList.output } },
     },
     () => bus.request(store.pairingList, {}),
@@ -68,12 +73,12 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/pairings/approve",
-      summary: "Let the person in who was shown this code",
+      summary: "Admit the person who received this code",
       body: z.strictObject({
         code: z.string().min(4).max(64),
         role: z.enum(["owner", "user", "guest"]).default("user"),
       }),
-      answers: { 200: { description: "Who it is", schema: store.pairingApprove.output } },
+      answers: { 200: { description: "The admitted contact", schema: store.pairingApprove.output } },
     },
     ({ body }) => bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(body.code), role: body.role }),
   );
@@ -82,10 +87,10 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/api/status",
-      summary: "How every replica stands, and which model answers",
+      summary: "The status of every replica, and the model",
       answers: {
         200: {
-          description: "The replicas that answered",
+          description: "The replicas that responded",
           schema: z.object({
             version: z.string(),
             model: controlModels.output.nullable(),

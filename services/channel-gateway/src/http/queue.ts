@@ -1,4 +1,4 @@
-// What waits in a session, in the native API: seen, changed, taken back, let through.
+// Queued messages of a session in the native API: list, edit, cancel and flush.
 import { store } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
@@ -11,15 +11,16 @@ const maxRows = 100;
 
 const ChangeBody = z
   .strictObject({ text: z.string().min(1).optional(), mode: z.enum(["steer", "queue"]).optional() })
-  .refine(({ text, mode }) => text !== undefined || mode !== undefined, "give text or mode");
+  .refine(({ text, mode }) => text !== undefined || mode !== undefined, "text or mode is required");
 
 export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   const { bus, live } = deps;
-  /** Not done where the row waits no more, or is another session's. */
+  /** Throws HttpError when the row is no longer queued or belongs to another session. */
   const change = async (id: string, inboxId: string, changes: Parameters<typeof one>[1][]) => {
     const { sessionId } = await existing(deps, id);
     const row = await bus.request(store.inboxGet, { inboxId });
-    if (row.sessionId !== sessionId) throw new HttpError(404, "not_found", `no message ${inboxId} in this session`);
+    if (row.sessionId !== sessionId)
+      throw new HttpError(404, "not_found", `there is no message ${inboxId} in this session`);
     for (const each of changes) await one(inboxId, each);
     live.look();
   };
@@ -28,14 +29,14 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     to: { do: "cancel" } | { do: "text"; text: string } | { do: "mode"; mode: "steer" | "queue" },
   ) => {
     const { changed } = await bus.request(store.inboxEdit, { inboxId, change: to });
-    if (!changed) throw new HttpError(409, "not_waiting", "the message does not wait any more");
+    if (!changed) throw new HttpError(409, "not_waiting", "the message is no longer queued");
   };
 
   endpoints.add(
     {
       method: "GET",
       url: "/api/sessions/:id/queue",
-      summary: "What waits in a session, in the order in which it will be served",
+      summary: "The queued messages of a session, in processing order",
       params: SessionParams,
       answers: { 200: { description: "The messages", schema: store.inboxList.output } },
     },
@@ -49,12 +50,12 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "PATCH",
       url: "/api/sessions/:id/queue/:messageId",
-      summary: "Give a message that waits another text or another mode",
+      summary: "Change the text or the mode of a queued message",
       params: RowParams,
       body: ChangeBody,
       answers: {
         200: { description: "Changed", schema: z.object({ changed: z.literal(true) }) },
-        409: { description: "not_waiting: a turn has begun with it, or it was taken back" },
+        409: { description: "not_waiting: a turn has started with it, or it was cancelled" },
       },
     },
     async ({ params, body }) => {
@@ -70,11 +71,11 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "DELETE",
       url: "/api/sessions/:id/queue/:messageId",
-      summary: "Take a message back that waits",
+      summary: "Cancel a queued message",
       params: RowParams,
       answers: {
-        200: { description: "Taken back", schema: z.object({ cancelled: z.literal(true) }) },
-        409: { description: "not_waiting: a turn has begun with it, or it was taken back" },
+        200: { description: "Cancelled", schema: z.object({ cancelled: z.literal(true) }) },
+        409: { description: "not_waiting: a turn has started with it, or it was cancelled" },
       },
     },
     async ({ params }) => {
@@ -87,9 +88,9 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/sessions/:id/queue/flush",
-      summary: "End the waiting of coalescing messages for more of their kind",
+      summary: "End the coalescing window of queued messages",
       params: SessionParams,
-      answers: { 200: { description: "How many were let through", schema: store.inboxFlush.output } },
+      answers: { 200: { description: "The number of released messages", schema: store.inboxFlush.output } },
     },
     async ({ params }) => {
       const { sessionId } = await existing(deps, params.id);

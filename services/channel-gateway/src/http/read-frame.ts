@@ -1,8 +1,8 @@
-// A frame that a client sent over a WebSocket, parsed. Pure.
+// Parses a WebSocket frame from a client. Pure.
 import type { z } from "zod";
 import { HttpError, invalid } from "./errors.ts";
 
-/** Throws HttpError that says what is wrong with the frame. */
+/** Throws HttpError for an invalid frame. */
 export function readFrame<S extends z.ZodType>(data: string, schema: S): z.output<S> {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-// Jobs in time of the native API, and a heartbeat by hand: whoever holds the token is the owner.
+// Scheduled jobs and the manual heartbeat in the native API. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
 import { controlHeartbeat, store, type Schedule } from "@parley/contracts";
 import { z } from "zod";
@@ -10,7 +10,7 @@ import { operationId } from "./operation-ref.ts";
 
 const JobParams = z.object({ id: z.string().min(1).max(120) });
 const Job = z.object({ job: store.ScheduleSchema });
-const keyHeader = { "Idempotency-Key": "The same key again is the same change." };
+const keyHeader = { "Idempotency-Key": "A repeated key is the same change." };
 const { opId: _, id: _id, createdBy: _createdBy, ...fields } = store.scheduleCreate.input.shape;
 const Changes = z.strictObject(fields).partial();
 
@@ -21,12 +21,12 @@ export function scheduleRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/heartbeat",
-      summary: "One heartbeat now, whatever the hour",
+      summary: "Run one heartbeat now, regardless of active hours",
       headers: keyHeader,
       body: z.strictObject({}),
       answers: {
         200: {
-          description: "Whether it was put into the owner's thread, and if not, why",
+          description: "Whether it was added to the owner's session, or the reason why not",
           schema: controlHeartbeat.output,
         },
       },
@@ -40,16 +40,16 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "GET",
       url: "/api/schedules",
-      summary: "Jobs by id",
+      summary: "Jobs, sorted by id",
       query: z.strictObject({
-        /** Also those that will not run again. */
+        /** Also include jobs that will not run again. */
         all: z.enum(["true", "false"]).default("true"),
         limit: z.coerce.number().int().min(1).max(100).default(100),
-        /** The id of the last job of the page before. */
+        /** The id of the last job of the previous page. */
         after: z.string().optional(),
       }),
       answers: {
-        200: { description: "The jobs; `more` says whether others follow", schema: store.scheduleList.output },
+        200: { description: "The jobs; `more`: further jobs follow", schema: store.scheduleList.output },
       },
     },
     ({ query: { all, limit, after } }) =>
@@ -60,7 +60,7 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "GET",
       url: "/api/schedules/:id",
-      summary: "One job, by its id or its name",
+      summary: "One job, by id or name",
       params: JobParams,
       answers: { 200: { description: "The job", schema: Job } },
     },
@@ -71,10 +71,10 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     {
       method: "GET",
       url: "/api/schedules/:id/history",
-      summary: "The due times of a job and what became of them, newest first",
+      summary: "The due times of a job and their outcomes, newest first",
       params: JobParams,
       query: z.strictObject({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
-      answers: { 200: { description: "As many as are kept", schema: store.scheduleHistory.output } },
+      answers: { 200: { description: "The retained runs", schema: store.scheduleHistory.output } },
     },
     async ({ params, query }) => {
       const { id } = await existing({ bus }, params.id);
@@ -83,7 +83,7 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
   );
 }
 
-/** Throws HttpError where a job's answers could not be sent. */
+/** Throws HttpError when the job's answers could not be sent. */
 function mustReach(deps: HttpDeps, deliverTo: Schedule["deliverTo"] | undefined): void {
   if (typeof deliverTo === "object" && deliverTo !== null) mustHaveAccount(deps, deliverTo);
 }
@@ -96,7 +96,7 @@ function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/schedules",
-      summary: "Keep a job",
+      summary: "Create a job",
       headers: keyHeader,
       body: Changes.required({ schedule: true, prompt: true }),
       answers: { 200: { description: "The job", schema: Job } },
@@ -127,7 +127,7 @@ function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/schedules/:id/update",
-      summary: "Change a job; what is left out stays",
+      summary: "Change a job; omitted fields stay unchanged",
       headers: keyHeader,
       params: JobParams,
       body: Changes,
@@ -148,10 +148,10 @@ function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/schedules/:id/remove",
-      summary: "Forget a job and its history",
+      summary: "Delete a job and its history",
       params: JobParams,
       body: z.strictObject({}),
-      answers: { 200: { description: "The job as it was", schema: Job } },
+      answers: { 200: { description: "The deleted job", schema: Job } },
     },
     async ({ params }) => {
       const job = await existing({ bus }, params.id);
@@ -164,13 +164,13 @@ function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/schedules/:id/run",
-      summary: "Run a job now, beside its schedule",
+      summary: "Run a job now, in addition to its schedule",
       headers: keyHeader,
       params: JobParams,
       body: z.strictObject({}),
       answers: {
         200: {
-          description: "Its input; /api/messages/<messageId> tells what becomes of it",
+          description: "Its input; /api/messages/<messageId> returns its state",
           schema: z.object({ job: store.ScheduleSchema, messageId: z.string(), sessionId: z.string() }),
         },
       },
@@ -188,6 +188,6 @@ function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
 
 async function existing({ bus }: Pick<HttpDeps, "bus">, id: string): Promise<Schedule> {
   const { job } = await bus.request(store.scheduleGet, { id });
-  if (job === null) throw new HttpError(404, "not_found", `there is no job "${id}", or several have that name`);
+  if (job === null) throw new HttpError(404, "not_found", `there is no job "${id}", or several jobs have this name`);
   return job;
 }

@@ -1,5 +1,5 @@
-// The HTTP listener: who may come in, how much, and how errors look; the routes are elsewhere. Every request, WebSocket
-// upgrades included, passes the same gates: Host and Origin, token, rate, then its route.
+// The HTTP listener: access checks, rate limits and error responses. Every request, including WebSocket upgrades, passes the same
+// checks in order: Host and Origin, token, rate limit, route. The routes are in other files.
 import rateLimit from "@fastify/rate-limit";
 import { ConfigError } from "@parley/chassis";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -31,7 +31,7 @@ import { wsRoutes } from "./ws.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Which token the caller holds, as the beginning of its hash; null without a good one. */
+    /** The beginning of the hash of the caller's token; null without a valid token. */
     holder: string | null;
   }
   interface FastifyContextConfig {
@@ -41,29 +41,29 @@ declare module "fastify" {
 }
 
 const bodyLimitBytes = 1024 * 1024;
-/** Requests a minute from one address without a good token. */
+/** Requests per minute from one address without a valid token. */
 const strangerRatePerMinute = 120;
-/** Requests a minute from one address to what proves itself otherwise: signed hooks, platform webhooks. */
+/** Requests per minute from one address to routes with their own authentication: signed hooks, platform webhooks. */
 const openRatePerMinute = 6_000;
 const closeSweepMs = 50;
 
 export interface HttpListener {
   readonly port: number;
   readonly webSockets: number;
-  /** Stops listening, says good-bye to WebSocket clients, waits for the requests that are being answered. */
+  /** Stops listening, closes WebSocket clients, and waits for the requests in progress. */
   close(): Promise<void>;
 }
 
-/** Builds the routes and listens. Throws ConfigError when the port is taken. */
+/** Registers the routes and listens. Throws ConfigError when the port is in use. */
 export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   const app = fastify({
     bodyLimit: bodyLimitBytes,
-    // Receiving a request may take this long, answering it any time.
+    // Limits how long a request may take to arrive, not its response.
     requestTimeout: 60_000,
     keepAliveTimeout: 75_000,
     routerOptions: { maxParamLength: 2_000 },
     exposeHeadRoutes: false,
-    // Any other upgrade, such as curl's to HTTP/2, is answered as the plain request it also is.
+    // A request for any other upgrade, such as curl's to HTTP/2, is handled as a plain request.
     http: { shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket" },
     logger: false,
   });
@@ -108,7 +108,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     },
     close: async () => {
       webSockets.close();
-      // A connection whose last answer was given while closing would stay open until its keep-alive is over.
+      // A connection that gets its last response during the close would stay open until its keep-alive timeout.
       const sweep = setInterval(() => app.server.closeIdleConnections(), closeSweepMs);
       await app.close();
       clearInterval(sweep);
@@ -116,7 +116,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   };
 }
 
-/** Host, Origin, token. A request without a token goes on to the rate limit first: guessing is slow. */
+/** Checks Host, Origin and token. A request without a token reaches the rate limit first, which slows down guessing. */
 function gates(app: FastifyInstance, { http }: HttpDeps): void {
   const names = ownNames(http.host, http.allowedHosts);
   const hashes = http.tokenHashes.map((hash) => Buffer.from(hash, "hex"));
@@ -128,7 +128,7 @@ function gates(app: FastifyInstance, { http }: HttpDeps): void {
         new HttpError(
           403,
           "host_not_allowed",
-          `Host ${host ?? "(none)"} is not allowed; PARLEY_ALLOWED_HOSTS lists those that are`,
+          `Host ${host ?? "(none)"} is not allowed; add it to PARLEY_ALLOWED_HOSTS to allow it`,
         ),
       );
       return;
@@ -138,7 +138,7 @@ function gates(app: FastifyInstance, { http }: HttpDeps): void {
         new HttpError(
           403,
           "origin_not_allowed",
-          `Origin ${origin ?? ""} is not allowed; PARLEY_ALLOWED_ORIGINS lists those that are`,
+          `Origin ${origin ?? ""} is not allowed; add it to PARLEY_ALLOWED_ORIGINS to allow it`,
         ),
       );
       return;
@@ -164,7 +164,7 @@ function gates(app: FastifyInstance, { http }: HttpDeps): void {
       return;
     }
     done(
-      new HttpError(401, "unauthorized", "a good token is needed: Authorization: Bearer <PARLEY_TOKEN>", {
+      new HttpError(401, "unauthorized", "a valid token is required: Authorization: Bearer <PARLEY_TOKEN>", {
         headers: { "www-authenticate": "Bearer" },
       }),
     );
@@ -200,15 +200,15 @@ async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
       new HttpError(
         429,
         "rate_limited",
-        `too many requests: ${context.max} a minute are allowed; try again in ${context.after}`,
+        `too many requests: the limit is ${context.max} per minute; try again in ${context.after}`,
       ),
   });
 }
 
-/** Platforms that call us. Their adapters check the sender by themselves, over the raw body. */
+/** Webhook routes of platforms. Their adapters authenticate the sender over the raw body. */
 function platformRoutes(app: FastifyInstance, { adapters, disabled }: HttpDeps): void {
   for (const { name } of disabled) {
-    // The reason names variables: it is for the log and the health report, not for callers without a token.
+    // The reason names environment variables, so it is not shown to callers without a token.
     const refuse = () => Promise.reject(new HttpError(503, "account_disabled", `the account ${name} is disabled`));
     app.all(`/channels/${name.replace(":", "/")}/*`, { config: { open: true } }, refuse);
   }
@@ -239,7 +239,7 @@ function errors(app: FastifyInstance, { log }: HttpDeps): void {
     const failure = new HttpError(
       404,
       "no_such_route",
-      `there is no ${request.method} ${request.url.split("?")[0] ?? ""}`,
+      `no such route: ${request.method} ${request.url.split("?")[0] ?? ""}`,
     );
     return reply.code(404).send(bodyOf(request, failure));
   });
@@ -250,13 +250,13 @@ function listenError(error: unknown, host: string, port: number): unknown {
   switch (code) {
     case "EADDRINUSE":
       return new ConfigError(
-        `port ${port} on ${host} is taken: end what listens there, or set PARLEY_HTTP_PORT to another (0 = any)`,
+        `port ${port} on ${host} is in use: stop the other process, or set PARLEY_HTTP_PORT to another port (0 = any)`,
       );
     case "EACCES":
-      return new ConfigError(`port ${port} may not be opened: set PARLEY_HTTP_PORT to one above 1023`);
+      return new ConfigError(`no permission to open port ${port}: set PARLEY_HTTP_PORT to a port above 1023`);
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return new ConfigError(`PARLEY_HTTP_HOST ${host} is no address of this machine`);
+      return new ConfigError(`PARLEY_HTTP_HOST ${host} is not an address of this machine`);
     default:
       return error;
   }

@@ -1,4 +1,4 @@
-// Sessions of the native API that are made, changed, put aside and led to; and a conversation made shorter.
+// Changes of sessions in the native API: open, resume, fork, rename, archive, override and compact.
 import {
   controlCompact,
   efforts,
@@ -14,7 +14,7 @@ import { HttpError } from "./errors.ts";
 import { keyHeader, operationRef } from "./operation-ref.ts";
 import { existing, SessionParams } from "./sessions.ts";
 
-/** The route that is led elsewhere: a session's key, such as `main` or `telegram:default:42`. */
+/** The route to bind: a session's key, such as `main` or `telegram:default:42`. */
 const route = z.string().min(1).max(600).default(mainSessionKey);
 const title = z.string().trim().min(1).max(200);
 
@@ -23,7 +23,7 @@ const SessionBody = z.discriminatedUnion("action", [
     action: z.literal("new"),
     route,
     title: title.optional(),
-    /** What the route led to is archived. */
+    /** Archive the previous session of the route. */
     archive: z.boolean().default(false),
   }),
   z.strictObject({
@@ -36,15 +36,15 @@ const SessionBody = z.discriminatedUnion("action", [
     action: z.literal("fork"),
     /** Id or key of the original. */
     session: z.string().min(1).max(600),
-    /** Left out: no route leads to the copy. */
+    /** Omitted: no route is bound to the copy. */
     route: z.string().min(1).max(600).optional(),
     title: title.optional(),
-    /** Turns that go beyond this position are left out. */
+    /** Turns that extend beyond this position are not copied. */
     atSeq: z.number().int().positive().optional(),
   }),
 ]);
 
-/** What is left out stays, null takes a change back. */
+/** Omitted fields stay unchanged; null removes an override. */
 const ChangeBody = z.strictObject({
   title: title.optional(),
   status: z.enum(["active", "archived"]).optional(),
@@ -67,7 +67,7 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
     {
       method: "POST",
       url: "/api/sessions",
-      summary: "Begin a new session, go on with one that is there, or copy one; a route leads to it from then on",
+      summary: "Open, resume or copy a session, and bind a route to it",
       headers: keyHeader,
       body: SessionBody,
       answers: {
@@ -101,15 +101,15 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
     {
       method: "PATCH",
       url: "/api/sessions/:id",
-      summary: "Change a session's title, put it aside, or change what holds for it alone",
+      summary: "Change a session's title, status or overrides",
       params: SessionParams,
       body: ChangeBody,
-      answers: { 200: { description: "The session as it is now", schema: One } },
+      answers: { 200: { description: "The changed session", schema: One } },
     },
     async ({ params, body }) => {
       let session = await existing(deps, params.id);
       const { sessionId } = session;
-      // What may be refused comes first.
+      // Overrides may be refused, so they are applied first.
       if (body.overrides !== undefined) session = await acts.override(sessionId, body.overrides);
       if (body.title !== undefined) session = await acts.rename(sessionId, body.title);
       if (body.status !== undefined) session = await acts.archive(sessionId, body.status === "archived");
@@ -121,13 +121,13 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
     {
       method: "POST",
       url: "/api/sessions/:id/compact",
-      summary: "Make the conversation shorter for the model; while a turn runs, at its end",
+      summary: "Compact the conversation for the model; during a turn, at its end",
       params: SessionParams,
       body: z.strictObject({
-        /** What the summary shall keep. */
+        /** What the summary must keep. */
         instructions: z.string().min(1).max(4_000).optional(),
       }),
-      answers: { 200: { description: "What was done", schema: controlCompact.output } },
+      answers: { 200: { description: "The result", schema: controlCompact.output } },
     },
     async ({ params, body }) => {
       const { sessionId } = await existing(deps, params.id);

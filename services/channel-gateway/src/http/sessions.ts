@@ -1,4 +1,4 @@
-// Sessions of the native API: the list, one of them, its messages, and the stop of what it does.
+// Sessions in the native API: list, read, messages, and cancel.
 import { SessionSummarySchema, store, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
@@ -16,14 +16,14 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       summary: "Sessions, most recently used first",
       query: z.strictObject({
         limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
-        /** The `before` of the next page: the id of the last session of this one. */
+        /** For the next page: the id of the last session of this page. */
         before: z.uuid().optional(),
         status: z.enum(["active", "archived"]).optional(),
-        /** Sub-agents that this session has started, by its id. */
+        /** Only sub-agents of the session with this id. */
         parent: z.uuid().optional(),
-        /** Sub-agents' sessions as well. */
+        /** Also include sessions of sub-agents. */
         subagents: z.enum(["true", "false"]).default("false"),
-        /** Sessions of single calls as well: `parley run`, `--once`, API calls that name no conversation. */
+        /** Also include sessions of single calls: `parley run`, `--once`, API calls without a conversation. */
         calls: z.enum(["true", "false"]).default("false"),
         /** Part of the title. */
         text: z.string().min(1).max(200).optional(),
@@ -64,7 +64,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         limit: wholeNumber.pipe(z.number().min(1).max(1_000)).default(200),
       }),
       answers: {
-        200: { description: "As many as fit; `more` says whether others follow", schema: store.sessionMessages.output },
+        200: { description: "As many as fit; `more`: further messages follow", schema: store.sessionMessages.output },
       },
     },
     async ({ params, query }) => {
@@ -77,17 +77,17 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/sessions/:id/cancel",
-      summary: "Stop what a session does",
+      summary: "Stop the running turn of a session",
       params: SessionParams,
       body: z.strictObject({
-        /** Only this turn; without it whichever runs. */
+        /** Only this turn; omitted: the running turn. */
         turnId: z.uuid().optional(),
-        /** Also take back what waits behind it. */
+        /** Also cancel queued messages. */
         queued: z.boolean().default(false),
-        /** Also stop sub-agents that it does not wait for. */
+        /** Also stop sub-agents that run in the background. */
         background: z.boolean().default(false),
       }),
-      answers: { 200: { description: "What was stopped", schema: store.turnCancel.output } },
+      answers: { 200: { description: "The stopped turns", schema: store.turnCancel.output } },
     },
     async ({ params, body }) => {
       const { sessionId } = await existing(deps, params.id);

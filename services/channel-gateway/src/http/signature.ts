@@ -1,5 +1,4 @@
-// Whether a webhook delivery comes from who holds the secret, by the scheme of its sender. Pure; works on the raw body, before
-// anything of it is read.
+// Verifies the signature of a webhook delivery by the scheme of its sender. Pure; works on the raw body before it is parsed.
 //   parley    X-Parley-Delivery: <id>, X-Parley-Timestamp: <unix seconds>, X-Parley-Signature: sha256=<hex of HMAC(id.timestamp.body)>
 //   github    X-GitHub-Delivery: <id, not signed>, X-Hub-Signature-256: sha256=<hex of HMAC(body)>
 //   standard  webhook-id, webhook-timestamp, webhook-signature: v1,<base64 of HMAC(id.timestamp.body)> …
@@ -8,10 +7,10 @@ import { hmacSha256, sameDigest, sha256Hex } from "../digest.ts";
 
 export type Signer = WebhookAccount["signer"];
 
-/** Without a full stop, so that what is signed can be read in one way only. */
+/** Ids contain no full stop, so that the signed text is unambiguous. */
 const signedId = /^[A-Za-z0-9_-]{1,256}$/;
 
-/** A signed timestamp further from now than this is a replay. */
+/** A signed timestamp further from the current time than this is refused as a replay. */
 export const replayWindowMs = 5 * 60 * 1_000;
 
 export type Verdict = { genuine: true; deliveryId: string } | { genuine: false; reason: string };
@@ -37,10 +36,10 @@ function verifyParley(secret: string, { header, rawBody }: Delivery, nowMs: numb
   const timestamp = header("x-parley-timestamp");
   const signature = header("x-parley-signature");
   if (id === undefined || timestamp === undefined || signature === undefined) {
-    return { genuine: false, reason: "X-Parley-Delivery, X-Parley-Timestamp and X-Parley-Signature are needed" };
+    return { genuine: false, reason: "X-Parley-Delivery, X-Parley-Timestamp and X-Parley-Signature are required" };
   }
   if (!signedId.test(id)) {
-    return { genuine: false, reason: "X-Parley-Delivery must be 1 to 256 letters, digits, - or _" };
+    return { genuine: false, reason: "X-Parley-Delivery must have from 1 to 256 letters, digits, - or _" };
   }
   if (!isSame(hexDigest(signature), hmacSha256(secret, `${id}.${timestamp}.`, rawBody))) return wrongSignature;
   if (!isFresh(timestamp, nowMs)) return staleTimestamp;
@@ -49,7 +48,7 @@ function verifyParley(secret: string, { header, rawBody }: Delivery, nowMs: numb
 
 function verifyGithub(secret: string, { header, rawBody }: Delivery): Verdict {
   const signature = header("x-hub-signature-256");
-  if (signature === undefined) return { genuine: false, reason: "X-Hub-Signature-256 is needed" };
+  if (signature === undefined) return { genuine: false, reason: "X-Hub-Signature-256 is required" };
   if (!isSame(hexDigest(signature), hmacSha256(secret, rawBody))) return wrongSignature;
   return { genuine: true, deliveryId: deliveryId(header("x-github-delivery"), rawBody, "") };
 }
@@ -59,10 +58,10 @@ function verifyStandard(secret: string, { header, rawBody }: Delivery, nowMs: nu
   const timestamp = header("webhook-timestamp");
   const signatures = header("webhook-signature");
   if (id === undefined || timestamp === undefined || signatures === undefined) {
-    return { genuine: false, reason: "webhook-id, webhook-timestamp and webhook-signature are needed" };
+    return { genuine: false, reason: "webhook-id, webhook-timestamp and webhook-signature are required" };
   }
   const expected = hmacSha256(standardKey(secret), `${id}.${timestamp}.`, rawBody);
-  // There are several while the sender changes its secret; each is compared, in constant time.
+  // During a change of the secret there are several signatures; each is compared in constant time.
   let genuine = false;
   for (const signature of signatures.split(" ")) {
     const [version, value] = signature.split(",", 2);
@@ -76,10 +75,10 @@ function verifyStandard(secret: string, { header, rawBody }: Delivery, nowMs: nu
 const wrongSignature: Verdict = { genuine: false, reason: "the signature does not match" };
 const staleTimestamp: Verdict = {
   genuine: false,
-  reason: `the timestamp is more than ${replayWindowMs / 60_000} minutes from now`,
+  reason: `the timestamp differs from the current time by more than ${replayWindowMs / 60_000} minutes`,
 };
 
-/** Standard Webhooks writes secrets as base64 behind `whsec_`. */
+/** Standard Webhooks encodes secrets as base64 with the prefix `whsec_`. */
 function standardKey(secret: string): Buffer {
   return secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
 }
@@ -99,7 +98,7 @@ function isFresh(timestamp: string, nowMs: number): boolean {
 
 const maxIdLength = 256;
 
-/** The sender's id of the delivery, or one that is the same for the same delivery. */
+/** Returns the sender's delivery id, or one derived from the content, which is the same for a redelivery. */
 function deliveryId(given: string | undefined, rawBody: Buffer, timestamp: string): string {
   if (given !== undefined && given !== "") return given.length <= maxIdLength ? given : sha256Hex(given);
   return sha256Hex(Buffer.concat([Buffer.from(`${timestamp}.`), rawBody]));

@@ -1,4 +1,4 @@
-// One message and the turn that answers it as server-sent events of five kinds: token, tool_call, tool_result, done, error.
+// POST /v1/chat: one message and its turn as server-sent events of five types: token, tool_call, tool_result, done, error.
 import { noCost, type SessionEvent } from "@parley/contracts";
 import { SimpleEvents, type SimpleEvent } from "@parley/projections";
 import { z } from "zod";
@@ -12,7 +12,7 @@ import { SseWriter } from "./sse.ts";
 
 const Body = z.strictObject({
   message: z.string().min(1),
-  /** Names the conversation; without it the request has a session of its own. */
+  /** Names the conversation; without it the request gets its own session. */
   session_id: z.string().min(1).max(512).optional(),
 });
 
@@ -21,10 +21,10 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/v1/chat",
-      summary: "Say something and see the answer come, in five kinds of events",
+      summary: "Send a message and stream the answer as five types of events",
       description:
-        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. Where the agent speaks by its tool `message`, the tokens are that tool's texts. Each request is a turn of its own, regardless of the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn goes on when the caller goes away.",
-      headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
+        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. When the agent answers with its tool `message`, the tokens are the texts of that tool. Each request gets its own turn, regardless of the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn continues when the caller disconnects.",
+      headers: { "Idempotency-Key": "A repeated key is the same message; with a different text it is refused." },
       body: Body,
       answers: { 200: { description: "The stream", contentType: "text/event-stream" } },
     },
@@ -41,7 +41,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const view = new SimpleEvents(settings.output);
       const { promise: opened, resolve: open } = Promise.withResolvers<SseWriter>();
       let write = (_event: SessionEvent): void => undefined;
-      // The head goes out after the message is kept: what fails before that is an ordinary error.
+      // The headers are sent after the message is stored; an earlier failure is an ordinary error response.
       const pending = await inbound.keepAndFollow(said, waiters.signalFor(reply), {
         kept: () => {
           const writer = new SseWriter(reply, () => events.slowClient("sse"));
@@ -52,7 +52,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       });
       const writer = await opened;
       try {
-        // Says nothing where the end itself was heard.
+        // Emits nothing when the end event was already received.
         write(finished(await pending.end));
         writer.end();
       } catch (error) {
@@ -72,7 +72,7 @@ function frame({ type, data }: SimpleEvent): string {
   return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** The end of a turn as an event, from what is known of it. */
+/** The end of a turn as an event. */
 function finished({ turnId, ...end }: TurnEnd): SessionEvent {
   return { type: "turn.finished", seq: 0, turnId: turnId ?? "", ...end, cost: noCost };
 }

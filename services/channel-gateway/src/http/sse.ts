@@ -1,10 +1,10 @@
-// A stream of server-sent events on one response: headers, comments that keep it open, a bound for slow readers. Knows nothing
-// of what is streamed.
+// A stream of server-sent events on one response: headers, keep-alive comments, and a limit for slow readers. Independent of the
+// content.
 import type { FastifyReply } from "fastify";
 
-/** Proxies close what is silent for 30 to 60 seconds. */
+/** Proxies close connections that are silent for 30 to 60 s. */
 const keepAliveMs = 15_000;
-/** What may wait for a slow reader before the optional is left out, and before it is cut off. */
+/** Buffered bytes above which live events are skipped, and above which a slow reader is disconnected. */
 const softBytes = 256 * 1024;
 const hardBytes = 4 * 1024 * 1024;
 
@@ -13,7 +13,7 @@ export class SseWriter {
   readonly #onSlow: () => void;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Takes the response over and sends its head. */
+  /** Takes over the response and sends the headers. */
   constructor(reply: FastifyReply, onSlow: () => void = () => undefined) {
     this.#onSlow = onSlow;
     this.#raw = reply.raw;
@@ -23,7 +23,7 @@ export class SseWriter {
     this.#raw.writeHead(200, {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-cache, no-transform",
-      // nginx buffers otherwise.
+      // Disables the buffering of nginx.
       "x-accel-buffering": "no",
     });
     this.#raw.flushHeaders();
@@ -35,12 +35,12 @@ export class SseWriter {
     return this.#raw.destroyed || this.#raw.writableEnded;
   }
 
-  /** Whether the reader is behind, so that what may be left out should be. */
+  /** Whether the reader is slow, so that live events should be skipped. */
   get behind(): boolean {
     return this.#raw.writableLength > softBytes;
   }
 
-  /** Writes a whole frame, its blank line included. */
+  /** Writes a complete frame, including its blank line. */
   write(frame: string): void {
     if (this.closed) return;
     if (this.#raw.writableLength > hardBytes) {

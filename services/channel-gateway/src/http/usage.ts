@@ -1,4 +1,4 @@
-// What models were used and what it cost, in the native API.
+// Model usage and cost in the native API.
 import { store } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
@@ -14,13 +14,13 @@ export function usageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/api/usage",
       summary: "Model calls, tokens and cost by day (UTC) and model",
       query: z.strictObject({
-        /** Today is one day. */
+        /** Includes today; 1 = today only. */
         days: z.coerce.number().int().min(1).max(366).default(1),
-        /** Id or key; left out: of every session. */
+        /** Id or key of a session; omitted: all sessions. */
         session: z.string().min(1).max(600).optional(),
       }),
       answers: {
-        200: { description: "Money in millionths of a US dollar", schema: store.usageReport.output },
+        200: { description: "Costs in millionths of a US dollar", schema: store.usageReport.output },
       },
     },
     async ({ query }) => {

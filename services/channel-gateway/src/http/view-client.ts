@@ -1,5 +1,5 @@
-// One WebSocket client that follows one conversation in another protocol's words. It sees what happens from now on; live events are
-// left out for a slow reader, durable ones never: the view repairs itself from them.
+// One WebSocket client that follows one conversation in the format of another protocol, from now on. A slow reader loses live events
+// but no durable ones; the view repairs itself from these.
 import { randomUUID } from "node:crypto";
 import { store } from "@parley/contracts";
 import type { WebSocket } from "ws";
@@ -28,7 +28,7 @@ export class ViewClient {
   readonly #gone = new AbortController();
   #following: Following | undefined;
   #moves: { close(): void } | undefined;
-  /** Counts the sessions that were followed: one that takes long to be opened may be out of date by then. */
+  /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #session = 0;
 
   constructor(ws: WebSocket, deps: HttpDeps, format: ViewFormat, conversation: string) {
@@ -37,12 +37,12 @@ export class ViewClient {
     this.#conversation = conversation;
     this.#route = deps.inbound.sessionKeyOf(apiInput(conversation, "", undefined));
     this.#peer = new WsPeer(ws, deps.events, {
-      // What is said first is said after it is known what is followed: no answer is missed.
+      // The first frame is handled after the subscription exists, so no answer is missed.
       begin: () => this.#begin(),
       frame: (text) => this.#carryOut(readViewFrame(text)),
       failed: (error) => this.#fail(error),
       gone: () => {
-        this.#gone.abort(new Error("the client went away"));
+        this.#gone.abort(new Error("the client disconnected"));
         this.#moves?.close();
         this.#following?.close();
       },
@@ -68,7 +68,7 @@ export class ViewClient {
       await this.#follow(session.sessionId, undefined);
       return;
     }
-    // Not waited for: the message that brings the session into being may come over this very socket.
+    // Not awaited: the message that creates the session may arrive over this socket.
     sessions
       .appears(this.#route, this.#gone.signal)
       .then((id) => this.#follow(id, 0))
@@ -137,11 +137,11 @@ export class ViewClient {
     this.#peer.send(JSON.stringify(frame));
   }
 
-  /** What happens cannot be followed any more: the client is to come again. */
+  /** The session can no longer be followed, so the client has to reconnect. */
   #lost(error: unknown): void {
     if (error !== undefined && !this.#gone.signal.aborted)
-      this.#deps.log.warn({ err: error }, "a conversation cannot be followed");
-    this.#peer.close("come again");
+      this.#deps.log.warn({ err: error }, "conversation no longer followed: the client has to reconnect");
+    this.#peer.close("reconnect");
   }
 
   #fail(error: unknown): void {

@@ -1,4 +1,4 @@
-// What is said over a WebSocket that shows one conversation in another protocol's words, in both directions.
+// The frames of a WebSocket that shows one conversation in the format of another protocol, in both directions.
 import { questionOptions, StreamFrames, TurnFrames, type StreamFrame, type TurnFrame } from "@parley/projections";
 import type { ParleySettings, SessionEvent } from "@parley/contracts";
 import { z } from "zod";
@@ -6,10 +6,10 @@ import { HttpError } from "./errors.ts";
 import { readFrame } from "./read-frame.ts";
 import { defaultConversation } from "./openai-format.ts";
 
-/** How a WebSocket asks for it. */
+/** The query that selects the format. */
 export const ViewQuery = z.object({
   format: z.enum(["stream", "turns"]).optional(),
-  /** With `format`: the conversation that is followed and spoken in. */
+  /** With `format`: the conversation to follow and write to. */
   conversation: z.string().min(1).max(512).default(defaultConversation),
 });
 export type ViewFormat = NonNullable<z.infer<typeof ViewQuery>["format"]>;
@@ -24,7 +24,7 @@ const ViewClientFrame = z.discriminatedUnion("type", [
     })
     .partial({ text: true, content: true })
     .transform(({ type, id, text, content }) => ({ type, id, text: text ?? content ?? "" })),
-  /** To a question about a tool call. */
+  /** A decision about a tool call. */
   z.object({ type: z.literal("answer"), question_id: z.string().min(1).max(64), text: z.string() }),
   z.object({ type: z.literal("cancel") }),
   z.object({ type: z.literal("ping") }),
@@ -33,7 +33,7 @@ export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
 
 export type ViewServerFrame = StreamFrame | TurnFrame | { type: "pong" };
 
-/** Throws HttpError that says what is wrong with the frame. */
+/** Throws HttpError for an invalid frame. */
 export function readViewFrame(data: string): ViewClientFrame {
   const frame = readFrame(data, ViewClientFrame);
   if (frame.type === "message" && frame.text.trim() === "") {
@@ -42,7 +42,7 @@ export function readViewFrame(data: string): ViewClientFrame {
   return frame;
 }
 
-/** Reads the events of one session. */
+/** Converts the events of one session to frames. */
 export interface View {
   event(event: SessionEvent): ViewServerFrame[];
 }
@@ -53,7 +53,7 @@ export function viewOf(format: ViewFormat, settings: ParleySettings): View {
 
 const noUsage = { input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
 
-/** The answer of a command, which is no turn. `id` names it. */
+/** The frames for a command's answer, which has no turn; `id` is the client's message id. */
 export function commandFrames(format: ViewFormat, id: string, text: string): ViewServerFrame[] {
   if (format === "stream") return [{ type: "response", msg_id: id, content: text }];
   return [
@@ -62,7 +62,7 @@ export function commandFrames(format: ViewFormat, id: string, text: string): Vie
   ];
 }
 
-/** What a person's answer to a question means. Throws HttpError for what is none. */
+/** Parses a person's decision. Throws HttpError for any other text. */
 export function decisionIn(text: string): { allow: boolean; always: boolean } {
   const word = text.trim().toLowerCase();
   const option = questionOptions.find((each) => each === word || each.charAt(0) === word);

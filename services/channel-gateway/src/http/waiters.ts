@@ -1,4 +1,4 @@
-// The requests that wait for something: each ends when its caller goes away or when this replica drains.
+// Open requests that wait for an event. Each ends when its caller disconnects or this replica drains.
 import type { FastifyReply } from "fastify";
 
 export class Waiters {
@@ -9,19 +9,19 @@ export class Waiters {
     return this.#open.size;
   }
 
-  /** A signal that aborts when the caller goes away, or with `reason` when the replica drains. */
+  /** Returns a signal that aborts when the caller disconnects, or with `reason` when the replica drains. */
   signalFor(reply: FastifyReply): AbortSignal {
     const controller = new AbortController();
     this.#open.add(controller);
     reply.raw.once("close", () => {
       this.#open.delete(controller);
-      controller.abort(new Error("the caller went away"));
+      controller.abort(new Error("the caller disconnected"));
     });
     if (this.#ended !== undefined) controller.abort(this.#ended);
     return controller.signal;
   }
 
-  /** Ends all of them, and every later one at once. */
+  /** Ends all open requests, and every later one immediately. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const controller of this.#open) controller.abort(reason);

@@ -1,5 +1,5 @@
-// One WebSocket client: its subscriptions, its messages in the order in which it sent them, and a bound on what may wait for
-// it. A slow reader loses live events first, never durable ones.
+// One WebSocket client: its subscriptions, and its messages in the order it sent them. A slow reader loses live events first, never
+// durable ones.
 import type { WebSocket } from "ws";
 import { readSpoken } from "../commands/spoken.ts";
 import type { EventFrame } from "../event-frame.ts";
@@ -16,14 +16,14 @@ const maxSubscriptions = 64;
 interface Subscription {
   stop: AbortController;
   following?: Following;
-  /** The session that is followed. */
+  /** The followed session. */
   sessionId?: string;
 }
 
 export class WsClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
-  /** By the name the client used. */
+  /** By the id or key that the client used. */
   readonly #subscriptions = new Map<string, Subscription>();
 
   constructor(ws: WebSocket, deps: HttpDeps) {
@@ -70,7 +70,7 @@ export class WsClient {
         await this.#message(frame);
         break;
       case "control_request":
-        // Not waited for: a stop must not stand behind a compaction.
+        // Not awaited: a stop must not wait for a compaction.
         void this.#control(frame);
         break;
       case "cancel": {
@@ -134,7 +134,7 @@ export class WsClient {
       throw new HttpError(400, "too_many", `at most ${maxSubscriptions} subscriptions`);
     }
     const subscription: Subscription = { stop: new AbortController() };
-    // Heard from before it is known where the name leads: no move is missed.
+    // Subscribed before the name is resolved, so that no move is missed.
     const moves = this.#deps.sessions.follow(name, (id, seq) => this.#move(name, subscription, id, seq));
     subscription.stop.signal.addEventListener("abort", () => moves.close(), { once: true });
     const session = await this.#deps.sessions.find(name).catch((error: unknown) => {
@@ -147,7 +147,7 @@ export class WsClient {
       return;
     }
     this.#say({ type: "subscribed", session: null, key: name, after: 0 });
-    // Not waited for: the message that brings the session into being may come over this very socket.
+    // Not awaited: the message that creates the session may arrive over this socket.
     this.#deps.sessions
       .appears(name, subscription.stop.signal)
       .then((sessionId) => this.#follow(name, subscription, sessionId, 0))
@@ -156,7 +156,7 @@ export class WsClient {
       });
   }
 
-  /** The name leads to another session from now on. */
+  /** The name is bound to another session now. */
   #move(name: string, subscription: Subscription, sessionId: string, seq: number): void {
     if (subscription.sessionId === undefined || subscription.sessionId === sessionId) return;
     subscription.following?.close();

@@ -1,4 +1,4 @@
-// Control requests over a WebSocket: each is carried out, or refused with a reason. One that is not known is answered, too.
+// Control requests over a WebSocket. Each is executed or refused with a reason; an unknown one gets an error response.
 import { efforts, permissionModes, queueModes, store } from "@parley/contracts";
 import { z } from "zod";
 import { apiInput } from "./api-input.ts";
@@ -9,10 +9,10 @@ import { HttpError, invalid } from "./errors.ts";
 import { defaultConversation } from "./openai-format.ts";
 import { existing } from "./sessions.ts";
 
-const decision = { approval_id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not the id of a question") };
+const decision = { approval_id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not a valid approval id") };
 
 const ControlRequest = z.discriminatedUnion("subtype", [
-  /** Stops the running turn; `queued`: also takes back what waits. `all`: sub-agents in the background as well. */
+  /** Stops the running turn. `queued`: also cancels queued messages. `all`: also stops background sub-agents. */
   z.strictObject({
     subtype: z.literal("interrupt"),
     turn_id: z.uuid().optional(),
@@ -25,7 +25,7 @@ const ControlRequest = z.discriminatedUnion("subtype", [
     conversation: z.string().min(1).max(512).default(defaultConversation),
     mode: z.enum(queueModes).optional(),
   }),
-  /** Null takes the change back. */
+  /** Null removes the override. */
   z.strictObject({ subtype: z.literal("set_model"), model: z.string().min(1).max(200).nullable() }),
   z.strictObject({ subtype: z.literal("set_permission_mode"), mode: z.enum(permissionModes).nullable() }),
   z.strictObject({ subtype: z.literal("set_effort"), effort: z.enum(efforts).nullable() }),
@@ -41,7 +41,7 @@ const ControlRequest = z.discriminatedUnion("subtype", [
     message: z.string().min(1).max(4_000).optional(),
     interrupt: z.boolean().optional(),
   }),
-  /** To a question of the agent: what is said next is the answer, so it is a message. */
+  /** The answer to a question of the agent is sent as a message. */
   z.strictObject({
     subtype: z.literal("answer"),
     text: z.string().min(1),
@@ -59,13 +59,13 @@ export interface ControlFrame {
   request: Record<string, unknown>;
 }
 
-/** Carries a control request out; the value is the answer. Throws what says why it is refused. */
+/** Executes a control request and returns the response. Throws HttpError with the reason of a refusal. */
 export async function control(deps: HttpDeps, frame: ControlFrame): Promise<object> {
   const { inbound, bus } = deps;
   const { subtype } = frame.request;
   if (!known.some((each) => each === subtype)) {
     const name = typeof subtype === "string" ? `"${subtype.slice(0, 64)}"` : "without a subtype";
-    throw new HttpError(400, "unknown_request", `there is no control request ${name}; there are ${known.join(", ")}`);
+    throw new HttpError(400, "unknown_request", `unknown control request ${name}; supported: ${known.join(", ")}`);
   }
   const parsed = ControlRequest.safeParse(frame.request);
   if (!parsed.success) throw invalid(parsed.error, "request");
@@ -102,8 +102,8 @@ export async function control(deps: HttpDeps, frame: ControlFrame): Promise<obje
           ? readAdditions(true, always, { updatedInput: request.updated_input })
           : readAdditions(false, false, { message: request.message, interrupt: request.interrupt });
       const decided = await bus.request(store.approvalDecide, { id, allow, always, by: approvedBy, ...additions });
-      if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no question ${id}`);
-      if (decided.outcome === "expired") throw new HttpError(409, "expired", `the question ${id} is over`);
+      if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no approval ${id}`);
+      if (decided.outcome === "expired") throw new HttpError(409, "expired", `the approval ${id} has expired`);
       return decided;
     }
     case "compact":

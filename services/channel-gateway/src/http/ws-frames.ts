@@ -1,4 +1,4 @@
-// What is said over a WebSocket, in both directions. Session events come as they are, with the session's id in front.
+// The WebSocket frames in both directions. Session events are sent unchanged, preceded by the session's id.
 import { mainSessionKey, queueModes } from "@parley/contracts";
 import { z } from "zod";
 import { threadChoices } from "../known-input.ts";
@@ -9,23 +9,23 @@ import { defaultConversation } from "./openai-format.ts";
 const sessionRef = z.string().min(1).max(600).default(mainSessionKey);
 
 export const ClientFrame = z.discriminatedUnion("type", [
-  /** `after`: the last seq that was seen; without it from now on. A second one for the same session replaces the first. */
+  /** `after`: the last received seq; omitted: from now on. A second subscription of the same session replaces the first. */
   z.strictObject({ type: z.literal("subscribe"), session: sessionRef, after: z.number().int().min(0).optional() }),
   z.strictObject({ type: z.literal("unsubscribe"), session: sessionRef }),
-  /** `id` makes the message recognisable when it is sent again; with another text it is refused. */
+  /** `id` is the idempotency key of the message; with a different text it is refused. */
   z.strictObject({
     type: z.literal("message"),
     id: z.string().min(1).max(256),
     conversation: z.string().min(1).max(512).default(defaultConversation),
     text: z.string().default(""),
     attachments: AttachmentRefs,
-    /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+    /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
-    /** The sender waits for the answer to this message: it is a turn of its own, unless `mode` is steer or coalesce. */
+    /** The sender waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
     exclusive: z.boolean().default(false),
-    /** The session it belongs to, where that is not the policy's choice; `own`: that of a single call, `named`: the conversation's. */
+    /** Overrides the session policy. `own`: the session of a single call; `named`: the session of the conversation. */
     thread: z.enum(threadChoices).optional(),
-    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    /** False: the client cannot answer approval questions, so tool calls that need approval are denied immediately. */
     interactive: z.boolean().default(true),
   }),
   z.strictObject({
@@ -34,7 +34,7 @@ export const ClientFrame = z.discriminatedUnion("type", [
     turnId: z.uuid().optional(),
     queued: z.boolean().default(false),
   }),
-  /** What is asked for is read by `ws-control.ts`. */
+  /** `ws-control.ts` parses `request`. */
   z.strictObject({
     type: z.literal("control_request"),
     request_id: z.string().min(1).max(256),
@@ -45,12 +45,12 @@ export const ClientFrame = z.discriminatedUnion("type", [
 ]);
 export type ClientFrame = z.infer<typeof ClientFrame>;
 
-/** Everything a client may hear besides session events. */
+/** All frames to a client except session events. */
 export type ServerFrame =
-  /** `session` is null while the session does not exist yet; a second frame follows when it does. */
+  /** `session` is null while the session does not exist; a second frame follows when it is created. */
   | { type: "subscribed"; session: string | null; key: string; after: number }
   | { type: "accepted"; id: string; messageId: string; sessionId: string; duplicate: boolean }
-  /** The message was a command and has been carried out. */
+  /** The message was a command and has been executed. */
   | { type: "command"; id: string; command: string; text: string }
   | { type: "cancelled"; session: string; turnId: string | null; cancelledQueued: number }
   | {
@@ -62,7 +62,7 @@ export type ServerFrame =
   | { type: "error"; code: string; message: string; id?: string }
   | { type: "pong" };
 
-/** Throws HttpError that says what is wrong with the frame. */
+/** Throws HttpError for an invalid frame. */
 export function readClientFrame(data: string): ClientFrame {
   return readFrame(data, ClientFrame);
 }

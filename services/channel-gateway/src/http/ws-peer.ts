@@ -1,13 +1,13 @@
-// One WebSocket as both kinds of clients use it: frames are worked on in the order in which they came, what may wait on either side
-// has a bound, and whoever reads too slowly is closed and comes again.
+// One WebSocket connection, shared by both kinds of clients. Frames are handled in order, buffers are limited in both directions, and a
+// client that reads too slowly is disconnected.
 import type { WebSocket } from "ws";
 import type { GatewayEvents } from "../events.ts";
 import { HttpError } from "./errors.ts";
 
-/** What may wait for a slow reader before live events are left out, and before it is closed. */
+/** Buffered bytes above which live events are skipped, and above which a slow reader is disconnected. */
 const softBytes = 256 * 1024;
 const hardBytes = 4 * 1024 * 1024;
-/** Frames of one client that wait to be worked on; beyond it the socket is not read. */
+/** Unhandled frames of one client; at this limit the socket is paused. */
 const maxWaitingFrames = 32;
 
 /** Codes of RFC 6455 and its registry. */
@@ -15,11 +15,11 @@ const goingAway = 1001;
 const tryAgainLater = 1013;
 
 export interface PeerListener {
-  /** What is worked on before the first frame. */
+  /** Runs before the first frame is handled. */
   begin?(): Promise<void>;
-  /** Works on one frame; the next one waits. */
+  /** Handles one frame; the next one waits. */
   frame(text: string): Promise<void>;
-  /** The beginning or a frame has failed. */
+  /** Called when `begin` or `frame` fails. */
   failed(error: unknown): void;
   gone(): void;
 }
@@ -50,12 +50,12 @@ export class WsPeer {
     return this.#ws.readyState === this.#ws.OPEN;
   }
 
-  /** So much waits already that what may be lost is left out. */
+  /** Whether so much is buffered that live events should be skipped. */
   get isSlow(): boolean {
     return this.#ws.bufferedAmount > softBytes;
   }
 
-  /** Asks whether the client is still there; one that did not answer last time is let go. */
+  /** Sends a ping; a client that did not answer the previous one is terminated. */
   ping(): void {
     if (!this.#alive) {
       this.#ws.terminate();
@@ -65,12 +65,12 @@ export class WsPeer {
     this.#ws.ping();
   }
 
-  /** The replica goes: the client is to come again, anywhere. */
+  /** Closes the connection because the replica shuts down; the client may reconnect to any replica. */
   leave(): void {
     this.#ws.close(goingAway, "going away");
   }
 
-  /** Ends a connection whose client has to come again; it does not wait for what is still to be written. */
+  /** Closes the connection so that the client reconnects; buffered data of a slow reader is discarded. */
   close(reason: string): void {
     this.#ws.close(tryAgainLater, reason);
     if (this.isSlow) this.#ws.terminate();
@@ -88,14 +88,14 @@ export class WsPeer {
 
   #receive(data: unknown, isBinary: boolean): void {
     if (++this.#waiting >= maxWaitingFrames) this.#ws.pause();
-    // One after the other, so that what is said first is kept first.
+    // Sequential, so that messages are stored in the order they were sent.
     this.#work = this.#after(this.#work, isBinary ? null : String(data));
   }
 
   async #after(before: Promise<void>, text: string | null): Promise<void> {
     await before;
     await this.#try(() => {
-      if (text === null) throw new HttpError(400, "invalid_request", "frames are text");
+      if (text === null) throw new HttpError(400, "invalid_request", "frames must be text");
       return this.#listener.frame(text);
     });
     if (--this.#waiting < maxWaitingFrames && this.#ws.isPaused) this.#ws.resume();

@@ -1,5 +1,4 @@
-// The WebSocket listener: upgrades pass the same gates as every request, then become clients. What a client may say is the
-// business of `ws-client.ts`.
+// The WebSocket listener. Upgrades pass the same checks as every request, then become clients (`ws-client.ts`, `view-client.ts`).
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance } from "fastify";
@@ -12,13 +11,13 @@ import { ViewQuery } from "./view-frames.ts";
 import { WsClient } from "./ws-client.ts";
 
 const maxFrameBytes = 512 * 1024;
-/** A client that has not answered the last ping when the next is due is gone. */
+/** A client that has not answered a ping when the next one is due is terminated. */
 const pingEveryMs = 30_000;
 const protocolName = "parley.v1";
 
 export interface WsListener {
   readonly clients: number;
-  /** Says good-bye to everybody (1001). */
+  /** Closes all clients with code 1001. */
   close(): void;
 }
 
@@ -35,11 +34,11 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
   let closing = false;
 
   app.server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // Without a listener a reset of this connection would end the process.
+    // Without a listener, a connection reset would crash the process.
     socket.on("error", () => socket.destroy());
     const response = new ServerResponse(incoming);
     response.shouldKeepAlive = false;
-    // An upgrade hands over the plain socket of the request.
+    // On an upgrade, Node hands over the plain socket of the request.
     response.assignSocket(incoming.socket);
     response.once("finish", () => socket.end());
     upgrades.set(incoming, { socket, head, response });
@@ -50,20 +49,20 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
     {
       method: "GET",
       url: "/api/ws",
-      summary: "The same events and messages over a WebSocket",
+      summary: "Events and messages over a WebSocket",
       description:
-        "`format` shows one conversation in another protocol's words (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
+        "`format` shows one conversation in the format of another protocol (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events preceded by `session`, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers send the token as the subprotocol `parley.bearer.<token>` along with `parley.v1`.",
       query: ViewQuery,
       answers: { 101: { description: "Switching protocols" }, 426: { description: "Not a WebSocket upgrade" } },
     },
     async ({ query, request, reply }) => {
       const upgrade = upgrades.get(request.raw);
       if (upgrade === undefined) {
-        throw new HttpError(426, "upgrade_required", "this is a WebSocket: ask for an upgrade", {
+        throw new HttpError(426, "upgrade_required", "this route is a WebSocket: request an upgrade", {
           headers: { upgrade: "websocket" },
         });
       }
-      if (closing) throw new HttpError(503, "unavailable", "this replica is going down; come again");
+      if (closing) throw new HttpError(503, "unavailable", "this replica is shutting down; reconnect");
       reply.hijack();
       const { socket, head, response } = upgrade;
       response.removeAllListeners("finish");

@@ -1,15 +1,15 @@
-// Events on their way to an observer: a line with a fixed number of places. What finds no place is dropped and counted, so
-// that whoever reads slowly costs nobody else anything. It does not know where the events go.
+// A bounded queue of events for one observer. Events beyond its capacity are dropped and counted, so a slow observer affects nothing
+// else. Independent of the transport.
 import type { SessionEvent } from "@parley/contracts";
 
 export interface Batch {
   /** Each a JSON object. */
   events: string[];
-  /** Events that were dropped since the batch before. */
+  /** Events dropped since the previous batch. */
   dropped: number;
 }
 
-/** A batch ends where it would grow beyond this; one event alone may be bigger. */
+/** The size limit of a batch; a single event may exceed it. */
 const maxBatchCharacters = 1024 * 1024;
 
 export class Batches {
@@ -18,12 +18,12 @@ export class Batches {
   #dropped = 0;
   #wake: () => void = () => undefined;
 
-  /** Keeps `places` events. */
+  /** Holds at most `places` events. */
   constructor(places: number) {
     this.#places = places;
   }
 
-  /** False when there was no place. */
+  /** Returns false when the queue is full. */
   push(sessionId: string, event: SessionEvent): boolean {
     if (this.#waiting.length >= this.#places) {
       this.#dropped += 1;
@@ -34,12 +34,12 @@ export class Batches {
     return true;
   }
 
-  /** What a post that failed had with it is dropped as well: the next batch says so. */
+  /** Counts the events of a failed post as dropped; the next batch reports them. */
   lost(batch: Batch): void {
     this.#dropped += batch.dropped + batch.events.length;
   }
 
-  /** Everything that waits, up to a megabyte; waits for the first event. Rejects with the signal's reason. */
+  /** Waits for the first event, then returns the queued events up to the batch limit. Rejects with the signal's reason. */
   async next(signal: AbortSignal): Promise<Batch> {
     while (this.#waiting.length === 0) await this.#arrival(signal);
     signal.throwIfAborted();
@@ -68,7 +68,7 @@ export class Batches {
   }
 }
 
-/** The JSON text that is posted. */
+/** The JSON body of a post. */
 export function bodyOf({ events, dropped }: Batch): string {
   return `{"dropped":${dropped},"events":[${events.join(",")}]}`;
 }

@@ -1,7 +1,7 @@
-// Tells observers what happens in all sessions. One replica does it for each observer, under a lease; it hears the live view
-// like every watcher does, so no turn can notice it.
+// Posts the events of all sessions to observers. For each observer one replica does it, under a lease. It subscribes to the live view
+// like any other watcher, so it cannot affect a turn.
 //
-//   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease subscribes it again, ever later
+//   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
 import type { Bus } from "@parley/bus";
 import { Counter, type Chassis, type Logger } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
@@ -11,9 +11,9 @@ import type { GatewayEvents } from "../events.ts";
 import { Lease } from "../leases.ts";
 import { Batches, bodyOf, type Batch } from "./batches.ts";
 
-/** An observer with what it needs besides its settings. */
+/** An observer with its resolved token. */
 export interface Observer {
-  /** Its place in the list. */
+  /** Its index in the settings. */
   name: string;
   settings: ObserverSettings;
   token: string | undefined;
@@ -24,7 +24,7 @@ export interface ObserverDeps {
   log: Logger;
   metrics: Chassis["metrics"];
   events: GatewayEvents;
-  /** This life of this replica. */
+  /** Identifies this process instance. */
   owner: string;
   states: AccountStates;
 }
@@ -33,7 +33,7 @@ export interface Observers {
   close(): Promise<void>;
 }
 
-/** The observers that the settings name, and those that are disabled because their token is missing. */
+/** Returns the configured observers, and those that are disabled because their token is missing. */
 export function createObservers(
   settings: readonly ObserverSettings[],
   secrets: ReadonlyMap<string, string>,
@@ -45,7 +45,7 @@ export function createObservers(
     const { token_env: variable } = each;
     const token = variable === undefined ? undefined : secrets.get(variable);
     if (variable !== undefined && token === undefined) {
-      const reason = `[[observers]] token_env: the environment has no ${variable}; set it to the token`;
+      const reason = `[[observers]] token_env: the environment variable ${variable} is not set; set it to the token`;
       disabled.push({ name: `observer:${name}`, reason });
     } else observers.push({ name, settings: each, token });
   }
@@ -56,7 +56,7 @@ export function openObservers(deps: ObserverDeps, observers: readonly Observer[]
   const { bus, log, events, owner, states } = deps;
   const told = new Counter({
     name: "parley_observer_events_total",
-    help: "Session events for observers, by what became of them",
+    help: "Session events for observers by result",
     labelNames: ["observer", "result"],
     registers: [deps.metrics.registry],
   });
@@ -86,7 +86,7 @@ export function openObservers(deps: ObserverDeps, observers: readonly Observer[]
 
 type Count = (result: "sent" | "dropped", by: number) => void;
 
-/** Until the signal, or until too many posts in a row have failed: then it throws. */
+/** Runs until the signal aborts. Throws after too many failed posts in a row. */
 export async function observe(
   bus: Pick<Bus, "subscribe">,
   { settings, token }: Observer,
@@ -111,7 +111,7 @@ export async function observe(
       count("dropped", batch.events.length);
       batches.lost(batch);
       if (failures >= settings.max_failures) {
-        throw new Error(`the observer at ${settings.url} took ${failures} posts in a row badly: ${failure}`);
+        throw new Error(`the observer at ${settings.url} failed ${failures} posts in a row: ${failure}`);
       }
     }
   } finally {
@@ -123,7 +123,7 @@ function isDelta(event: SessionEvent): boolean {
   return event.type === "text.delta" || event.type === "reasoning.delta";
 }
 
-/** Why it failed; undefined when it did not. */
+/** Returns the reason of a failure; undefined on success. */
 async function post(
   settings: ObserverSettings,
   token: string | undefined,
@@ -138,7 +138,7 @@ async function post(
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       body: bodyOf(batch),
-      // The settings say which address is told.
+      // Events go only to the configured address.
       redirect: "manual",
       signal: AbortSignal.any([AbortSignal.timeout(settings.timeout_seconds * 1_000), signal]),
     });

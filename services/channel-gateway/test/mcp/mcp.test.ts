@@ -1,5 +1,4 @@
-// Parley as an MCP server: a real client of the protocol, in both eras, on a real gateway and store; then the protocol's own
-// conformance suite.
+// Parley as an MCP server: a real client with both protocol revisions on a real gateway and store, and the protocol's conformance suite.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createServer, request as send } from "node:http";
@@ -58,7 +57,7 @@ const Read = z.object({
 
 for (const [revision, mode] of Object.entries(eras)) {
   describe(`a client of ${revision}`, () => {
-    test("finds six tools, each with a schema", async () => {
+    test("lists six tools, each with a schema", async () => {
       const client = await connected(mode);
       assert.equal(client.getNegotiatedProtocolVersion(), revision);
       const { tools } = await client.listTools();
@@ -73,7 +72,7 @@ for (const [revision, mode] of Object.entries(eras)) {
       assert.ok(tools.every(({ inputSchema }) => inputSchema.type === "object"));
     });
 
-    test("says something, gets the answer, and reads the session on from where it was", async () => {
+    test("sends a message, gets the answer and reads the session from a position", async () => {
       const client = await connected(mode);
       const said = await call(client, "send_message", { text: `hello from ${revision}`, conversation: revision });
       assert.equal(said.value["text"], `You said: hello from ${revision}`);
@@ -92,8 +91,8 @@ for (const [revision, mode] of Object.entries(eras)) {
   });
 }
 
-describe("a message", () => {
-  test("that is not waited for is kept; under the same key it is the same message", async () => {
+describe("send_message", () => {
+  test("stores a message without waiting and deduplicates it by key", async () => {
     const client = await connected();
     const args = { text: "later", conversation: "keyed", wait: false, key: "k1" };
     const first = Sent.parse((await call(client, "send_message", args)).value);
@@ -104,7 +103,7 @@ describe("a message", () => {
     assert.match(other.text, /^idempotency_key_reused: /);
   });
 
-  test("whose answer takes too long is said to be worked on", async () => {
+  test("reports a running turn when the answer takes too long", async () => {
     const answered = Promise.withResolvers<{ deltas: string[] }>();
     const { script } = gateway.agent;
     gateway.agent.script = () => answered.promise;
@@ -115,14 +114,14 @@ describe("a message", () => {
     gateway.agent.script = script;
   });
 
-  test("that is a command is carried out at once", async () => {
+  test("executes a command immediately", async () => {
     const { value } = await call(await connected(), "send_message", { text: "/help" });
     assert.equal(value["command"], "/help");
   });
 });
 
-describe("what is wrong", () => {
-  test("is said: arguments, sessions and questions that are not there", async () => {
+describe("errors", () => {
+  test("names invalid arguments and unknown sessions and approvals", async () => {
     const client = await connected();
     const wrong = await call(client, "send_message", { words: "hello" });
     assert.ok(wrong.isError);
@@ -132,7 +131,7 @@ describe("what is wrong", () => {
     assert.deepEqual((await call(client, "approvals_list", {})).value, { approvals: [] });
   });
 
-  test("nobody comes in without the token, by another host's name, or from another site", async () => {
+  test("refuses invalid tokens, foreign origins and other methods", async () => {
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list" };
     const status = async (headers: Record<string, string>) =>
       (await replica.call("/mcp", { body, headers: { accept: "application/json, text/event-stream", ...headers } }))
@@ -144,14 +143,14 @@ describe("what is wrong", () => {
     assert.equal((await replica.call("/mcp", { method: "DELETE" })).status, 405);
   });
 
-  test("a way back that no tool-runner takes is a page that says so, without a token", async () => {
+  test("shows an error page for an OAuth callback when no tool-runner responds", async () => {
     const response = await fetch(`${replica.url}/oauth/mcp/somewhere/callback?state=s&code=c`);
     assert.equal(response.status, 503);
-    assert.match(await response.text(), /Nobody is there to finish this right now/);
+    assert.match(await response.text(), /The authorization cannot be completed now/);
     assert.equal((await fetch(`${replica.url}/oauth/mcp/somewhere/callback?code=c`)).status, 400);
   });
 
-  test("the client's metadata document names itself and the way back, for servers that ask for consent and no other", async () => {
+  test("serves a client metadata document only for OAuth servers without a client id", async () => {
     const settings = parseSettings(
       `[mcp]
 public_url = "https://parley.example/"
@@ -187,7 +186,7 @@ url = "https://plain.example/mcp"
 describe("the protocol's conformance suite", () => {
   const suite = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
 
-  /** The suite knows no tokens: this adds ours, and passes everything else on as it is. */
+  /** A proxy that adds our token, because the suite does not support tokens. */
   async function withToken(): Promise<string> {
     const proxy = createServer((from, to) => {
       const target = new URL(from.url ?? "/", replica.url);

@@ -1,4 +1,4 @@
-// A small agent-core of the tests' own: it claims what waits, answers by a script, commits and publishes as the real one does.
+// A minimal agent-core for tests: it claims turns, answers by a script, commits and publishes events like the real one.
 import { randomUUID } from "node:crypto";
 import type { Bus, Served } from "@parley/bus";
 import {
@@ -18,12 +18,12 @@ import {
 } from "@parley/contracts";
 
 interface Answer {
-  /** Said piece by piece. */
+  /** Published as deltas. */
   deltas: string[];
-  /** What is committed; the deltas together by default. */
+  /** The committed text; default: all deltas joined. */
   text?: string;
   exitReason?: ExitReason;
-  /** Go out behind the text. */
+  /** Sent after the text. */
   attachments?: Attachment[];
 }
 
@@ -31,11 +31,11 @@ export type Script = (said: string, turn: { turnId: string; sessionId: string })
 
 export class TestAgent {
   script: Script = (said) => ({ deltas: ["You said: ", said] });
-  /** Loses live events on purpose. */
+  /** Selects events that are not published. */
   lose: (event: SessionEvent) => boolean = () => false;
   readonly cancelled: string[] = [];
   readonly heard: string[] = [];
-  /** The same messages, with what came beside their texts. */
+  /** The same messages with all their parts. */
   readonly heardParts: Part[][] = [];
   /** Messages of turns that have ended. */
   readonly #answered: Part[][] = [];
@@ -55,7 +55,7 @@ export class TestAgent {
     const { epoch } = await bus.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test-agent" });
     const agent = new TestAgent(bus, epoch);
     agent.#hints = bus.subscribe(inboxReady, {}, ({ sessionId, afterMs }) => {
-      // As the leader does: a row that waits for more of its kind is looked at when its time is over.
+      // Like the leader: a coalescing row is claimed when its window ends.
       if (afterMs === undefined) agent.#work(sessionId);
       else setTimeout(() => agent.#work(sessionId), afterMs + 20).unref();
     });
@@ -64,33 +64,33 @@ export class TestAgent {
       agent.cancelled.push(sessionId);
       return { cancelled: true };
     });
-    // A hint is not said twice, and there is no sweep here: it hears all of them from now on.
+    // Hints are not repeated and there is no sweep here, so the subscription must exist before the first hint.
     await bus.flush();
     return agent;
   }
 
-  /** What was said over one account of a channel. */
+  /** The texts received through one account of a channel. */
   heardOn(account: string): string[] {
     return this.#heardOn.get(account) ?? [];
   }
 
-  /** Resolves when a turn has ended that began with such a message. */
+  /** Resolves when a turn with a matching message has ended. */
   async answered(fits: (parts: readonly Part[]) => boolean): Promise<void> {
     while (!this.#answered.some(fits)) await new Promise<void>((look) => this.#waiting.push(look));
   }
 
-  /** Resolves when no turn runs of which it has heard by now; what was said just before may not have come yet. */
+  /** Resolves when all known turns have ended; very recent messages may not be known yet. */
   async idle(): Promise<void> {
     await Promise.all(this.#busy.values());
   }
 
-  /** Begins nothing more, and ends what it has begun. */
+  /** Starts no further turns and waits for the running ones. */
   async close(): Promise<void> {
     this.#hints?.close();
     await this.idle();
   }
 
-  /** What the store refuses is the end of that turn; anything else is a fault that nobody handles, and so fails the test. */
+  /** A refusal by the store ends that turn; any other error is an unhandled rejection, which fails the test. */
   #work(sessionId: string): void {
     const before = this.#busy.get(sessionId) ?? Promise.resolve();
     const work = before
@@ -111,7 +111,7 @@ export class TestAgent {
     });
     if (claim.status !== "started" && claim.status !== "resumed") return;
     const { turnId, inboxIds, replyTo, nextStep, attempt } = claim.turn;
-    // Several messages are one turn where they steer.
+    // Steering messages share one turn.
     const questions = claim.messages.filter((message) => message.turnId === turnId && message.role === "user");
     const texts = questions.map((message) => textOf(message.parts));
     const said = texts.join("\n");

@@ -1,4 +1,4 @@
-// A gateway of a few lines for testing an adapter: it keeps what it accepts and the cursor with it, can refuse, and can be lost.
+// A minimal ChannelHost for adapter tests: it records accepted messages and the cursor, can refuse messages and can lose its lease.
 import { WireError } from "@parley/contracts";
 import type { AcceptResult, ChannelHost, HeldLease, InboundDraft } from "../../src/channel.ts";
 
@@ -6,7 +6,7 @@ export class TestHost implements ChannelHost {
   readonly accepted: InboundDraft[] = [];
   readonly logged: { level: string; fields: object; message: string }[] = [];
   cursor: string | null = null;
-  /** Calls of `accept`, refused ones included. */
+  /** The number of calls of `accept`, including refused ones. */
   attempts = 0;
   readonly fetch = globalThis.fetch;
   readonly log = {
@@ -54,7 +54,7 @@ export class TestHost implements ChannelHost {
     return this.accepted.map((draft) => draft.text);
   }
 
-  /** Everything that was logged, as one text. */
+  /** All log lines as one text. */
   get logText(): string {
     return JSON.stringify(this.logged);
   }

@@ -1,5 +1,5 @@
-// A chat platform of the tests' own: it allows one connection an account, brings what is said to whoever is connected until it
-// is acknowledged, and remembers what it was sent. One adapter for each replica.
+// A fake chat platform: it allows one connection per account, delivers messages until they are acknowledged, and records sent texts. Each
+// replica has its own adapter.
 import type {
   ChannelAdapter,
   ChannelHost,
@@ -30,13 +30,13 @@ const nobody: PeoplePolicy = {
 
 export class Platform {
   readonly sent: { conversation: string; text: string }[] = [];
-  /** Where it was shown that an answer is being written. */
+  /** Conversations in which the typing indicator was shown. */
   readonly typing: string[] = [];
-  /** Which replica's adapter was connected, one after the other. */
+  /** The replicas whose adapter connected, in order. */
   readonly owners: string[] = [];
-  /** Most connections that were open at the same time. */
+  /** The maximum number of simultaneous connections. */
   mostAtOnce = 0;
-  /** Decides the fate of a send; null lets it through. */
+  /** Decides the outcome of a send; null: sent. */
   fate: (message: OutboundText) => Promise<SendOutcome | null> = async () => null;
   readonly #name: string;
   #open = 0;
@@ -44,18 +44,18 @@ export class Platform {
   readonly #queue: { id: number; said: Said }[] = [];
   #wake: (() => void)[] = [];
 
-  /** `name`: of the account. */
+  /** `name`: the account. */
   constructor(name: string) {
     this.#name = name;
   }
 
-  /** Somebody says something. */
+  /** Adds a message of a person. */
   say(said: Said): void {
     this.#queue.push({ id: ++this.#counter, said });
     this.#changed();
   }
 
-  /** Resolves once something holds; looked at after everything that happens. */
+  /** Resolves when a condition holds; checked after every change. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) await new Promise<void>((resolve) => this.#wake.push(resolve));
   }

@@ -1,13 +1,13 @@
-// A server that says what a test tells it to: for what a real server cannot be made to do on demand.
+// A scripted IRC server, for behaviour that cannot be provoked on a real server.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 
 export interface ScriptedClient {
-  /** Every line the client has sent. */
+  /** All lines from the client. */
   readonly lines: string[];
   say(...lines: string[]): void;
-  /** Resolves with the first line, not yet waited for, that matches. */
+  /** Resolves with the next matching line. */
   hear(pattern: RegExp): Promise<string>;
   cut(): void;
 }
@@ -60,7 +60,7 @@ export async function startScriptedIrc(script: (client: ScriptedClient) => Promi
   };
 }
 
-/** Lets a client in that asks for nothing special, with these capabilities on offer. */
+/** Registers a client with the given capabilities. */
 export async function letIn(client: ScriptedClient, capabilities: string, nick = "parley"): Promise<void> {
   await client.hear(/^CAP LS/);
   client.say(`:irc.test CAP * LS :${capabilities}`);

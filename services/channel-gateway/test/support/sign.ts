@@ -1,4 +1,4 @@
-// Signs deliveries as their senders do.
+// Signs webhook deliveries for tests.
 import { createHmac } from "node:crypto";
 
 export const hookSecret = "a-secret-that-is-shared";

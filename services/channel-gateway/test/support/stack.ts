@@ -1,4 +1,4 @@
-// A gateway on a real NATS and a real store, with a small agent of the test's own in place of agent-core.
+// A gateway on a real NATS and a real store, with a minimal agent in place of agent-core.
 import { start, type GatewayConfig, type GatewayOverrides } from "@parley/channel-gateway";
 import type { RunningService } from "@parley/chassis";
 import type { NatsServer } from "@parley/local";
@@ -11,7 +11,7 @@ export const token = "test-token-0123456789";
 export interface GatewayStack extends AsyncDisposable {
   stack: StoreStack;
   agent: TestAgent;
-  /** Starts a replica; the stack ends it. */
+  /** Starts a replica; the stack closes it. */
   gateway(more?: GatewayMore): Promise<Replica>;
 }
 
@@ -25,9 +25,9 @@ export interface GatewayMore {
 export interface Replica {
   service: RunningService;
   url: string;
-  /** Drains it; once is enough. */
+  /** Drains the replica. Idempotent. */
   close(): Promise<void>;
-  /** A request with the token and, for objects, a JSON body. */
+  /** Sends a request with the token and, for objects, a JSON body. */
   call(
     path: string,
     options?: { body?: unknown; method?: string; headers?: Record<string, string> },
@@ -60,7 +60,7 @@ export async function startReplica(nats: NatsServer, cleanup: Cleanup, more: Gat
   const service = await start(
     {
       ...base,
-      // One message, one turn; tests of the other ways say so.
+      // One turn per message by default; tests of other modes override it.
       settings: { ...base.settings, queue: { ...base.settings.queue, mode: "queue" } },
       http: {
         host: "127.0.0.1",

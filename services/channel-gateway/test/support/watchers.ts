@@ -1,4 +1,4 @@
-// Watchers of the tests' own: a reader of server-sent events and a WebSocket client that remember what they heard.
+// Test clients that record what they receive: a reader of server-sent events and a WebSocket client.
 import { once } from "node:events";
 import { WebSocket, type ClientOptions } from "ws";
 import { token, type Replica } from "./stack.ts";
@@ -10,7 +10,7 @@ export interface Heard {
   [key: string]: unknown;
 }
 
-/** Something heard, and a way to wait for more. */
+/** Records frames and waits for further ones. */
 class Ear {
   readonly heard: Heard[] = [];
   #wake: () => void = () => undefined;
@@ -20,7 +20,7 @@ class Ear {
     this.#wake();
   }
 
-  /** Resolves with the first frame that fits, heard already or still to come. */
+  /** Resolves with the first matching frame, already received or future. */
   async until(fits: (frame: Heard) => boolean): Promise<Heard> {
     for (;;) {
       const found = this.heard.find(fits);
@@ -31,7 +31,7 @@ class Ear {
     }
   }
 
-  /** The seqs of the durable events, in the order they came. */
+  /** The seqs of the durable events, in order of arrival. */
   get seqs(): number[] {
     return this.heard.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
   }

@@ -1,7 +1,7 @@
-// The IRC channel: one nick on one server, one leased connection. It puts the parts together; it knows neither the store nor who may speak.
+// The IRC channel: one nick on one server, one leased connection. It depends neither on the store nor on access rules.
 //
-// A channel's history that the server plays back after a join (InspIRCd's chanhistory) is read as far as it is newer than the last
-// message that was kept and carries message ids: that is what was said while the connection moved to another replica.
+// After a join the server may replay the channel's history (InspIRCd's chanhistory). Replayed messages with ids that are newer than the
+// last stored one are accepted: they arrived while the connection moved to another replica.
 import { isIP } from "node:net";
 import type { IrcAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost, HeldLease } from "../../channel.ts";
@@ -12,23 +12,23 @@ import { Pacer, type Pace } from "./pace.ts";
 import { parse } from "./parse.ts";
 import { maxTextLength, notSent, Sender } from "./send.ts";
 
-/** History older than this is not answered any more, whatever was kept last. */
+/** Replayed messages older than this are ignored. */
 const oldestHistoryMs = 5 * 60_000;
-/** Times in a history are cut to seconds. What is read twice for that is a duplicate by its id. */
+/** Replayed times are truncated to seconds; a message that is read twice is recognised as a duplicate by its id. */
 const historyTimeMs = 1_000;
-/** A send stays below the time the gateway gives it: so long for being connected and for the last line to have left. */
+/** Limits below the gateway's send timeout: for the connection, and for writing the last line. */
 const connectedWithinMs = 4_000;
 const sendingMs = 8_500;
 
 export interface IrcSecrets {
-  /** Of the services account that has the nick's name; used for SASL PLAIN only. */
+  /** Password of the services account with the nick's name; used only for SASL PLAIN. */
   password?: string;
 }
 
-/** For tests, and for servers with other limits. */
+/** Overrides for tests and for servers with different limits. */
 export interface IrcTuning {
   times?: Partial<ConnectionTimes>;
-  /** Default: 5 lines at once, then one a second. */
+  /** Default: 5 lines at once, then 1 line per second. */
   pace?: Pace;
 }
 
@@ -45,12 +45,12 @@ export function createIrc(
   const { host: server, port, tls, nick, groups } = settings;
   if (secrets.password !== undefined && !tls && !isLoopback(server)) {
     throw new IrcSettingsError(
-      `channels.irc.${account}: a password is not sent without TLS; set tls = true or remove password_env.`,
+      `channels.irc.${account}: a password requires TLS; set tls = true or remove password_env.`,
     );
   }
   const wrong = groups.find((group) => !/^[#&+!]/.test(group) || !isWord(group) || group.includes(","));
   if (wrong !== undefined) {
-    throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not the name of an IRC channel.`);
+    throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not a valid IRC channel name.`);
   }
   const spellings = [...groups, ...settings.owners, ...settings.allow_from];
   const pacer = new Pacer(pace);
@@ -66,7 +66,7 @@ export function createIrc(
     waiting.delete(go);
     signal.removeEventListener("abort", go);
   };
-  /** Time of the newest message seen, also those the gateway ignored. */
+  /** The time of the newest received message, including messages that the gateway ignored. */
   let seenUntilMs: number | null = null;
 
   const connect = async (host: ChannelHost, lease: HeldLease): Promise<void> => {

@@ -1,5 +1,5 @@
-// One connection to an IRC server: socket, handshake, channels, life signs. It gives every line it does not need itself to its owner
-// and knows neither the gateway nor what lines of conversation mean.
+// One connection to an IRC server: socket, handshake, channel joins, keep-alive. It passes all other lines to its owner and depends
+// neither on the gateway nor on the meaning of messages.
 import { once } from "node:events";
 import { connect as connectPlain, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -19,11 +19,11 @@ export interface ConnectionOptions {
 }
 
 export interface ConnectionTimes {
-  /** Until the server has let us in; the wait for a taken nick is part of it. */
+  /** Timeout of the registration, including the wait for a nick in use. */
   openWithinMs: number;
-  /** Silence after which the server is asked for a life sign. */
+  /** Silence after which a PING is sent. */
   pingAfterMs: number;
-  /** Silence after which the connection is given up. */
+  /** Silence after which the connection is closed. */
   deadAfterMs: number;
   nickRetryMs: number;
   rejoinMs: number;
@@ -43,7 +43,7 @@ class IrcConnectionError extends Error {
 }
 
 export class IrcConnection {
-  /** Resolves with the reason once the connection is gone. */
+  /** Resolves with the reason when the connection has ended. */
   readonly closed: Promise<string>;
   mapping: CaseMapping = "rfc1459";
   readonly #socket: Socket;
@@ -58,7 +58,7 @@ export class IrcConnection {
   #registered = false;
   #open = false;
   #ended = false;
-  /** `nick!user@host`, as others see us; known once the server has shown it. */
+  /** `nick!user@host` as other clients see this connection; null until the server has sent it. */
   #ownSource: string | null = null;
   #lastHeardAt = performance.now();
 
@@ -79,8 +79,8 @@ export class IrcConnection {
   }
 
   /**
-   * Connects, logs in and joins the channels. Rejects with an IrcConnectionError when that fails or `signal` aborts.
-   * `onLine` gets the lines of conversation, also those that come while channels are joined, `onNotice` what an operator may want to know.
+   * Connects, logs in and joins the channels. Rejects with an IrcConnectionError on failure or when `signal` aborts. `onLine` receives all
+   * lines after the registration, also during the joins; `onNotice` receives messages for the operator.
    */
   static async open(
     options: ConnectionOptions,
@@ -89,12 +89,12 @@ export class IrcConnection {
     onNotice: (message: string) => void,
   ): Promise<IrcConnection> {
     const { host, port } = options;
-    if (signal.aborted) throw new IrcConnectionError("given up");
+    if (signal.aborted) throw new IrcConnectionError("cancelled");
     const socket = options.tls
       ? connectTls({ host, port, ...(isIP(host) === 0 ? { servername: host } : {}) })
       : connectPlain({ host, port });
     const connection = new IrcConnection(socket, options, onLine, onNotice);
-    const giveUp = (): void => connection.#end("given up");
+    const giveUp = (): void => connection.#end("cancelled");
     signal.addEventListener("abort", giveUp, { once: true });
     try {
       connection.#begin();
@@ -121,20 +121,20 @@ export class IrcConnection {
     return this.#open && !this.#ended;
   }
 
-  /** Bytes of text one line to `target` can carry to everybody: the server puts our name in front, and a line has 512. */
+  /** Bytes of text that fit into one line to `target`: a line has 512 bytes including the prefix that the server adds. */
   roomFor(target: string): number {
     const source = this.#ownSource ?? `${this.nick}!~parley@${"h".repeat(63)}`;
     return 512 - Buffer.byteLength(`:${source} PRIVMSG ${target} :\r\n`);
   }
 
-  /** Writes a line; false when the connection is gone and nothing left. */
+  /** Writes a line; returns false when the connection has ended and nothing was written. */
   write(command: IrcCommand): boolean {
     if (this.#ended || !this.#socket.writable) return false;
     this.#socket.write(`${formatLine(command)}\r\n`);
     return true;
   }
 
-  /** Says goodbye and closes, at once. */
+  /** Sends QUIT and closes the connection immediately. */
   async close(reason: string): Promise<void> {
     if (!this.#ended) {
       this.write({ command: "QUIT", params: [reason] });
@@ -163,7 +163,7 @@ export class IrcConnection {
     socket.on("close", () => this.#end("the server closed the connection"));
     socket.once(this.#options.tls ? "secureConnect" : "connect", () => this.#send(this.#handshake.start()));
     this.#later(this.#times.openWithinMs, () => {
-      if (!this.#open) this.#end("the server did not let us in in time");
+      if (!this.#open) this.#end("the registration with the server timed out");
     });
     this.#watchLife();
   }
@@ -195,17 +195,17 @@ export class IrcConnection {
     if (step.kind === "registered") {
       this.#registered = true;
       for (const channel of this.#options.channels) this.#join(channel);
-      // Answered after the joins are: from then on we are where we should be.
+      // The server processes lines in order, so the PONG confirms that the joins are complete.
       this.write({ command: "PING", params: [readyToken] });
     } else if (step.nickTaken === true) {
-      this.#onNotice(`the nick ${this.nick} is taken; asking again`);
+      this.#onNotice(`nick ${this.nick} in use: retried`);
       this.#later(this.#times.nickRetryMs, () => {
         if (!this.#registered) this.#send(this.#handshake.askAgain());
       });
     }
   }
 
-  /** Notes what concerns ourselves: how names compare, how we are seen, that we were thrown out of a channel. */
+  /** Tracks the case mapping, our own source, renames, kicks and failed joins. */
   #keepPlace(line: IrcLine): void {
     const { command, params, source } = line;
     const ours = (nick: string): boolean => fold(nick, this.mapping) === fold(this.nick, this.mapping);
@@ -219,7 +219,7 @@ export class IrcConnection {
     if (source?.includes("!") === true && ours(nickOf(source))) this.#ownSource = source;
     const [channel = "", victim = ""] = params;
     if (command === "KICK" && ours(victim)) {
-      this.#onNotice(`thrown out of ${channel}: ${params[2] ?? ""}`);
+      this.#onNotice(`kicked from ${channel}: ${params[2] ?? ""}`);
       this.#later(this.#times.rejoinMs, () => this.#join(channel));
     }
     if (/^(?:403|405|471|473|474|475|476|477|489)$/.test(command)) {
@@ -242,7 +242,7 @@ export class IrcConnection {
       const now = performance.now();
       const silentMs = now - this.#lastHeardAt;
       if (silentMs >= deadAfterMs) {
-        this.#end("no life sign from the server");
+        this.#end("the server stopped responding");
         return;
       }
       if (silentMs >= pingAfterMs && askedAt <= this.#lastHeardAt && this.#registered) {

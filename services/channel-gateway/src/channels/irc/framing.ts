@@ -1,9 +1,9 @@
-// Bytes from a socket → lines. It bounds what one line may hold and knows nothing of what lines mean.
+// Splits the bytes of a socket into lines, with a length limit. Independent of their meaning.
 
-/** Tags may take 8,191 bytes, the rest of a line 512. */
+/** 8,191 bytes for tags and 512 bytes for the rest of a line. */
 const longestLineBytes = 8_191 + 512;
 
-/** Returns a function that is fed bytes and gives back the lines that are complete. A line above the limit is dropped whole. */
+/** Returns a function that takes bytes and returns the complete lines. A line above the limit is dropped. */
 export function lineReader(): (bytes: Uint8Array) => string[] {
   const decoder = new TextDecoder("utf-8");
   let kept: Uint8Array[] = [];

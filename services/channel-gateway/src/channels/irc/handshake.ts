@@ -1,9 +1,9 @@
-// The beginning of a connection: capabilities, login, nick. A state machine without a socket: lines in, commands out.
+// The start of a connection: capabilities, login, nick. A state machine without a socket: it consumes lines and returns commands.
 //
 //   negotiating (CAP LS → CAP REQ → [AUTHENTICATE] → CAP END)  →  registered (001 with our nick)
-//   At any time 433 may say that the nick is taken: mostly by our own predecessor, whose connection the server has not given up yet.
-//   We keep asking. Where we are logged in to an account, NickServ is asked to end the predecessor (GHOST): only then, so that no
-//   password is ever written to somebody who merely calls himself NickServ.
+//   433 at any time: the nick is in use, usually by a previous connection that the server has not closed yet. The nick is requested
+//   again. When logged in to an account, GHOST is sent to NickServ to end the previous connection. Without a login GHOST would need the
+//   password, which must never be sent to a user who has taken the nick NickServ.
 import { nickOf, type IrcCommand, type IrcLine } from "./line.ts";
 
 export type Step =
@@ -26,11 +26,11 @@ const wanted: ReadonlySet<string> = new Set([
 ]);
 const loginFailed: ReadonlySet<string> = new Set(["902", "904", "905", "906", "908"]);
 const nickTaken: ReadonlySet<string> = new Set(["433", "436", "437"]);
-/** Longest piece of an AUTHENTICATE answer. */
+/** The maximum length of one AUTHENTICATE parameter. */
 const saslPieceLength = 400;
 
 export class Handshake {
-  /** What the server agreed to. */
+  /** The acknowledged capabilities. */
   readonly capabilities = new Set<string>();
   readonly #nick: string;
   readonly #password: string | null;
@@ -73,7 +73,7 @@ export class Handshake {
     return renamed ? { kind: "registered", send: [] } : going([]);
   }
 
-  /** What to do some time after the nick was found to be taken. */
+  /** Returns the commands to send after a pause when the nick is in use. */
   askAgain(): IrcCommand[] {
     if (this.#loggedIn && this.#substitute === null) {
       this.#substitute = `${this.#nick.slice(0, 27)}_${Math.floor(Math.random() * 90 + 10)}`;
@@ -113,7 +113,7 @@ export class Handshake {
     const pieces: string[] = [];
     for (let from = 0; from < text.length; from += saslPieceLength)
       pieces.push(text.slice(from, from + saslPieceLength));
-    // A last piece of full length would look like there is more to come.
+    // A last piece of full length would announce a further piece.
     if (text.length % saslPieceLength === 0) pieces.push("+");
     return pieces.map((piece) => ({ command: "AUTHENTICATE", params: [piece] }));
   }

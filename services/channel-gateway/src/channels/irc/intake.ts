@@ -1,16 +1,16 @@
-// Hands messages to the gateway one after the other. IRC delivers nothing twice, so a message that could not be kept is offered again
-// until it is, as long as the lease is held.
+// Passes messages to the gateway one at a time. IRC never redelivers, so a message that could not be stored is retried while the lease
+// is held.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, WireError } from "@parley/contracts";
 import type { ChannelHost, HeldLease, InboundDraft } from "../../channel.ts";
 
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
-/** More than this many waiting means the store has been away for long; the newest are then lost, and it is said. */
+/** The queue limit during a long outage of the store; newer messages are then dropped with an error log. */
 const mostWaiting = 10_000;
 
 export class Intake {
-  /** Rejects when the gateway says that the lease is not ours any more. */
+  /** Rejects when the lease was lost. */
   readonly fenced: Promise<never>;
   readonly #host: ChannelHost;
   readonly #lease: HeldLease;
@@ -28,14 +28,14 @@ export class Intake {
   push(draft: InboundDraft, cursor: string): void {
     const about = { channel: "irc", account: draft.replyTo.account, conversation: draft.conversation };
     if (this.#waiting >= mostWaiting) {
-      this.#host.log.error(about, "too many messages wait to be kept; one was lost");
+      this.#host.log.error(about, "message dropped: too many messages wait for the store");
       return;
     }
     this.#waiting += 1;
     this.#tail = this.#behind(this.#tail, draft, cursor, about);
   }
 
-  /** Resolves once everything that came in is kept, or never can be. */
+  /** Resolves when every received message is stored or permanently refused. */
   async settled(): Promise<void> {
     await this.#tail;
   }
@@ -59,10 +59,10 @@ export class Intake {
           return;
         }
         if (WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) {
-          this.#host.log.error({ ...about, reason }, "message can never be kept; it is skipped");
+          this.#host.log.error({ ...about, reason }, "message skipped: it can never be stored");
           return;
         }
-        this.#host.log.warn({ ...about, reason, waitMs: pauseMs }, "message was not kept; offered again");
+        this.#host.log.warn({ ...about, reason, waitMs: pauseMs }, "message not stored: retried");
         await delay(pauseMs, undefined, { signal }).catch(() => {});
       }
     }

@@ -1,16 +1,16 @@
-// One line of the IRC protocol, read and written. Pure. What is written can never be more than one line: a parameter that would
-// end the line early is refused or cleaned here, whoever asks.
+// Parses and formats one line of the IRC protocol. Pure. A formatted line is always exactly one line: parameters that would end it early
+// are refused or cleaned here.
 
 export interface IrcLine {
   tags: ReadonlyMap<string, string>;
-  /** Who it comes from, `nick!user@host` or a server's name. */
+  /** The sender: `nick!user@host` or a server's name. */
   source: string | null;
-  /** In capitals; replies are three digits. */
+  /** In upper case; replies are three digits. */
   command: string;
   params: readonly string[];
 }
 
-/** A line to write. All parameters but the last are single words. */
+/** A line to write. All parameters except the last are single words. */
 export interface IrcCommand {
   tags?: Readonly<Record<string, string>>;
   command: string;
@@ -24,7 +24,7 @@ export class IrcSyntaxError extends Error {
 const escapes: Record<string, string> = { ";": "\\:", " ": "\\s", "\\": "\\\\", "\r": "\\r", "\n": "\\n" };
 const unescapes: Record<string, string> = { ":": ";", s: " ", "\\": "\\", r: "\r", n: "\n" };
 
-/** A line without its line break; null when it is none. */
+/** Parses a line without its line break; null when it is invalid. */
 export function parseLine(text: string): IrcLine | null {
   const [, tagText, source, command = "", rest = ""] =
     /^(?:@([^ ]+) +)?(?: *:([^ ]+) +)? *([A-Za-z]+|\d{3})(?= |$)([^]*)$/.exec(text) ?? [];
@@ -67,7 +67,7 @@ function parseParams(text: string): string[] {
   return params;
 }
 
-/** The line without its line break. Line breaks and NUL in the last parameter become spaces; elsewhere they are refused. */
+/** Formats a line without its line break. Line breaks and NUL become spaces in the last parameter and are refused elsewhere. */
 export function formatLine({ tags = {}, command, params }: IrcCommand): string {
   if (!/^[A-Z]+$/.test(command)) throw new IrcSyntaxError("not a command");
   const head = Object.entries(tags).map(([key, value]) => {
@@ -84,7 +84,7 @@ export function formatLine({ tags = {}, command, params }: IrcCommand): string {
   return head.length === 0 ? words : `@${head.join(";")} ${words}`;
 }
 
-/** Whether a text can stand in the middle of a line. */
+/** Whether a text is valid as a middle parameter. */
 export function isWord(text: string): boolean {
   return /^[^:\s\0][^\s\0]*$/.test(text);
 }

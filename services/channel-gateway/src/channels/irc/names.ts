@@ -1,8 +1,8 @@
-// When two IRC names are the same name. Pure.
+// Compares IRC names by the server's case mapping. Pure.
 
 export type CaseMapping = "ascii" | "rfc1459" | "rfc1459-strict";
 
-/** A name in its comparable form. RFC 1459 takes `{|}~` for the small letters of `[\]^`. */
+/** The comparable form of a name. In RFC 1459 `{|}~` are the lower case of `[\]^`. */
 export function fold(name: string, mapping: CaseMapping): string {
   const small = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   if (mapping === "ascii") return small;

@@ -1,26 +1,26 @@
-// How fast lines may leave: a few at once, then one a second. Servers cut off who is faster.
+// Limits the rate of outgoing lines: a burst, then one per interval. Servers disconnect clients that send faster.
 
 export interface Pace {
   burst: number;
   everyMs: number;
 }
 
-/** The right to write some lines, each at its time. */
+/** A reservation for several lines, each at its time. */
 export interface Turns {
-  /** Resolves when the next line may leave; false when `signal` aborted first. */
+  /** Resolves when the next line may be sent; false when `signal` aborts first. */
   next(signal: AbortSignal): Promise<boolean>;
 }
 
 export class Pacer {
   readonly #pace: Pace;
-  /** When the next line may leave if none of the burst is left. */
+  /** When the next line may be sent after the burst is used up. */
   #freeAt = 0;
 
   constructor(pace: Pace) {
     this.#pace = pace;
   }
 
-  /** Turns for `count` lines behind all that were given away before; how long to wait where the last would be more than `withinMs` away. */
+  /** Reserves `count` lines after all earlier reservations. Returns the wait when the last line would be more than `withinMs` away. */
   reserve(count: number, withinMs: number): Turns | { waitMs: number } {
     const { burst, everyMs } = this.#pace;
     const now = performance.now();

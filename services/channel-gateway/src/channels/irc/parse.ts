@@ -1,8 +1,8 @@
-// One PRIVMSG → what the gateway is given. Pure: the time comes in. Who may speak is not decided here.
+// Converts one PRIVMSG to a draft for the gateway. Pure: the time is a parameter. It does not authorize the sender.
 //
-// A nick proves nothing: anybody may take a nick that is free. A contact is therefore `account:<name>` wherever the server says which
-// account the sender is logged in to, and that is what belongs into `owners` and `allow_from`. Without an account the contact is the
-// bare nick; a bare nick in those lists says: on this server only the right person can have it.
+// A nick does not identify a person, because anybody may take a free nick. A contact is `account:<name>` if the server reports the
+// sender's login; use this form in `owners` and `allow_from`. Otherwise the contact is the bare nick. List a bare nick only if the
+// server guarantees that nobody else can use it.
 import { createHash } from "node:crypto";
 import type { InboundDraft } from "../../channel.ts";
 import { nickOf, type IrcLine } from "./line.ts";
@@ -10,16 +10,16 @@ import { fold, isChannel, type CaseMapping } from "./names.ts";
 
 export interface Surroundings {
   account: string;
-  /** Our nick at the moment. */
+  /** Our current nick. */
   nick: string;
   mapping: CaseMapping;
-  /** Names as the settings spell them: a message from `#Agents` belongs to the listed `#agents`. */
+  /** Names as spelled in the settings: a message in `#Agents` belongs to the listed `#agents`. */
   spellings: readonly string[];
 }
 
 export type Parsed =
   | { kind: "message"; draft: InboundDraft; at: Date }
-  /** Our own words, come back. */
+  /** The echo of our own message. */
   | { kind: "own" }
   | { kind: "skipped"; reason: string };
 
@@ -31,16 +31,16 @@ export function parse(line: IrcLine, { account, nick, mapping, spellings }: Surr
 
   const [to = "", raw = ""] = line.params;
   const from = nickOf(line.source);
-  if (line.command !== "PRIVMSG") return skipped(`nothing is done with ${line.command}`);
-  if (from === "" || line.source?.includes("!") !== true) return skipped("a server sent it");
+  if (line.command !== "PRIVMSG") return skipped(`unsupported command: ${line.command}`);
+  if (from === "" || line.source?.includes("!") !== true) return skipped("sent by a server");
   if (same(from, nick)) return { kind: "own" };
   if (raw.startsWith("\u0001")) return skipped("CTCP");
   const target = to.replace(/^[@+%~&!]+(?=#)/, "");
   const direct = !isChannel(target);
-  if (direct && !same(target, nick)) return skipped("for somebody else");
+  if (direct && !same(target, nick)) return skipped("addressed to another nick");
   const spoken = withoutFormatting(raw).trim();
   const text = spoken.replace(addressing(nick), "").trim();
-  if (text === "") return skipped("without text");
+  if (text === "") return skipped("no text");
 
   const at = timeOf(line, now);
   const login = line.tags.get("account") ?? "";
@@ -55,7 +55,7 @@ export function parse(line: IrcLine, { account, nick, mapping, spellings }: Surr
       direct,
       addressed: direct || addressing(nick).test(spoken),
       text,
-      // On IRC an answer shows whom it is for by that person's nick in front of it.
+      // An IRC answer in a channel begins with the nick of its addressee.
       replyTo: { channel: "irc", account, conversation, ...(direct ? {} : { replyToId: from }) },
     },
   };
@@ -65,13 +65,13 @@ function skipped(reason: string): Parsed {
   return { kind: "skipped", reason };
 }
 
-/** `nick: `, `nick, ` or `@nick ` at the beginning of a line. */
+/** Matches `nick: `, `nick, ` or `@nick ` at the beginning of a line. */
 function addressing(nick: string): RegExp {
   const name = nick.replace(/[[\]\\^{|}]/g, "\\$&");
   return new RegExp(`^(?:@${name}(?:[:,]|(?=\\s|$))|${name}[:,])\\s*`, "i");
 }
 
-/** Without bold, colours and the rest: mIRC's control codes. */
+/** Removes mIRC's control codes (bold, colours …). */
 function withoutFormatting(text: string): string {
   return text
     .replace(/(\p{Cc})([0-9a-f]{6}(?:,[0-9a-f]{6})?)/giu, (whole, control) => (control === "\u0004" ? "" : whole))
@@ -84,7 +84,7 @@ function timeOf(line: IrcLine, now: Date): Date {
   return Number.isNaN(at.getTime()) ? now : at;
 }
 
-/** The server's id of the message; where it gives none, what was said by whom to whom within five seconds. */
+/** The server's message id; without one, a hash of sender, target, text and a time window of 5 s. */
 function externalIdOf(line: IrcLine, from: string, target: string, text: string, at: Date): string {
   const id = line.tags.get("msgid") ?? "";
   if (id !== "" && id.length <= 400) return id;

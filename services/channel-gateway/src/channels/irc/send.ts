@@ -1,6 +1,6 @@
-// One answer → IRC lines, and what became of them. IRC acknowledges nothing by itself: an answer counts as sent when the server has
-// given back our own last line (labeled-response with echo-message), or, on a server without these, when it has answered a PING written
-// behind it, because it works in order.
+// Sends one answer as IRC lines and determines their outcome. IRC has no acknowledgements: an answer counts as sent when the server has
+// echoed the last line (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that
+// follows the last line, because servers process lines in order.
 import type { OutboundText, SendOutcome } from "../../channel.ts";
 import type { IrcConnection } from "./connection.ts";
 import { isWord, type IrcLine } from "./line.ts";
@@ -8,12 +8,12 @@ import { fold, isChannel } from "./names.ts";
 import type { Pacer } from "./pace.ts";
 import { linesOf } from "./text.ts";
 
-/** Text in one line, in bytes: leaves room for the longest names most servers allow. */
+/** The text limit of one line in bytes; leaves room for the longest names that most servers allow. */
 export const maxTextLength = 400;
 const tooFastRetryMs = 30_000;
 const longestRetryMs = 60_000;
 
-/** Replies that say a message to `params[1]` did not get through. */
+/** Replies that report that a message to `params[1]` was not delivered. */
 const refusals: ReadonlySet<string> = new Set([
   "401",
   "402",
@@ -28,7 +28,7 @@ const refusals: ReadonlySet<string> = new Set([
   "531",
   "716",
 ]);
-/** "Target change too fast": the only one that passes. */
+/** "Target change too fast": the only temporary refusals. */
 const tooFast: ReadonlySet<string> = new Set(["439", "707"]);
 
 type End =
@@ -38,7 +38,7 @@ type End =
 
 interface Pending {
   target: string;
-  /** The mark of the last line. */
+  /** The label or PING token of the last line. */
   last: string | null;
   end: (end: End) => void;
 }
@@ -47,9 +47,9 @@ interface Pending {
 export class Sender {
   readonly #connection: IrcConnection;
   readonly #pacer: Pacer;
-  /** Marks (labels or PING tokens) of lines that wait for their answer. */
+  /** Labels and PING tokens of lines that wait for a response. */
   readonly #marks = new Map<string, Pending>();
-  /** Batches that are an answer to a labeled line. */
+  /** Batches that respond to a labeled line: batch reference to label. */
   readonly #batches = new Map<string, string>();
   #lineNumber = 0;
 
@@ -58,16 +58,17 @@ export class Sender {
     this.#pacer = pacer;
   }
 
-  /** `withinMs`: how long it may take until the last line has left. */
+  /** `withinMs`: the time limit for writing the last line. */
   async send(message: OutboundText, signal: AbortSignal, withinMs: number): Promise<SendOutcome> {
     const connection = this.#connection;
     const { conversation: target, replyToId } = message.address;
     if (!isWord(target) || target.includes(",")) return { state: "dropped", reason: "not an IRC conversation" };
     const prefix = isChannel(target) && replyToId !== undefined && isWord(replyToId) ? `${replyToId}: ` : "";
     const lines = linesOf(message.text, prefix, Math.min(maxTextLength, connection.roomFor(target)));
-    if (lines.length === 0) return { state: "dropped", reason: "nothing to say" };
+    if (lines.length === 0) return { state: "dropped", reason: "empty text" };
     const turns = this.#pacer.reserve(lines.length, withinMs);
-    if ("waitMs" in turns) return { state: "retry", afterMs: turns.waitMs, reason: "other lines are on their way" };
+    if ("waitMs" in turns)
+      return { state: "retry", afterMs: turns.waitMs, reason: "rate limit: other lines are queued" };
 
     const { promise: ended, resolve } = Promise.withResolvers<End>();
     const pending: Pending = { target: fold(target, connection.mapping), last: null, end: resolve };
@@ -80,7 +81,7 @@ export class Sender {
         : { state: "unknown", reason: `${written} of ${lines.length} lines written, then: ${reason}` };
     try {
       for (const [index, text] of lines.entries()) {
-        if (!(await turns.next(signal))) return stopped("given up");
+        if (!(await turns.next(signal))) return stopped("cancelled");
         if (over) break;
         if (!this.#write(pending, target, text, index === lines.length - 1)) return stopped("not connected");
         written += 1;
@@ -95,7 +96,7 @@ export class Sender {
     }
   }
 
-  /** Takes a line if it is an answer to something that was sent. */
+  /** Consumes a line that responds to a sent line; returns false for other lines. */
   take(line: IrcLine): boolean {
     const batch = this.#batches.get(line.tags.get("batch") ?? "");
     const mark = line.tags.get("label") ?? batch ?? (line.command === "PONG" ? line.params.at(-1) : undefined);
@@ -118,7 +119,7 @@ export class Sender {
     return true;
   }
 
-  /** The connection is gone: what waits for an answer will get none. */
+  /** Ends all pending sends after the connection is lost. */
   lost(): void {
     for (const pending of this.#marks.values()) pending.end({ state: "lost" });
     this.#marks.clear();
@@ -147,7 +148,7 @@ export class Sender {
   }
 }
 
-/** Nothing left us: to be tried again after a pause that grows, so that a server may be away for minutes. */
+/** The outcome when nothing was written: retried with exponential backoff, so that a server may be down for minutes. */
 export function notSent({ attempts }: OutboundText, reason: string): SendOutcome {
   return { state: "retry", afterMs: Math.min(1_000 * 2 ** attempts, longestRetryMs), reason };
 }

@@ -1,10 +1,10 @@
-// An answer as IRC lines: plain text, so many bytes a line, so many lines. Pure.
+// Converts an answer to IRC lines: plain text, with a byte limit per line and a line limit. Pure.
 import { richTextOf, type RichText } from "../text/rich-text.ts";
 
-/** More would be a flood in anybody's window. */
+/** Limits the length of an answer, because IRC clients show every line separately. */
 export const mostLines = 12;
 
-/** The lines of an answer in Markdown, each at most `limitBytes` of UTF-8, the first beginning with `prefix`. */
+/** Converts Markdown to lines of at most `limitBytes` of UTF-8; the first line begins with `prefix`. */
 export function linesOf(markdown: string, prefix: string, limitBytes: number): string[] {
   const plain = plainOf(richTextOf(markdown));
   if (plain.trim() === "") return [];
@@ -17,7 +17,7 @@ export function linesOf(markdown: string, prefix: string, limitBytes: number): s
   return more <= 0 ? lines : [...lines.slice(0, mostLines), `… (${more} more ${more === 1 ? "line" : "lines"})`];
 }
 
-/** The text; what a link shows is followed by where it leads. */
+/** The plain text, in which the URL of a link follows its label. */
 function plainOf({ text, ranges }: RichText): string {
   let plain = "";
   let at = 0;
@@ -32,7 +32,7 @@ function plainOf({ text, ranges }: RichText): string {
   return plain + text.slice(at);
 }
 
-/** Pieces of at most `limitBytes`, cut between words where there are any, and never inside a character. */
+/** Splits a line into pieces of at most `limitBytes`, preferably between words and never inside a character. */
 export function splitBytes(line: string, limitBytes: number): string[] {
   const pieces: string[] = [];
   let rest = line;

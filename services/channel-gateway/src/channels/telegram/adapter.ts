@@ -1,5 +1,5 @@
-// The Telegram channel: one bot, either polling (one replica, leased) or called by Telegram (any replica). It puts the parts
-// together and remembers who the bot is; it knows neither the store nor who may speak.
+// The Telegram channel: one bot, either polling (one replica, leased) or by webhook (any replica). This file assembles the parts and
+// caches the bot's identity; it depends neither on the store nor on access rules.
 import { z } from "zod";
 import type { TelegramAccount } from "@parley/contracts";
 import type { ChannelAdapter } from "../../channel.ts";
@@ -14,7 +14,7 @@ const typingWithinMs = 5_000;
 
 export interface TelegramSecrets {
   token: string;
-  /** What Telegram sends back with each update; needed in webhook mode. */
+  /** The secret that Telegram sends with each update; required in webhook mode. */
   webhookSecret?: string;
 }
 
@@ -57,7 +57,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     async typing({ conversation }) {
       const target = targetOf(conversation);
       if (target === null) return;
-      // Only a courtesy: whether it worked does not matter.
+      // Best effort: a failure is ignored.
       await call("sendChatAction", { ...target, action: "typing" }, z.unknown(), AbortSignal.timeout(typingWithinMs));
     },
   };
@@ -73,7 +73,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
 
   const { webhookSecret } = secrets;
   if (webhookSecret === undefined || webhookSecret === "") {
-    throw new TelegramSettingsError(`channels.telegram.${account}: mode = "webhook" needs webhook_secret_env.`);
+    throw new TelegramSettingsError(`channels.telegram.${account}: mode = "webhook" requires webhook_secret_env.`);
   }
   adapter.routes = (app, host) => {
     hostFetch = host.fetch;

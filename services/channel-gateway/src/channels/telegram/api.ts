@@ -1,8 +1,8 @@
-// Calls of the Bot API over plain fetch, each answer parsed. It knows what came back or how far a request got; what that means
-// for a message is decided by its callers. The token is part of every address, so no address and no error text leaves this file.
+// Calls of the Bot API over fetch, with parsed responses. It reports the response, or how far a request got; callers decide what that
+// means for a message. Every URL contains the token, so no URL and no error message of fetch leaves this file.
 import { z } from "zod";
 
-/** How a call ended. `unreached`: it certainly was not carried out. `lost`: it left, and no answer that can be read came. */
+/** The result of a call. `unreached`: certainly not executed. `lost`: sent, but no readable response arrived. */
 export type Answer<Result> =
   | { kind: "ok"; result: Result }
   | { kind: "refused"; status: number; description: string; retryAfterMs: number | null; movedTo: string | null }
@@ -17,7 +17,7 @@ export type Call = <Result>(
   file?: FileParameter,
 ) => Promise<Answer<Result>>;
 
-/** A file that is sent along, under the name of its parameter. */
+/** A file to upload, with the name of its parameter. */
 interface FileParameter {
   parameter: string;
   name: string;
@@ -33,7 +33,7 @@ const Refusal = z.object({
 });
 const Envelope = z.object({ ok: z.literal(true), result: z.unknown() });
 
-/** Failures before the request could leave: nothing was connected, or the certificate was not the platform's. */
+/** Error codes of failures before the request was sent: no connection, or an untrusted certificate. */
 const beforeSending =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
@@ -46,7 +46,7 @@ export interface ApiOptions {
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
   const root = apiRoot.replace(/\/+$/, "");
   return async (method, parameters, result, signal, file) => {
-    if (signal.aborted) return { kind: "unreached", reason: "given up before it was sent" };
+    if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
     let status: number;
     let body: string;
     try {
@@ -59,7 +59,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
       status = response.status;
       body = await response.text();
     } catch (error) {
-      const reason = signal.aborted ? "no answer in time" : codeOf(error);
+      const reason = signal.aborted ? "no response in time" : codeOf(error);
       return { kind: !signal.aborted && beforeSending.test(reason) ? "unreached" : "lost", reason };
     }
     const json = parseJson(body);
@@ -79,11 +79,11 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
     const envelope = Envelope.safeParse(json);
     const parsed = result.safeParse(envelope.data?.result);
     if (parsed.success && envelope.success) return { kind: "ok", result: parsed.data };
-    return { kind: "lost", reason: `an answer to ${method} that cannot be read` };
+    return { kind: "lost", reason: `unreadable response to ${method}` };
   };
 }
 
-/** With a file a form, in which everything else is text or JSON. */
+/** A JSON body, or with a file a form whose other fields are text or JSON. */
 async function bodyOf(parameters: Record<string, unknown>, file: FileParameter | undefined) {
   if (file === undefined) {
     return { headers: { "content-type": "application/json" }, body: JSON.stringify(parameters) };
@@ -93,7 +93,7 @@ async function bodyOf(parameters: Record<string, unknown>, file: FileParameter |
     form.append(name, typeof value === "string" ? value : JSON.stringify(value));
   }
   form.append(file.parameter, new Blob([Uint8Array.from(file.content)], { type: file.mediaType }), file.name);
-  // Encoded first: a form that is still being read when the request is given up fails where nobody can catch it.
+  // Encoded first: a form that fetch still reads during an abort causes an uncatchable rejection.
   const encoded = new Response(form);
   return {
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
@@ -109,7 +109,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The system's name of an error. Never its message: fetch puts addresses into some. */
+/** The error code of the system. Never the message, because fetch includes URLs in some. */
 function codeOf(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ("code" in at && typeof at.code === "string") return at.code;

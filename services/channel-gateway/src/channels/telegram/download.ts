@@ -1,11 +1,11 @@
-// Fetching a file of the Bot API: its path is asked for, then its bytes are read up to a limit. The token is part of the address,
-// so no address leaves this file.
+// Downloads a file of the Bot API: requests its path, then reads its bytes up to a limit. The URL contains the token, so no URL leaves
+// this file.
 import { z } from "zod";
 import type { ApiOptions, Call } from "./api.ts";
 
 const File = z.object({ file_path: z.string().optional(), file_size: z.number().int().nonnegative().optional() });
 
-/** Why a file could not be fetched, without addresses. */
+/** The reason of a failed download, without URLs. */
 class DownloadFailed extends Error {
   override readonly name = "DownloadFailed";
 }
@@ -23,24 +23,23 @@ export function createDownload(call: Call, { apiRoot, token, fetch }: ApiOptions
     }
     if (answer.kind !== "ok") throw new DownloadFailed(`getFile: ${answer.reason}`);
     const { file_path: path, file_size: size } = answer.result;
-    if (path === undefined || !isRelative(path))
-      throw new DownloadFailed("the platform names no path that can be fetched");
+    if (path === undefined || !isRelative(path)) throw new DownloadFailed("the platform returned no valid file path");
     if (size !== undefined && size > maxBytes) return "too_large";
     let response: Response;
     try {
       response = await fetch()(`${root}/file/bot${token}/${path}`, { redirect: "error", signal });
     } catch {
-      throw new DownloadFailed(signal.aborted ? "the file did not come in time" : "the connection was lost");
+      throw new DownloadFailed(signal.aborted ? "the download timed out" : "the connection was lost");
     }
     if (!response.ok) {
       await response.body?.cancel();
-      throw new DownloadFailed(`the platform answered with status ${response.status}`);
+      throw new DownloadFailed(`the platform responded with status ${response.status}`);
     }
     return readUpTo(response, maxBytes, signal);
   };
 }
 
-/** A path that stays below the bot's own. */
+/** Whether a path stays below the bot's own path. */
 function isRelative(path: string): boolean {
   return /^[\w./-]+$/.test(path) && !path.startsWith("/") && !path.split("/").includes("..");
 }
@@ -62,7 +61,7 @@ async function readUpTo(response: Response, maxBytes: number, signal: AbortSigna
       chunks.push(value);
     }
   } catch {
-    throw new DownloadFailed(signal.aborted ? "the file did not come in time" : "the connection was lost");
+    throw new DownloadFailed(signal.aborted ? "the download timed out" : "the connection was lost");
   }
   return Buffer.concat(chunks);
 }

@@ -1,21 +1,21 @@
-// Which files a Telegram message carries; pure.
+// Finds the files of a Telegram message. Pure.
 import type { Attachment, Message } from "./updates.ts";
 import { fileKinds } from "./updates.ts";
 
 export interface FileOfMessage {
   fileId: string;
-  /** What it is called where it has no name: `photo`, `voice` … */
+  /** The name of a file without one: `photo`, `voice` … */
   kind: string;
   name: string | undefined;
-  /** Null: the platform does not say. */
+  /** Null: unknown. */
   bytes: number | null;
 }
 
-/** At most one: Telegram's messages carry one file each, albums are several messages. */
+/** Returns at most one file: a Telegram message has one file, and an album is several messages. */
 export function filesOf(message: Message): FileOfMessage[] {
   for (const kind of fileKinds) {
     const found = message[kind];
-    // A photo comes in several sizes, the largest last.
+    // Telegram lists a photo in several sizes, the largest last.
     const file: Attachment | undefined = Array.isArray(found) ? found.at(-1) : found;
     if (file?.file_id === undefined) continue;
     return [

@@ -1,7 +1,7 @@
-// Text with ranges as Telegram's HTML. Pure; the lengths that count for Telegram are those of the text, not of this.
+// Converts text with ranges to Telegram's HTML. Pure. Telegram's length limits apply to the text, not to the HTML.
 import type { Range, RichText } from "../text/rich-text.ts";
 
-/** Telegram HTML (`parse_mode: "HTML"`) of a text. */
+/** Returns HTML for `parse_mode: "HTML"`. */
 export function htmlOf({ text, ranges }: RichText): string {
   let html = "";
   let at = 0;
@@ -19,7 +19,7 @@ export function htmlOf({ text, ranges }: RichText): string {
   };
   for (const range of ranges) {
     closeUntil(range.start);
-    // Telegram takes nothing inside code.
+    // Telegram allows no formatting inside code.
     if (open.some(({ type }) => type === "pre" || type === "code")) continue;
     upTo(range.start);
     html += tagsOf(range)[0];

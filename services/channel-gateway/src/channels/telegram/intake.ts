@@ -1,4 +1,4 @@
-// Hands one update to the gateway. Shared by the two ways updates arrive; it decides when an update counts as dealt with.
+// Passes one update to the gateway, for polling and for webhooks, and decides when an update may be confirmed.
 import { WireError } from "@parley/contracts";
 import type { ChannelHost, HeldLease } from "../../channel.ts";
 import type { Download } from "./download.ts";
@@ -6,8 +6,8 @@ import { parse, type Parsed } from "./parse.ts";
 import type { Update, User } from "./updates.ts";
 
 /**
- * Resolves when Telegram may forget the update: it was kept, or nothing will ever be done with it. Rejects when it must be sent
- * again. `behind`: updates that came with it and are taken in next.
+ * Resolves when the update may be confirmed: it was stored or is ignored for good. Rejects when Telegram must send it again. `behind`:
+ * the updates of the same batch that follow.
  */
 export async function takeIn(
   host: ChannelHost,
@@ -35,16 +35,16 @@ export async function takeIn(
     const draft = { ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) };
     await host.accept(files.length === 0 ? draft : { ...draft, files }, position);
   } catch (error) {
-    // Sent again it would be refused again, and everything behind it would wait for ever.
+    // A redelivery would be refused again and block all later updates.
     if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
     host.log.error(
       { channel: "telegram", account, updateId: update.update_id, code: error.code, reason: error.message },
-      "update can never be kept; it is skipped",
+      "update skipped: it can never be stored",
     );
   }
 }
 
-/** Albums that one person sends at a time are one: they are answered together in any case. */
+/** Albums of one person that arrive together count as one, because they are answered together. */
 function sameAlbum(one: Parsed, other: Parsed): boolean {
   if (one.kind === "skipped" || other.kind === "skipped") return false;
   const [{ draft: mine }, { draft: theirs }] = [one, other];

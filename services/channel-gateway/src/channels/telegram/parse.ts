@@ -1,4 +1,4 @@
-// One Telegram update → what the gateway is given. Pure: no network, no clock. Who may speak is not decided here.
+// Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
 import type { InboundDraft } from "../../channel.ts";
 import { filesOf, type FileOfMessage } from "./files.ts";
 import { attachmentKinds, Message, type Entity, type Update, type User } from "./updates.ts";
@@ -7,28 +7,26 @@ export type Parsed =
   | { kind: "message"; draft: InboundDraft; files: FileOfMessage[] }
   | { kind: "skipped"; reason: string };
 
-/** The kinds of updates Telegram is asked to send. */
+/** The update types requested from Telegram. */
 export const allowedUpdates = ["message"] as const;
 
 export function parse(update: Update, me: User, account: string): Parsed {
   if (!("message" in update)) {
-    return skipped(
-      `nothing is done with ${Object.keys(update).find((key) => key !== "update_id") ?? "an empty update"}`,
-    );
+    return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
   }
   const parsed = Message.safeParse(update.message);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    return skipped(`message cannot be read at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
+    return skipped(`invalid message at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
   }
   const message = parsed.data;
   const sender = senderOf(message);
-  if (sender === null) return skipped("nobody sent it");
-  if (sender.bot) return skipped("another bot sent it");
+  if (sender === null) return skipped("no sender");
+  if (sender.bot) return skipped("sent by a bot");
   const direct = message.chat.type === "private";
   const written = message.text ?? message.caption;
   const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
-  if (text === null) return skipped("without text");
+  if (text === null) return skipped("no text");
 
   const chat = String(message.chat.id);
   const topic = message.is_topic_message === true ? message.message_thread_id : undefined;
@@ -50,7 +48,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
         channel: "telegram",
         account,
         conversation,
-        // In a private chat it is plain what is answered; a quote above every answer would only be noise.
+        // No reply quote in a private chat, where it is clear what is answered.
         ...(direct ? {} : { replyToId: String(message.message_id) }),
       },
     },
@@ -61,14 +59,14 @@ function skipped(reason: string): Parsed {
   return { kind: "skipped", reason };
 }
 
-/** Of a name in a heading. */
+/** The limit for the name of a forwarded message's author. */
 const maxNameChars = 200;
 
 function nameOf({ first_name, last_name, username }: User): string | undefined {
   return [first_name, last_name].filter(Boolean).join(" ") || username;
 }
 
-/** A person's id; for who writes as a channel or as the group itself (anonymous administrators), that chat's id, which is negative. */
+/** The sender's id; for a message sent as a channel or as the group (anonymous administrators) the negative id of that chat. */
 function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: boolean } | null {
   const { from, sender_chat: chat } = message;
   if (chat !== undefined) {
@@ -80,7 +78,7 @@ function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: bo
   return { contact: { id: String(from.id), ...(name ? { name } : {}) }, bot: from.is_bot };
 }
 
-/** That the message was forwarded, and from whom where Telegram says so. */
+/** Whether the message was forwarded, and the original author if Telegram reports one. */
 function forwardedOf(message: Message): Pick<InboundDraft, "forwarded"> {
   const origin = message.forward_origin;
   if (origin === undefined) return message.forward_date === undefined ? {} : { forwarded: {} };
@@ -97,7 +95,7 @@ function entitiesOf(message: Message): { entity: Entity; text: string }[] {
 
 function isAddressed(message: Message, me: User): boolean {
   const reply = message.reply_to_message;
-  // A message in a topic "replies" to the one that opened the topic.
+  // A message in a topic formally replies to the message that created the topic.
   if (reply?.from?.id === me.id && reply.forum_topic_created === undefined) return true;
   const name = `@${me.username ?? ""}`.toLowerCase();
   return entitiesOf(message).some(({ entity, text }) => {
@@ -107,7 +105,7 @@ function isAddressed(message: Message, me: User): boolean {
   });
 }
 
-/** The text a person meant: commands without the bot's name, no leading mention; the first `/start` is a greeting. */
+/** Removes the bot's name from commands and a leading mention; converts `/start` to a greeting. */
 function readable(written: string, message: Message, me: User, direct: boolean): string | null {
   if (direct && /^\/start(?:@\w+)?(?:\s|$)/.test(written)) return "Hello";
   const name = `@${me.username ?? ""}`;
@@ -125,7 +123,7 @@ function readable(written: string, message: Message, me: User, direct: boolean):
   return written.trim() === "" ? null : written;
 }
 
-/** What stands for a message that is only a file. */
+/** The text for a message that consists only of a file. */
 function attachmentText(message: Message): string | null {
   const kind = attachmentKinds.find((name) => message[name] !== undefined);
   if (kind === undefined) return null;

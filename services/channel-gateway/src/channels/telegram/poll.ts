@@ -1,5 +1,5 @@
-// Long polling: asks for updates while the lease is held. An update is confirmed (by asking for what follows it) only after the
-// gateway has kept it, so a death in between means it is delivered again. Nothing here throws for what the network does.
+// Long polling while the lease is held. An update is confirmed (by requesting the next offset) only after the gateway has stored it, so a
+// crash in between causes a redelivery. Network failures are retried, not thrown.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { AccountRefused, type ChannelHost, type HeldLease } from "../../channel.ts";
@@ -12,7 +12,7 @@ import { Update, type User } from "./updates.ts";
 const longPollSeconds = 30;
 const answerWithinMs = (longPollSeconds + 15) * 1000;
 const firstPauseMs = 250;
-/** Two that poll end each other's polls: whoever should stop needs a moment to learn it. */
+/** Two pollers end each other's polls; the pause gives the outdated one time to learn that it lost the lease. */
 const conflictPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
@@ -23,14 +23,14 @@ interface Polling {
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
-/** Returns when the lease's signal aborts; rejects when an update could not be kept, with AccountRefused when Telegram refuses the token. */
+/** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRefused when the token is refused. */
 export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease): Promise<void> {
   const { call, download, account, identify } = polling;
   const { signal } = lease;
   let failures = 0;
   let me: User | null = null;
 
-  /** The result, or null after the wait the failure asks for. */
+  /** Returns the result, or null after the pause that the failure requires. */
   const settled = async <Result>(what: string, answer: Answer<Result>): Promise<Result | null> => {
     if (answer.kind === "ok") {
       failures = 0;
@@ -46,7 +46,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
     const asked = answer.kind === "refused" ? answer.retryAfterMs : null;
     const atLeast = answer.kind === "refused" && answer.status === 409 ? conflictPauseMs : 0;
     const waitMs = asked ?? Math.max(atLeast, pauseMs(failures));
-    host.log.warn({ channel: "telegram", account, waitMs, ...reasonOf(answer) }, `${what} failed; asked again later`);
+    host.log.warn({ channel: "telegram", account, waitMs, ...reasonOf(answer) }, `${what} failed: retried later`);
     await delay(waitMs, undefined, { signal }).catch(() => {});
     return null;
   };
@@ -70,7 +70,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
       ...(offset === null ? {} : { offset }),
     };
     const answer = await call("getUpdates", question, z.array(Update), timely());
-    // 409: somebody else polls with this token (we may be the one that should have stopped), or set a webhook meanwhile.
+    // 409: another process polls with this token (possibly this one is outdated), or a webhook was set in the meantime.
     if (answer.kind === "refused" && answer.status === 409) webhookGone = !/webhook/i.test(answer.description);
     const updates = (await settled("getUpdates", answer)) ?? [];
     for (const [index, update] of updates.entries()) {

@@ -1,5 +1,5 @@
-// One answer → one or more Telegram messages, in order, each at most once. Telegram does not deduplicate, so nothing is sent a
-// second time unless it certainly did not arrive.
+// Sends one answer as one or more Telegram messages, in order, each at most once. Telegram does not deduplicate, so a message is sent
+// again only if it certainly did not arrive.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { OutboundFile, OutboundText, SendOutcome } from "../../channel.ts";
@@ -8,9 +8,9 @@ import { splitRichText } from "../text/split.ts";
 import type { Answer, Call } from "./api.ts";
 import { htmlOf } from "./html.ts";
 
-/** Of one message, in UTF-16 units, after its markup was read. */
+/** The limit of one message in UTF-16 units, without markup. */
 export const maxTextLength = 4096;
-/** A call of `send` stays below the time the gateway gives it: what does not fit is left for the next try, or given up. */
+/** Keeps a call of `send` below the gateway's timeout; remaining parts are left for the next attempt or abandoned. */
 const sendingMs = 7_000;
 const goOnMs = 100;
 const remembered = 1_000;
@@ -25,9 +25,9 @@ interface Progress {
 }
 
 /**
- * Sends texts. How far a long text got is remembered by its key, in memory: a retry goes on where it stopped. A crash between
- * two parts is the documented window in which the outcome is unknown. `resumable`: retries come back to this process, because
- * it alone sends for the account; elsewhere a text that stays half sent is left so rather than sent twice.
+ * Creates the function that sends texts. It keeps the progress of a long text in memory, by idempotency key, so that a retry continues.
+ * After a crash between two parts the outcome is unknown, as documented. `resumable`: retries reach this process, because it alone sends
+ * for the account; otherwise a partially sent text is not sent again.
  */
 export function createSender(
   call: Call,
@@ -40,7 +40,7 @@ export function createSender(
     if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
     if (message.file !== undefined) return sendFile(call, target, { ...message, file: message.file }, signal);
     const parts = splitRichText(richTextOf(message.text), maxTextLength);
-    if (parts.length === 0) return { state: "dropped", reason: "nothing to say" };
+    if (parts.length === 0) return { state: "dropped", reason: "empty text" };
     const progress = begun.get(message.idempotencyKey) ?? { parts: 0, firstId: null, chatId: null };
     begun.delete(message.idempotencyKey);
     const untilMs = performance.now() + sendingMs;
@@ -53,7 +53,7 @@ export function createSender(
         return {
           state: "retry",
           afterMs: goOnMs,
-          reason: `${progress.parts} of ${parts.length} parts sent, the rest follows`,
+          reason: `${progress.parts} of ${parts.length} parts sent so far`,
         };
       }
       if (progress.chatId !== null) target.chat_id = Number(progress.chatId);
@@ -109,13 +109,13 @@ export function targetOf(conversation: string): Target | null {
 }
 
 const photoTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"]);
-/** Telegram's limit for a photo; anything is taken as a document up to 50 MB. */
+/** Telegram's limit for a photo; as a document any file up to 50 MB is accepted. */
 const maxPhotoBytes = 10 * 1024 * 1024;
-/** Speech in Ogg, whichever of its names a reader of first bytes gives it. */
+/** Media types of Ogg audio; content detection returns any of them. */
 const voiceTypes: ReadonlySet<string> = new Set(["audio/ogg", "audio/opus", "application/ogg"]);
 const audioTypes: ReadonlySet<string> = new Set(["audio/mpeg", "audio/mp4", "audio/x-m4a"]);
 
-/** How Telegram shows a kind of file best. What it does not want to show so is sent as a document. */
+/** The upload method that shows a file type best. A file that Telegram refuses in this form is sent as a document. */
 function shownAs({ mediaType, content }: OutboundFile): { method: string; parameter: string; refusal: RegExp } | null {
   if (photoTypes.has(mediaType) && content.length <= maxPhotoBytes)
     return { method: "sendPhoto", parameter: "photo", refusal: /photo|image/i };
@@ -170,7 +170,7 @@ async function sendPart(
   return call("sendMessage", { ...rest, text: part.text }, Sent, signal);
 }
 
-/** What an answer other than success means for the message it was about. */
+/** Converts a failed call to the delivery outcome of its message. */
 function outcomeOf(
   answer: Exclude<Answer<unknown>, { kind: "ok" }>,
   attempts: number,
@@ -180,10 +180,10 @@ function outcomeOf(
   if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
   const { status, description: reason } = answer;
   if (status === 429) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
-  // A gateway in between that gave up waiting: whoever it waited for may have sent it.
+  // A proxy timed out, but the platform may have accepted the message.
   if (status === 504) return { state: "unknown", reason };
   if (status >= 500) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
-  // The token is wrong for now; what waits can be sent once it is right.
+  // The token is refused; the message can be sent once the token is corrected.
   if (status === 401 || status === 404) return { state: "retry", afterMs: 60_000, reason };
   return { state: "dropped", reason };
 }

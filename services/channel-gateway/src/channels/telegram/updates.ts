@@ -1,4 +1,4 @@
-// The parts of Telegram's updates that are read. Everything is parsed loosely: what Telegram adds must not hurt.
+// Schemas of the used parts of Telegram's updates. Unknown fields are ignored, so that additions by Telegram cause no errors.
 import { z } from "zod";
 
 export const User = z.object({
@@ -32,7 +32,7 @@ const Attachment = z.object({
   emoji: z.string().optional(),
 });
 export type Attachment = z.infer<typeof Attachment>;
-/** Those that are files, the more telling one first: an animation is a document as well. */
+/** The kinds that are files, the more specific first: an animation is also a document. */
 export const fileKinds = [
   "photo",
   "voice",
@@ -71,7 +71,7 @@ const attachments = z.object({
   poll: Attachment.optional(),
 } satisfies Record<(typeof attachmentKinds)[number], unknown>);
 
-/** Who wrote a forwarded message: a person, somebody who hides their account, a group or a channel. */
+/** The author of a forwarded message: a person, a person with a hidden account, a group or a channel. */
 const ForwardOrigin = z.looseObject({
   sender_user: User.optional(),
   sender_user_name: z.string().optional(),
@@ -92,13 +92,13 @@ export const Message = z.object({
   caption_entities: z.array(Entity).optional(),
   media_group_id: z.string().optional(),
   forward_origin: ForwardOrigin.optional().catch({}),
-  /** Before Bot API 7.0. */
+  /** Used before Bot API 7.0. */
   forward_date: z.number().optional(),
   reply_to_message: z.object({ from: User.optional(), forum_topic_created: z.unknown().optional() }).optional(),
   ...attachments.shape,
 });
 export type Message = z.infer<typeof Message>;
 
-/** One update as it arrived: only its number is known to be there. */
+/** One raw update; only its id is guaranteed. */
 export const Update = z.looseObject({ update_id: z.number().int() });
 export type Update = z.infer<typeof Update>;

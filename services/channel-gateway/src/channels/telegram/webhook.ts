@@ -1,5 +1,5 @@
-// Updates that Telegram brings itself. It says 200 only when the gateway has kept the update; on anything else Telegram comes again.
-// Registering the address with Telegram (setWebhook) is the operator's.
+// Receives updates by webhook. It responds 200 only after the gateway has stored the update; after any other status Telegram retries.
+// The operator registers the URL with Telegram (setWebhook).
 import { createHash, timingSafeEqual } from "node:crypto";
 import { errorMessage } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
@@ -9,7 +9,7 @@ import type { Download } from "./download.ts";
 import { takeIn } from "./intake.ts";
 import { Update, type User } from "./updates.ts";
 
-/** Telegram drops a slow answer after about ten seconds and asks again. */
+/** Telegram gives up on a response after about 10 s and retries. */
 const identifyWithinMs = 5_000;
 
 interface Hook {
@@ -31,15 +31,18 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
     const me = await hook.identify(AbortSignal.timeout(identifyWithinMs));
     if (me.kind !== "ok") {
       const reason = me.kind === "refused" ? me.description : me.reason;
-      host.log.warn({ channel: "telegram", account, reason }, "getMe failed; the update was not taken");
-      return reply.code(503).send({ error: "Not ready." });
+      host.log.warn({ channel: "telegram", account, reason }, "update refused: getMe failed");
+      return reply.code(503).send({ error: "Not ready: the bot could not be identified." });
     }
     try {
       await takeIn(host, account, me.result, update.data, download);
     } catch (error) {
       const reason = errorMessage(error);
-      host.log.warn({ channel: "telegram", account, updateId: update.data.update_id, reason }, "update was not kept");
-      return reply.code(503).send({ error: "Not kept." });
+      host.log.warn(
+        { channel: "telegram", account, updateId: update.data.update_id, reason },
+        "update not stored: Telegram will retry",
+      );
+      return reply.code(503).send({ error: "The update was not stored." });
     }
     return reply.code(200).send({});
   });
@@ -53,7 +56,7 @@ function sameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }
 
-/** The body as the host hands it over: raw bytes, text, or parsed already. */
+/** Parses the body from the host: raw bytes, text, or an already parsed value. */
 function jsonOf(body: unknown): unknown {
   if (typeof body !== "string" && !Buffer.isBuffer(body)) return body;
   try {

@@ -1,5 +1,5 @@
-// What an answer looks like, apart from any platform: plain text and the ranges in it that are bold, code, a link and so on.
-// Markdown is parsed once, here, into a real syntax tree. It knows no limits and no platform's markup.
+// Converts Markdown to plain text with styled ranges (bold, code, link …) through a syntax tree. Independent of platforms, their markup
+// and their length limits.
 import type { Definition, Nodes, Parents, PhrasingContent, RootContent, Table } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
@@ -10,10 +10,10 @@ type Style =
   | { type: "pre"; language: string | null }
   | { type: "link"; url: string };
 
-/** A styled range, in UTF-16 units of the text. Ranges of one text are nested or apart, never half overlapping. */
+/** A styled range, in UTF-16 units of the text. Ranges of one text are nested or disjoint, never partially overlapping. */
 export type Range = Style & { start: number; end: number };
 
-/** More emphasis marks than this without an empty line between them are taken as text. */
+/** A block with more emphasis marks than this is not parsed as Markdown. */
 const mostMarks = 3_000;
 
 export interface RichText {
@@ -22,7 +22,7 @@ export interface RichText {
   ranges: Range[];
 }
 
-/** Markdown as text with ranges. Never throws: what is too tangled or too deeply nested to be parsed stays as it was written. */
+/** Converts Markdown to text with ranges. Never throws: input that is too complex or too deeply nested stays unchanged. */
 export function richTextOf(markdown: string): RichText {
   const source = clean(markdown);
   if (isTangled(source)) return { text: source.trim(), ranges: [] };
@@ -36,8 +36,8 @@ export function richTextOf(markdown: string): RichText {
 }
 
 /**
- * The parser's time grows with the square of the emphasis marks in one paragraph and of the depth of quotes: 80 kB of nothing else
- * would hold the process for half a minute. Nobody formats like that.
+ * The parser's time grows with the square of the emphasis marks in one paragraph and of the depth of quotes: 80 kB of emphasis marks
+ * would block the process for half a minute.
  */
 function isTangled(source: string): boolean {
   if (/^(?:[ \t]*>){50}/m.test(source)) return true;
@@ -46,7 +46,7 @@ function isTangled(source: string): boolean {
     .some((block) => block.length > mostMarks && block.replace(/[^*_~]/g, "").length > mostMarks);
 }
 
-/** Without what no chat platform takes: lone surrogates and control characters other than tab and line feed. */
+/** Removes characters that chat platforms refuse: lone surrogates and control characters other than tab and line feed. */
 function clean(text: string): string {
   return text
     .toWellFormed()
@@ -106,7 +106,7 @@ class Writer {
         this.#styled({ type: "bold" }, () => this.#inlines(node));
         return;
       case "blockquote": {
-        // Telegram knows no quote inside a quote, and elsewhere it would not be readable either.
+        // Telegram does not support nested quotes, and plain-text platforms cannot show them readably.
         if (this.#quoted) {
           this.#blocks(node.children, "\n\n");
           return;
@@ -154,7 +154,7 @@ class Writer {
     }
   }
 
-  /** Indents the lines `body` writes after its first one by two spaces, those of code blocks left as they are. */
+  /** Indents all lines of `body` after the first by two spaces, except lines of code blocks. */
   #indented(body: () => void): void {
     const start = this.#text.length;
     const place = this.#ranges.length;
@@ -224,7 +224,7 @@ class Writer {
     }
   }
 
-  /** A link a reader can follow anywhere is a range; a path or an odd scheme stands behind its label as text. */
+  /** A link that works on any device becomes a range; a path or an unusual scheme is appended to its label as text. */
   #link(url: string, label: () => void): void {
     if (/^(?:https?|mailto|tg):/i.test(url)) {
       this.#styled({ type: "link", url }, label);
@@ -265,7 +265,7 @@ function languageOf(info: string | null | undefined): string | null {
   return /^[A-Za-z0-9+#._-]{1,32}$/.exec(info ?? "")?.[0] ?? null;
 }
 
-/** Columns in a fixed-width font, well enough for a table: East Asian wide characters and emoji take two. */
+/** Approximate columns in a fixed-width font: East Asian wide characters and emoji take two. */
 function widthOf(text: string): number {
   let width = 0;
   for (const character of text) {

@@ -1,8 +1,8 @@
-// Cuts a text with its ranges into messages of a platform's length. It knows lengths in UTF-16 units and nothing of markup:
-// a code block that is cut is two ranges with the same language, so that it is closed and opened again.
+// Splits a text with ranges into messages of a platform's length. Lengths are in UTF-16 units; independent of markup. A split code block
+// becomes two ranges with the same language, so that it is closed and reopened.
 import type { Range, RichText } from "./rich-text.ts";
 
-/** Pieces of at most `limit` UTF-16 units, cut at a paragraph, line, sentence, word or code point, whichever is the first to be found. */
+/** Returns pieces of at most `limit` UTF-16 units, split at the best available boundary: paragraph, line, sentence, word, code point. */
 export function splitRichText(rich: RichText, limit: number): RichText[] {
   const pieces: RichText[] = [];
   let from = 0;
@@ -16,7 +16,7 @@ export function splitRichText(rich: RichText, limit: number): RichText[] {
   return pieces;
 }
 
-/** Where a piece that begins at `from` ends: behind the white space of the best boundary, if that is not wasteful. */
+/** Returns the end of the piece that begins at `from`: after the white space of the best boundary that leaves the piece long enough. */
 function cutPoint({ text, ranges }: RichText, from: number, limit: number): number {
   const end = from + limit;
   const window = text.slice(from, end + 1);
@@ -27,7 +27,7 @@ function cutPoint({ text, ranges }: RichText, from: number, limit: number): numb
     for (const match of window.matchAll(boundary)) {
       const at = from + match.index + match[0].length;
       if (at - from < atLeast) continue;
-      // White space in front of the cut is dropped, so only what stands before it counts.
+      // White space before the cut is dropped, so it does not count.
       if (from + match.index + match[0].trimEnd().length > end) break;
       if (codeToo || inCode(at) === undefined) best = at;
     }

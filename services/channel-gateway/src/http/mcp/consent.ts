@@ -1,5 +1,5 @@
-// The way back from the authorization server of an MCP server that the agent uses: a person's browser comes here, and the code goes to
-// a tool-runner. Nothing but the state, which only the link's maker knows, proves the caller.
+// The OAuth redirect target for MCP servers that the agent uses: it passes the code from a person's browser to a tool-runner. The
+// unguessable state is the only authentication of the caller.
 import { mcpAuthorize, mcpClientOf, WireError, type InputOf } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "../deps.ts";
@@ -31,16 +31,16 @@ export function consentRoutes(endpoints: Endpoints, { bus, log, settings }: Http
     {
       method: "GET",
       url: "/oauth/mcp/:server/client.json",
-      summary: "Who Parley is to the authorization server of an MCP server: its client metadata document",
+      summary: "Parley's OAuth client metadata document for an MCP server",
       open: true,
       params: z.object({ server: z.string().min(1).max(64) }),
-      answers: { 200: { description: "The document; its address is the client's id", schema: Metadata } },
+      answers: { 200: { description: "The document; its URL is the client id", schema: Metadata } },
     },
     async ({ params: { server }, reply }) => {
       const oauth = Object.hasOwn(settings.mcp.servers, server) ? settings.mcp.servers[server]?.oauth : undefined;
       const client = oauth === undefined ? undefined : mcpClientOf(settings.mcp.public_url, server, oauth);
       if (client === undefined || client.metadataUrl === null) {
-        throw new HttpError(404, "not_found", `there is no such document for "${server}"`);
+        throw new HttpError(404, "not_found", `there is no client metadata document for "${server}"`);
       }
       reply.header("cache-control", "public, max-age=3600");
       return { client_id: client.metadataUrl, ...client.metadata };
@@ -51,11 +51,11 @@ export function consentRoutes(endpoints: Endpoints, { bus, log, settings }: Http
     {
       method: "GET",
       url: "/oauth/mcp/:server/callback",
-      summary: "Where a person's browser comes back to after allowing the agent an MCP server",
+      summary: "The OAuth redirect target after a person has authorized an MCP server",
       open: true,
       params: z.object({ server: z.string().min(1).max(64) }),
       query: Query,
-      answers: { 200: { description: "A page that says what came of it", contentType: "text/html" } },
+      answers: { 200: { description: "A page with the result", contentType: "text/html" } },
     },
     async ({ params, query, reply }) => {
       const { outcome, message } = await exchange({
@@ -80,8 +80,11 @@ export function consentRoutes(endpoints: Endpoints, { bus, log, settings }: Http
       return await bus.request(mcpAuthorize, input, { timeoutMs, attemptMs: timeoutMs });
     } catch (error) {
       if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
-      log.warn({ err: error, mcp: input.server }, "no tool-runner took a code");
-      return { outcome: "unavailable", message: "Nobody is there to finish this right now. Ask for a new link later." };
+      log.warn({ err: error, mcp: input.server }, "authorization code not delivered: no tool-runner responded");
+      return {
+        outcome: "unavailable",
+        message: "The authorization cannot be completed now: no tool-runner is responding. Request a new link later.",
+      };
     }
   }
 }

@@ -1,5 +1,5 @@
-// Parley as an MCP server: POST /mcp, streamable HTTP without sessions, both protocol eras. Host, Origin, token and rate are the
-// listener's, as for every other route.
+// Parley as an MCP server: POST /mcp, streamable HTTP without sessions, for all supported protocol revisions. The listener checks
+// Host, Origin, token and rate, as for every other route.
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -15,11 +15,11 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
     url: "/mcp",
     summary: "Parley as an MCP server (streamable HTTP, no sessions)",
     description:
-      "Tools: send_message, list_sessions, read_session, approvals_list, approval_get, approval_decide. Spoken: 2026-07-28, and the revisions up to 2025-11-25.",
+      "Tools: send_message, list_sessions, read_session, approvals_list, approval_get, approval_decide. Protocol revisions: 2026-07-28, and all up to 2025-11-25.",
     body: z.looseObject({ jsonrpc: z.literal("2.0"), method: z.string() }),
     answers: {
       200: { description: "JSON-RPC, as JSON or as server-sent events", schema: z.looseObject({}) },
-      405: { description: "method_not_allowed: there are no sessions to listen to or to end" },
+      405: { description: "method_not_allowed: there are no sessions to stream or to end" },
     },
   });
   app.post("/mcp", async (request, reply) => {
@@ -34,7 +34,7 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
     method: ["GET", "DELETE"],
     url: "/mcp",
     handler: () => {
-      throw new HttpError(405, "method_not_allowed", "there are no sessions here: POST is all", {
+      throw new HttpError(405, "method_not_allowed", "only POST is allowed: this server has no sessions", {
         headers: { allow: "POST" },
       });
     },
@@ -42,11 +42,11 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
   consentRoutes(endpoints, deps);
 }
 
-/** The body is parsed already and goes beside it. */
+/** The body is already parsed and is passed separately. */
 function webRequest(request: FastifyRequest, signal: AbortSignal): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
-    // The token stays with the gate that has looked at it.
+    // The listener has checked the token; it is not passed on.
     if (value !== undefined && name !== "authorization") headers.set(name, String(value));
   }
   return new Request(`http://${request.headers.host ?? "localhost"}${request.url}`, {

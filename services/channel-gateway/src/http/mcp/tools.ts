@@ -1,5 +1,4 @@
-// Parley's own tools for other agents and programs that speak MCP: say something, read sessions, answer approvals. Whoever holds the
-// token is the owner, as everywhere in this API.
+// Parley's tools for MCP clients: send messages, read sessions, decide approvals. Every holder of the API token is the owner.
 import { store, textOf } from "@parley/contracts";
 import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -9,19 +8,19 @@ import { apiInput } from "../api-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, toHttpError } from "../errors.ts";
 
-/** Clients of MCP give up after 60 s when they are not told otherwise. */
+/** The default request timeout of MCP clients is 60 s. */
 const waitSeconds = 50;
 const maxListed = 100;
 
 const readOnly = { readOnlyHint: true, openWorldHint: false };
 
-/** A server for one request. `signal` aborts when the caller goes away or this replica drains. */
+/** Creates a server for one request. `signal` aborts when the caller disconnects or this replica drains. */
 export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
   const server = new McpServer(
     { name: "parley", version },
     {
       instructions:
-        "Parley is an agent that is always on. send_message says something to it; list_sessions and read_session show its conversations; approvals_list and approval_decide answer what it asks before it acts.",
+        "Parley is an always-on agent. send_message sends it a message; list_sessions and read_session return its conversations; approvals_list and approval_decide list and decide tool calls that wait for approval.",
     },
   );
   sendMessage(server, deps, signal);
@@ -36,13 +35,19 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
     {
       title: "Send a message to Parley",
       description:
-        "Say something to the agent, as its owner. With `wait` it is a turn of its own and its answer comes back; when that takes longer, the message stays kept, and read_session shows the answer later. A text that is a command (/help lists them) is carried out at once.",
+        "Send a message to the agent as its owner. With `wait` the message gets its own turn and the tool returns the answer. On a timeout the message stays stored, and read_session returns the answer later. A command (/help lists them) is executed immediately.",
       inputSchema: z.strictObject({
-        text: z.string().min(1).describe("What to say."),
-        conversation: z.string().min(1).max(512).default("mcp").describe("Names the conversation it belongs to."),
+        text: z.string().min(1).describe("The text of the message."),
+        conversation: z.string().min(1).max(512).default("mcp").describe("The name of the conversation."),
         wait: z.boolean().default(true).describe("Wait for the answer."),
-        wait_seconds: z.number().int().min(1).max(600).default(waitSeconds).describe("How long to wait at most."),
-        key: z.string().min(1).max(256).optional().describe("The same key again is the same message."),
+        wait_seconds: z
+          .number()
+          .int()
+          .min(1)
+          .max(600)
+          .default(waitSeconds)
+          .describe("Maximum time to wait for the answer, in seconds."),
+        key: z.string().min(1).max(256).optional().describe("Idempotency key: a repeated key is the same message."),
       }),
       annotations: { destructiveHint: true, idempotentHint: false, openWorldHint: true },
     },
@@ -74,7 +79,7 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
           return {
             ...ids,
             state: "running",
-            text: `No answer within ${seconds} seconds: it is still being worked on.`,
+            text: `No answer within ${seconds} seconds; the turn is still running.`,
           };
         }
       }),
@@ -100,10 +105,15 @@ function sessions(server: McpServer, deps: HttpDeps): void {
     "read_session",
     {
       title: "Read a session of Parley",
-      description: "What was said in a session after a position, in order. `next` is the position to go on from.",
+      description: "The messages of a session after a position, in order. `next` is the position of the next page.",
       inputSchema: z.strictObject({
-        session: z.string().min(1).max(600).describe("Its id or key, as list_sessions shows it."),
-        after: z.number().int().min(0).default(0).describe("Position; 0 = from the beginning."),
+        session: z.string().min(1).max(600).describe("Id or key of the session, from list_sessions."),
+        after: z
+          .number()
+          .int()
+          .min(0)
+          .default(0)
+          .describe("Return messages after this position; 0 = from the beginning."),
         limit: z.number().int().min(1).max(maxListed).default(50),
       }),
       annotations: readOnly,
@@ -134,10 +144,10 @@ function approvals(server: McpServer, deps: HttpDeps): void {
   server.registerTool(
     "approvals_list",
     {
-      title: "List what Parley asks",
-      description: "Tool calls that wait for a person's yes or no, newest first.",
+      title: "List approvals of Parley",
+      description: "Tool calls that wait for a person's approval, newest first.",
       inputSchema: z.strictObject({
-        pending: z.boolean().default(true).describe("Only those that wait; false: those that are over, too."),
+        pending: z.boolean().default(true).describe("Only pending approvals; false: also decided and expired ones."),
         limit: z.number().int().min(1).max(maxListed).default(20),
       }),
       annotations: readOnly,
@@ -147,28 +157,30 @@ function approvals(server: McpServer, deps: HttpDeps): void {
   server.registerTool(
     "approval_get",
     {
-      title: "Show one call that Parley asks about",
+      title: "Show one approval of Parley",
       description:
-        "One question with its whole text and the full arguments of the call, where approvals_list hides characters.",
-      inputSchema: z.strictObject({ id: z.string().min(1).max(12).describe("As approvals_list shows it.") }),
+        "One approval with its full text and the full arguments of the tool call. Use it when approvals_list hides characters.",
+      inputSchema: z.strictObject({
+        id: z.string().min(1).max(12).describe("Id of the approval, from approvals_list."),
+      }),
       annotations: readOnly,
     },
     ({ id }) =>
       answer(deps, async () => {
         const found = await deps.bus.request(store.approvalGet, { id });
-        if (found.approval === null) throw new HttpError(404, "not_found", `there is no question ${id}`);
+        if (found.approval === null) throw new HttpError(404, "not_found", `there is no approval ${id}`);
         return found;
       }),
   );
   server.registerTool(
     "approval_decide",
     {
-      title: "Answer what Parley asks",
-      description: "Allow or deny one waiting tool call. The first answer counts.",
+      title: "Decide an approval of Parley",
+      description: "Allow or deny one pending tool call. The first decision counts.",
       inputSchema: z.strictObject({
-        id: z.string().min(1).max(12).describe("As approvals_list shows it."),
+        id: z.string().min(1).max(12).describe("Id of the approval, from approvals_list."),
         allow: z.boolean(),
-        always: z.boolean().default(false).describe("Also allow calls like it in this session from now on."),
+        always: z.boolean().default(false).describe("Also allow similar calls in this session from now on."),
       }),
       annotations: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
     },
@@ -177,20 +189,20 @@ function approvals(server: McpServer, deps: HttpDeps): void {
         const decision = { id: id.toUpperCase(), allow, always: allow && always, by: "owner (mcp)" };
         const decided = await deps.bus.request(store.approvalDecide, decision);
         if (decided.outcome === "not_found")
-          throw new HttpError(404, "not_found", `there is no question ${decision.id}`);
+          throw new HttpError(404, "not_found", `there is no approval ${decision.id}`);
         return decided;
       }),
   );
 }
 
-/** The value as text and as structure; an error as one that names itself and shows nothing of the inside. */
+/** Returns the value as text and as structured content; an error becomes its code and message, without internal details. */
 async function answer({ log }: Pick<HttpDeps, "log">, act: () => Promise<object>): Promise<CallToolResult> {
   try {
     const value = await act();
     return { content: [{ type: "text", text: JSON.stringify(value, null, 2) }], structuredContent: { ...value } };
   } catch (error) {
     const { code, message } = toHttpError(error);
-    if (code === "internal") log.error({ err: error }, "an MCP call failed");
+    if (code === "internal") log.error({ err: error }, "MCP call failed");
     return { content: [{ type: "text", text: `${code}: ${message}` }], isError: true };
   }
 }
