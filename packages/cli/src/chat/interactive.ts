@@ -136,7 +136,7 @@ class Talk {
     const chat = this.#chat;
     if (chat === null) return;
     const answer = this.#questions.commandFor(word);
-    if (!chat.canSpeak) return this.#tell("This session belongs to another channel; it can only be watched.");
+    if (!chat.canSpeak) return this.#tell("This session belongs to another channel: it is read-only here.");
     if (chat.conversation.isBusy && answer === null && !word.startsWith("/"))
       this.#tell(this.#paint("dim", `› ${text}`));
     const command = answer?.command ?? word;

@@ -36,7 +36,7 @@ export async function sayOnce(
   const chat = await openChat(target, place, listener);
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
-    if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
+    if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
     const outcome = await Promise.race([chat.conversation.say(text, mode), waiting.lost, interrupts.twice]);
     if (outcome === "interrupted") return exitCodes.interrupted;
     return finish(outcome, interrupts.happened(), io, json);
