@@ -210,7 +210,7 @@ class Running {
     // A command or a refusal may have no session yet, and no turn event reports its end.
     if (this.#beginning === null) this.#begin((await this.#session())?.sessionId ?? "");
     await this.#beginning;
-    if (state === "command" || state === "refused" || text.startsWith("Taken back")) {
+    if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
       this.#stream.outside(text, state !== "command");
     }
   }

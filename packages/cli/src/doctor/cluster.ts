@@ -147,7 +147,7 @@ export function sandboxFindings(replicas: readonly ReplicaReport[], fixes = fixe
   const runners = replicas.filter(({ service }) => service === "tool-runner");
   if (runners.length === 0) return [error("sandbox", "no tool-runner answers", fixes.logs("tool-runner"))];
   return runners.map(({ replica, details }) => {
-    const isolation = String(details["isolation"] ?? "not told");
+    const isolation = String(details["isolation"] ?? "not reported");
     const { limits } = details;
     const message = `${replica}: ${isolation}${typeof limits === "string" ? ` (limits: ${limits})` : ""}`;
     if (isolation.startsWith("exec refused")) return warning("sandbox", message, fixes.sandbox);
@@ -159,7 +159,7 @@ export function sandboxFindings(replicas: readonly ReplicaReport[], fixes = fixe
       );
     if (isolation.startsWith("none"))
       return warning("sandbox", message, 'isolation = "bubblewrap"   under [tools.exec] in parley.toml');
-    return isolation === "not told" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
+    return isolation === "not reported" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
   });
 }
 

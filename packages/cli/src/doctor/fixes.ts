@@ -18,7 +18,7 @@ const here: Fixes = {
   logs: (service) =>
     service === undefined ? "parley logs --level error --since 1d" : `parley logs --service ${service} --since 10m`,
   set: (variables) => `${variables} ${startFix}`,
-  restart: "start Parley again",
+  restart: "restart Parley",
   sandbox: "apt-get install bubblewrap   (and allow unprivileged user namespaces)",
 };
 
@@ -28,7 +28,7 @@ const there: Fixes = {
       ? "where it runs: docker compose logs --since 24h   (or kubectl logs, for each deployment)"
       : `where it runs: docker compose logs --since 10m ${service}   (or kubectl logs deployment/${service} --since 10m)`,
   set: (variables, service) => `where it runs: set ${variables} for ${service} and restart it; docs/deploy.md`,
-  restart: "start the tool-runners again",
+  restart: "restart the tool-runners",
   sandbox:
     "where the tool-runner runs: allow unprivileged user namespaces, or choose another isolation; docs/isolation.md",
 };
