@@ -94,7 +94,7 @@ test("what is wrong is said, and nothing is kept", async () => {
     [["add", "every 1h"], /A job needs a schedule and a prompt/],
     [["add", "every 1h", "x", "--deliver", "bob"], /--deliver: "bob" is not an address/],
     [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is not a number/],
-    [["pause"], /Which job\?/],
+    [["pause"], /Name a job/],
   ];
   for (const [args, words] of cases) {
     const { code, stderr } = await cron(...args);

@@ -133,7 +133,7 @@ test("the last change of a note is shown and taken back; every version stays, an
     [restored.code, restored.stdout],
     [0, "memory/tea.md has the text of version 2 again, as version 4.\n"],
   );
-  assert.match((await docs(["history", path])).stdout, /4 .* import \(2 again\) .*\n3 .* import .*\n2 .*\n1 /);
+  assert.match((await docs(["history", path])).stdout, /4 .* import \(restored 2\) .*\n3 .* import .*\n2 .*\n1 /);
   assert.match(
     (await docs(["diff", path, "--from", "2"])).stderr,
     /Versions 2 and 4 of memory\/tea\.md have the same text/,

@@ -229,9 +229,9 @@ test("a wait, a question, a sub-agent, a compaction, another model and a notice 
     "  high risk",
     "  y = approve · a = approve, also similar calls · n = deny   (AB12)",
     "· waiting for exec",
-    "✗ exec refused by owner (http)",
+    "✗ exec denied by owner (http)",
     "· compacting: earlier messages are being summarised",
-    "· room made (summarize): 90 → 9 tokens",
+    "· compacted (summarize): 90 → 9 tokens",
     "· a → b: overloaded",
     "· the budget is nearly used",
   ]);
