@@ -72,7 +72,7 @@ test("what waits is listed, changed and taken back; what does not wait any more 
     [first, second],
   );
   const edited = await run("queue", "--edit", first, "say: first");
-  assert.deepEqual([edited.stdout, edited.stderr], ["Changed.\n", ""]);
+  assert.deepEqual([edited.stdout, edited.stderr], ["Updated.\n", ""]);
   assert.equal((await run("queue", "--cancel", second)).stdout, "Cancelled.\n");
   await run("stop", "--keep-waiting", key("queue"));
   await client.settled(running);
@@ -96,7 +96,7 @@ test("a question about a call is listed and answered once", async () => {
   assert.deepEqual([yes.code, yes.stdout.startsWith("Allowed. write")], [0, true]);
   assert.equal((await client.settled(message)).text, "written");
   const again = await run("approvals", "--deny", question.id);
-  assert.deepEqual([again.code, again.stdout.startsWith("It was allowed already")], [1, true]);
+  assert.deepEqual([again.code, again.stdout.startsWith("It was already allowed")], [1, true]);
   assert.equal((await run("approvals", "--always")).code, 2);
   assert.equal((await run("approvals")).stdout, "No approvals are pending.\n");
 });
