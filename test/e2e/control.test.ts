@@ -72,8 +72,8 @@ test("what waits is listed, changed and taken back; what does not wait any more 
     [first, second],
   );
   const edited = await run("queue", "--edit", first, "say: first");
-  assert.deepEqual([edited.stdout, edited.stderr], ["Changed.\n", ""]);
-  assert.equal((await run("queue", "--cancel", second)).stdout, "Taken back.\n");
+  assert.deepEqual([edited.stdout, edited.stderr], ["Updated.\n", ""]);
+  assert.equal((await run("queue", "--cancel", second)).stdout, "Cancelled.\n");
   await run("stop", "--keep-waiting", key("queue"));
   await client.settled(running);
   assert.equal((await client.settled(first)).text, "first");
@@ -96,9 +96,9 @@ test("a question about a call is listed and answered once", async () => {
   assert.deepEqual([yes.code, yes.stdout.startsWith("Allowed. write")], [0, true]);
   assert.equal((await client.settled(message)).text, "written");
   const again = await run("approvals", "--deny", question.id);
-  assert.deepEqual([again.code, again.stdout.startsWith("It was allowed already")], [1, true]);
+  assert.deepEqual([again.code, again.stdout.startsWith("It was already allowed")], [1, true]);
   assert.equal((await run("approvals", "--always")).code, 2);
-  assert.equal((await run("approvals")).stdout, "Nothing waits for a yes.\n");
+  assert.equal((await run("approvals")).stdout, "No approvals are pending.\n");
 });
 
 // design: 002.31
@@ -133,7 +133,7 @@ test("a session's own model and mode are set and taken back; what is not allowed
 // design: 000.40
 test("a session with little in it has nothing to compact", async () => {
   await client.ask("say: hello", "compact");
-  assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to make shorter.\n");
+  assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to compact.\n");
 });
 
 // design: 002.19

@@ -80,21 +80,23 @@ test("a note of outsiders taints who reads it, also when its owner has changed a
   );
 
   const no = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
-  await no.says(/Outsiders had a hand in[^]*The baker asks[^]*Vouch for all of version 2 as it stands\? \[y\/N\] /);
+  await no.says(
+    /memory\/letters\.md is untrusted:[^]*The baker asks[^]*Mark all lines of version 2 as trusted\? \[y\/N\] /,
+  );
   no.write("\r");
-  await no.says(/You have vouched for nothing\./);
+  await no.says(/Nothing was marked as trusted\./);
   assert.equal((await no.outcome()).code, 0);
   const left = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
   await left.says(/\[y\/N\] /);
   left.write("\u0003");
-  await left.says(/You have vouched for nothing\./);
+  await left.says(/Nothing was marked as trusted\./);
   await left.outcome();
   await turnThatAsks(readAndWrite(path), "deny");
 
   const yes = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
   await yes.says(/\[y\/N\] /);
   yes.write("y\r");
-  await yes.says(/All of memory\/letters\.md is yours now, as version 3\./);
+  await yes.says(/All lines of memory\/letters\.md are now yours, as version 3\./);
   assert.equal((await yes.outcome()).code, 0);
   assert.equal((await docs("show", path)).stdout, `${text}Answered on Monday.\n`);
 
@@ -131,15 +133,15 @@ test("what came after somebody has read a note is not vouched for, nor what a re
   await untrustedNote(path, "It pays three times as much.");
   const late = await docs("vouch", path, "--version", "1");
   assert.equal(late.code, 1);
-  assert.match(late.stderr, /is at version 2: it was changed by somebody else\. You have vouched for nothing\./);
-  assert.match(late.stderr, /parley docs diff memory\/hearsay\.md --from 1 shows what is different/);
+  assert.match(late.stderr, /is at version 2: it was changed by somebody else\. Nothing was marked as trusted\./);
+  assert.match(late.stderr, /parley docs diff memory\/hearsay\.md --from 1, then run vouch again/);
   const done = await docs("vouch", path, "--version", "2");
-  assert.deepEqual([done.code, done.stdout], [0, "All of memory/hearsay.md is yours now, as version 3.\n"]);
+  assert.deepEqual([done.code, done.stdout], [0, "All lines of memory/hearsay.md are now yours, as version 3.\n"]);
   assert.doesNotMatch((await docs("show", path, "--authors")).stdout, /^untrusted/m);
   const back = await docs("restore", path, "--version", "1");
   assert.match(
     back.stderr,
-    /It holds \d lines? that outsiders had a hand in.*parley docs vouch memory\/hearsay\.md shows them/,
+    /It contains \d lines? written from untrusted content.*parley docs vouch memory\/hearsay\.md shows them/,
   );
   await turnThatAsks(readAndWrite(path), "deny");
 });

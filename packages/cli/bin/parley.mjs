@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `parley` in a checkout: plain JavaScript for whatever Node is there. The bootstrap installs what is missing, finds a Node that runs
-// TypeScript as it is, and hands over to src/main.ts.
+// `parley` in a checkout: plain JavaScript, so that any installed Node can run it. The bootstrap installs missing dependencies, finds a Node
+// that runs TypeScript directly, and starts src/main.ts.
 
 import { fileURLToPath } from "node:url";
 

@@ -1,4 +1,4 @@
-// A question that is answered with yes or no on the terminal.
+// A yes/no confirmation on the terminal.
 
 import { createInterface } from "node:readline";
 
@@ -8,7 +8,7 @@ export function canAsk({ stdin, stdout }: Pick<Io, "stdin" | "stdout">): boolean
   return stdin.isTTY && stdout.isTTY;
 }
 
-/** Only a y or yes is one: not an empty line, and not Ctrl-C or Ctrl-D. */
+/** True only for `y` or `yes`; an empty line, Ctrl-C and Ctrl-D are false. */
 export async function askYes({ stdin, stdout }: Pick<Io, "stdin" | "stdout">, question: string): Promise<boolean> {
   const lines = createInterface({ input: stdin, output: stdout, terminal: true });
   const answer = await new Promise<string>((resolve) => {

@@ -1,4 +1,4 @@
-// All commands there are. Each one's code is fetched when it is run.
+// The table of all commands. The code of a command is imported when it runs.
 
 import { queueModes } from "@parley/contracts";
 
@@ -18,7 +18,7 @@ const mode = {
     type: "string",
     value: "<mode>",
     about:
-      "what is done with it while the agent is busy; by default as the settings have it, or queue where the answer is awaited",
+      "what happens to the message while the agent is busy; default: the settings, or queue when waiting for the answer",
     choices: queueModes,
   },
 } as const;
@@ -27,7 +27,7 @@ const conversation = {
   conversation: {
     type: "string",
     value: "<name>",
-    about: 'names the chat; "cli" by default, where the answer is awaited a session of its own',
+    about: 'name of the chat; default "cli", or a new session when waiting for the answer',
   },
 } as const;
 
@@ -43,50 +43,50 @@ export const commands: readonly CommandSpec[] = [
   {
     name: "chat",
     summary: "talk to the agent; in a pipe, one message and its answer",
-    details: `On a terminal the answer is shown as it comes, with the tools that are used. Ctrl-C stops the running answer;
-at the prompt, twice, it leaves (also Ctrl-D and /quit). In a pipe all of standard input is one message, and only
-the answer is printed; with --json the events, one a line. Such a message is a turn of its own, in a session of its own
+    details: `On a terminal, the chat streams the answer and shows tool calls. Ctrl-C stops the running answer;
+press it twice at the prompt to leave (or use Ctrl-D or /quit). In a pipe, all of standard input is one message, and only
+the answer is printed; with --json, the events, one per line. Such a message gets a turn of its own, in a new session
 unless --conversation or --session names one.`,
     options: {
       ...target,
       ...conversation,
       ...mode,
-      session: { type: "string", value: "<id>", about: "follow one session whole, by id or key" },
+      session: { type: "string", value: "<id>", about: "follow one whole session, by id or key" },
     },
     examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
     load: async () => (await import("./commands/chat.ts")).run,
   },
   {
     name: "run",
-    summary: "one prompt, and what comes of it: for scripts and programs",
+    summary: "run one prompt and print the result, for scripts and programs",
     operands: "[<prompt>]",
     maxOperands: 1,
-    details: `Without a prompt, or with -, standard input is the prompt. Each run has a session of its own, which its session_id and
---resume go on with; --continue, --resume and --conversation name another one. With [session] synchronous = "shared" (the preset
-"singleton") the policy chooses the session. Regardless of the session and the queue mode, each prompt is a turn of its own: it waits for the
-running turn, nothing joins it, and the answer is its own. Only --mode steer or coalesce lets it share a turn, and its answer.
+    details: `Without a prompt, or with -, standard input is the prompt. Each run starts a new session; continue it with --resume and its
+session_id. --continue, --resume and --conversation select another session. With [session] synchronous = "shared" (the preset
+"singleton") the policy chooses the session. Regardless of the session and the queue mode, each prompt gets a turn of its own: it waits for the
+running turn, and nothing joins it. Only --mode steer or coalesce lets it share a turn and its answer.
 "parley sessions --calls" lists the sessions of runs; they are deleted after 30 idle days ([session] call_retention_days).
-Formats of the output: text is the answer; json the result, with
-cost and usage; stream-json a line for every message, from "system init" to "result". With --input-format stream-json standard input
-is messages ({"type":"user","message":{"role":"user","content":"..."}}) and control requests, a line each; a question about a tool
-call is a control_request "can_use_tool". Without --input-format stream-json, and outside of a terminal, nobody can approve a tool
-call: one that needs approval is denied at once, and standard error names it. Exit codes: 0 success, 1 the turn did not end well, 2 wrong usage, 130 interrupted.`,
+Output formats: text prints the answer; json prints the result with cost and usage; stream-json prints one line per message,
+from "system init" to "result". With --input-format stream-json, standard input contains messages
+({"type":"user","message":{"role":"user","content":"..."}}) and control requests, one per line; an approval request for a tool
+call is a control_request "can_use_tool". Without --input-format stream-json and without a terminal, nobody can approve a tool
+call: a call that needs approval is denied at once, and standard error names it. Exit codes: 0 success, 1 the turn failed, 2 invalid usage, 130 interrupted.`,
     options: {
       ...targetOptions,
       ...conversation,
       ...mode,
       output: { type: "string", value: "<format>", about: "text, json or stream-json", choices: outputFormats },
       "input-format": { type: "string", value: "<format>", about: "text or stream-json", choices: inputFormats },
-      "max-turns": { type: "string", value: "<n>", about: "model calls after which it is stopped" },
+      "max-turns": { type: "string", value: "<n>", about: "stop after this many model calls" },
       "permission-mode": {
         type: "string",
         value: "<mode>",
-        about: "what runs without approval while this runs",
+        about: "what runs without approval during this run",
         choices: permissionModeNames,
       },
-      resume: { type: "string", value: "<id>", about: "go on with this session, by id or key" },
-      continue: { type: "boolean", about: "go on with the session used last" },
-      partial: { type: "boolean", about: "with stream-json: also what is being written, piece by piece" },
+      resume: { type: "string", value: "<id>", about: "continue this session, by id or key" },
+      continue: { type: "boolean", about: "continue the most recently used session" },
+      partial: { type: "boolean", about: "with stream-json: also print text deltas" },
     },
     examples: [
       "parley run 'which files are in the workspace?'",
@@ -100,17 +100,17 @@ call: one that needs approval is denied at once, and standard error names it. Ex
     summary: "send a text to a channel, or a message to the agent",
     operands: "[<text>]",
     maxOperands: 1,
-    details: `Without a text, or with -, standard input is sent. Without --channel it is a message to the agent. With --wait that message is
-a turn of its own, in a session of its own unless --conversation names one.`,
+    details: `Without a text, or with -, standard input is sent. Without --channel, the text is a message to the agent. With --wait that message
+gets a turn of its own, in a new session unless --conversation names one.`,
     options: {
       ...target,
       ...conversation,
       ...mode,
       channel: { type: "string", value: "<kind>", about: "telegram, irc …" },
-      account: { type: "string", value: "<name>", about: 'the account on it, as in parley.toml; "default" by default' },
-      to: { type: "string", value: "<chat>", about: "the chat there" },
-      wait: { type: "boolean", about: "wait for the delivery, or for the answer" },
-      timeout: { type: "string", value: "<seconds>", about: "how long to wait for a delivery; 60 by default" },
+      account: { type: "string", value: "<name>", about: 'the account name in parley.toml; default "default"' },
+      to: { type: "string", value: "<chat>", about: "the chat on that channel" },
+      wait: { type: "boolean", about: "wait for the delivery or the answer" },
+      timeout: { type: "string", value: "<seconds>", about: "how long to wait for a delivery; default 60" },
     },
     examples: [
       "parley send --channel irc --account net --to '#team' 'the build is green' --wait",
@@ -120,40 +120,41 @@ a turn of its own, in a session of its own unless --conversation names one.`,
   },
   {
     name: "status",
-    summary: "every replica, who leads, which model answers, what waits",
-    options: { ...target, watch: { type: "boolean", short: "w", about: "again every two seconds" } },
+    summary: "show all replicas, the leader, the model and the queues",
+    options: { ...target, watch: { type: "boolean", short: "w", about: "refresh every two seconds" } },
     examples: ["parley status", "parley status --json | jq -r '.replicas[] | select(.role == \"leader\").replica'"],
     load: async () => (await import("./commands/status.ts")).run,
   },
   ...controlCommands,
   {
     name: "stop",
-    summary: "stop what a session does, and take back what waits there",
+    summary: "stop the running turn of a session and cancel its queued messages",
     operands: "[<id or key>]",
     maxOperands: 1,
-    details: "Without a session it is the one that `parley chat` speaks in.",
-    options: { ...target, "keep-waiting": { type: "boolean", about: "leave what waits" } },
+    details: "The default session is that of `parley chat`.",
+    options: { ...target, "keep-waiting": { type: "boolean", about: "keep queued messages" } },
     examples: ["parley stop", "parley stop http:default:cli"],
     load: async () => (await import("./commands/stop.ts")).run,
   },
   {
     name: "pairing list",
-    summary: "who asked to be let in",
+    summary: "list open pairing requests",
     options: target,
     examples: ["parley pairing list"],
     load: async () => (await import("./commands/pairing-list.ts")).run,
   },
   {
     name: "pairing approve",
-    summary: "let the person in who was shown this code",
+    summary: "admit the person who received this code",
     operands: "<code>",
     maxOperands: 1,
-    details: `Roles: user (the default) talks to the agent in conversations of their own. For each of them the agent has a workspace of its
-own: it reads files there unasked, runs commands in the sandbox as [permissions] says, and asks you before it writes or sends elsewhere.
-Your files, memory and secrets stay yours, unless [workspace] share_with_users = true.
-guest: talks to the agent, which has no file and command tools for them beyond [permissions] guest_allow.
-owner is you: shares your thread, your memory and your workspace, and the agent does for them what it does for you.
-On IRC a nick proves nothing: name people as account:<name> in owners and allow_from (docs/configuration.md).`,
+    details: `Roles:
+user (the default): has conversations of their own with the agent, each with a separate workspace. There the agent reads files
+without approval, runs commands in the sandbox by [permissions], and needs your approval to write or send elsewhere.
+They cannot reach your files, memory and secrets, unless [workspace] share_with_users = true.
+guest: talks to the agent, which has no file or command tools for them except those in [permissions] guest_allow.
+owner: shares your thread, your memory and your workspace; the agent does for them everything that it does for you.
+An IRC nick proves nothing: write people as account:<name> in owners and allow_from (docs/configuration.md).`,
     options: {
       ...target,
       role: { type: "string", value: "<role>", about: "owner, user or guest", choices: ["owner", "user", "guest"] },
@@ -166,7 +167,7 @@ On IRC a nick proves nothing: name people as account:<name> in owners and allow_
   ...mcpCommands,
   {
     name: "config check",
-    summary: "say what is wrong in parley.toml",
+    summary: "check parley.toml and list its mistakes",
     operands: "[<file>]",
     maxOperands: 1,
     options: { ...homeOption, ...jsonOption, ...settingsOptions },
@@ -175,46 +176,46 @@ On IRC a nick proves nothing: name people as account:<name> in owners and allow_
   },
   {
     name: "config print",
-    summary: "the settings that hold, defaults filled in",
+    summary: "print the effective settings, including defaults",
     operands: "[<file>]",
     maxOperands: 1,
-    details:
-      "Flags win over PARLEY__TABLE__KEY variables, these over parley.toml, it over its preset, that over the defaults.",
+    details: "Precedence: flags, PARLEY__TABLE__KEY variables, parley.toml, its preset, defaults.",
     options: {
       ...homeOption,
       ...jsonOption,
       ...settingsOptions,
-      origin: { type: "boolean", about: "where each value came from" },
+      origin: { type: "boolean", about: "show the source of each value" },
     },
     examples: ["parley config print --origin", "parley config print --json | jq .agent"],
     load: async () => (await import("./commands/config-print.ts")).run,
   },
   {
     name: "doctor",
-    summary: "look at every part and say what to do about what is wrong",
-    details: "Every check stands alone. The exit code is 3 when there are errors; warnings leave it 0.",
+    summary: "check every part and suggest fixes",
+    details:
+      "The checks are independent of each other. The exit code is 3 if there are errors; warnings leave it at 0.",
     options: target,
     examples: ["parley doctor", "parley doctor --json | jq '.checks[] | select(.severity != \"ok\")'"],
     load: async () => (await import("./commands/doctor.ts")).run,
   },
   {
     name: "logs",
-    summary: "the logs of all processes on this machine as one",
+    summary: "print the logs of all processes on this machine, merged by time",
     options: {
       ...homeOption,
       ...jsonOption,
-      follow: { type: "boolean", short: "f", about: "go on with what is written" },
+      follow: { type: "boolean", short: "f", about: "keep printing new lines" },
       service: { type: "string", value: "<name>", about: "a service, a replica (store-1) or a server (redis)" },
-      level: { type: "string", value: "<level>", about: "this level and what is worse", choices: levels },
-      since: { type: "string", value: "<time>", about: "30s, 10m, 2h, 1d ago, or a date" },
-      lines: { type: "string", short: "n", value: "<count>", about: "the last ones only; 20 with --follow" },
+      level: { type: "string", value: "<level>", about: "minimum level", choices: levels },
+      since: { type: "string", value: "<time>", about: "an age such as 30s, 10m, 2h or 1d, or a date" },
+      lines: { type: "string", short: "n", value: "<count>", about: "only the last lines; default 20 with --follow" },
     },
     examples: ["parley logs -f", "parley logs --service agent-core --level warn --since 10m"],
     load: async () => (await import("./commands/logs.ts")).run,
   },
   {
     name: "completion",
-    summary: "the script that makes your shell complete all this",
+    summary: "print a completion script for your shell",
     operands: "bash|zsh|fish",
     maxOperands: 1,
     options: {},

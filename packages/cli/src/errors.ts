@@ -1,11 +1,11 @@
-// Failures a person can do something about: what happened, and the way out, without a stack.
+// Errors that a person can act on: what failed and how to fix it, without a stack trace.
 
 import { exitCodes } from "./exit-codes.ts";
 
 export class CliError extends Error {
   override readonly name: string = "CliError";
   readonly exitCode: number;
-  /** What to do about it, one line; null when the message says it all. */
+  /** How to fix it, in one line; null when the message is enough. */
   readonly fix: string | null;
 
   constructor(message: string, options: { fix?: string; exitCode?: number; cause?: unknown } = {}) {

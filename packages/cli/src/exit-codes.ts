@@ -1,12 +1,12 @@
-// What `parley` ends with.
+// The exit codes of `parley`.
 
 export const exitCodes = {
   ok: 0,
   error: 1,
   /** The command line is wrong; nothing was done. */
   usage: 2,
-  /** The command worked, and what it looked at is not well. */
+  /** The command succeeded and found a problem. */
   unhealthy: 3,
-  /** Ended by Ctrl-C, as a shell counts it. */
+  /** Ended by Ctrl-C, by the convention of shells. */
   interrupted: 130,
 } as const;

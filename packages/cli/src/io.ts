@@ -1,4 +1,4 @@
-// The outside of a run of `parley`: streams, environment, working folder, and whether colours are wanted.
+// The environment of a `parley` process: streams, variables, working folder and colours.
 
 import { styleText } from "node:util";
 
@@ -17,12 +17,12 @@ export function processIo(): Io {
   return { stdin, stdout, stderr, env, cwd: process.cwd() };
 }
 
-/** Colours a text, or leaves it. */
+/** Colours a text, or returns it unchanged. */
 export type Paint = (format: Format, text: string) => string;
 
 export const plain: Paint = (_format, text) => text;
 
-/** Paints where the stream is a terminal; never with NO_COLOR. */
+/** Colours only on a terminal or with FORCE_COLOR; never with NO_COLOR. */
 export function painter(stream: { isTTY?: boolean }, env: Io["env"]): Paint {
   if (env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "") return plain;
   const forced = env["FORCE_COLOR"] !== undefined && !["", "0", "false"].includes(env["FORCE_COLOR"]);
@@ -30,7 +30,7 @@ export function painter(stream: { isTTY?: boolean }, env: Io["env"]): Paint {
   return (format, text) => (text === "" ? "" : styleText(format, text, { validateStream: false }));
 }
 
-/** Data: one line on standard output. */
+/** Writes one line of data to standard output. */
 export function print(io: Io, line: string): void {
   io.stdout.write(`${line}\n`);
 }
@@ -39,7 +39,7 @@ export function printJson(io: Io, value: unknown): void {
   print(io, JSON.stringify(value, null, 2));
 }
 
-/** Everything that is not data: one line on standard error. */
+/** Writes one line to standard error, for everything that is not data. */
 export function note(io: Io, line: string): void {
   io.stderr.write(`${line}\n`);
 }

@@ -26,7 +26,7 @@ async function main(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What a person can act on is said in words; anything else is a bug and is shown whole. */
+/** Prints a CliError as text. Any other error is a bug and is printed with its stack. */
 function report(failure: unknown, io: Io): number {
   const paint = painter(io.stderr, io.env);
   if (!(failure instanceof CliError)) {
@@ -39,8 +39,8 @@ function report(failure: unknown, io: Io): number {
 }
 
 const io = processIo();
-// `parley logs | head` is no failure: whoever read has seen enough.
+// `parley logs | head` is not a failure: the reader closed the pipe.
 io.stdout.on("error", (error: Error & { code?: string }) => process.exit(error.code === "EPIPE" ? 0 : 1));
 const code = await main(process.argv.slice(2), io).catch((failure: unknown) => report(failure, io));
-// Standard output may be a pipe that is read slowly: everything is handed over before the process ends.
+// Standard output may be a slow pipe: flush it before the process exits.
 io.stdout.write("", () => process.exit(code));

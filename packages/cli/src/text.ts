@@ -1,8 +1,8 @@
-// Small texts for people: tables, durations, and foreign text made safe to show. Pure.
+// Text formatting for people: tables, durations, and untrusted text made safe to print. Pure.
 
 import { stripVTControlCharacters } from "node:util";
 
-/** Rows under a head, columns two spaces apart. Cells may be coloured. */
+/** Aligns rows, with two spaces between columns. Cells may contain colours. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, visibleLength(cell))));
@@ -37,7 +37,7 @@ export function milliseconds(ms: number): string {
   return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
-/** One line of at most `width` signs. */
+/** One line of at most `width` characters. */
 export function oneLine(text: string, width: number): string {
   const flat = harmless(text).replace(/\s+/g, " ").trim();
   return flat.length <= width ? flat : `${flat.slice(0, Math.max(1, width - 1)).trimEnd()}…`;
@@ -46,15 +46,15 @@ export function oneLine(text: string, width: number): string {
 // oxlint-disable-next-line no-control-regex
 const controls = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g;
 
-/** Text of the model, a tool or a stranger without what would steer the terminal; tabs and line feeds stay. */
+/** Removes terminal control sequences from untrusted text; tabs and line feeds stay. */
 export function harmless(text: string): string {
   return stripVTControlCharacters(text).replace(controls, "");
 }
 
-// Controls, signs without a width, and those that turn the direction of what is read.
+// Control characters, characters without a width, and direction marks.
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{E0100}-\u{E01EF}]/gu;
 
-/** One line for a person to judge: what a terminal would hide, or obey, stands there by its number. Tabs stay. */
+/** Replaces characters that a terminal would hide or interpret with their numbers (`<U+200B>`), so that a person can review the line. Tabs stay. */
 export function visible(line: string): string {
   return line.replace(unseen, (sign) => {
     if (sign === "\t") return sign;

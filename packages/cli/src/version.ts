@@ -1,4 +1,4 @@
-// The version of this build, as it is shown to people.
+// The version of this build.
 
 import { readFileSync } from "node:fs";
 

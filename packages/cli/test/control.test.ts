@@ -69,11 +69,11 @@ test("foreign text cannot steer the terminal or break a row", () => {
 });
 
 test("what is empty is said in words", () => {
-  assert.equal(queueTable([], false, plain), "Nothing waits.");
-  assert.equal(approvalsTable([], plain), "Nothing waits for a yes.");
+  assert.equal(queueTable([], false, plain), "No messages are queued.");
+  assert.equal(approvalsTable([], plain), "No approvals are pending.");
   assert.equal(checkpointsTable([], plain), "No turn of this session has changed files.");
-  assert.equal(usageTable([], plain), "No model was asked in this time.");
-  assert.equal(compactText({ outcome: "nothing" }), "There is nothing to make shorter.");
+  assert.equal(usageTable([], plain), "There were no model calls in this period.");
+  assert.equal(compactText({ outcome: "nothing" }), "There is nothing to compact.");
 });
 
 test("a rewind tells each file's outcome, what is left out and how to undo it; a dry run that it has done nothing", () => {

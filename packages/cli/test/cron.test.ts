@@ -56,10 +56,10 @@ test("a job is added, listed, paused, run by hand, looked back at and removed, b
 
   assert.match((await cron("pause", "morning")).stdout, /is paused/);
   assert.doesNotMatch((await cron("list", "--active")).stdout, /morning/);
-  assert.match((await cron("pause", "morning", "--off")).stdout, /runs again, next/);
+  assert.match((await cron("pause", "morning", "--off")).stdout, /is resumed, next/);
 
   assert.match((await cron("history", "morning")).stdout, /not been due yet/);
-  assert.match((await cron("run", "morning")).stdout, /is put in line/);
+  assert.match((await cron("run", "morning")).stdout, /is queued/);
   for (;;) {
     const { runs } = JSON.parse((await cron("history", "morning", "--json")).stdout) as { runs: ScheduleRun[] };
     if (runs[0]?.turn?.exitReason === "end_turn") break;
@@ -91,10 +91,10 @@ test("an answer goes where it was told to, nowhere included, and else where the 
 test("what is wrong is said, and nothing is kept", async () => {
   const cases: [string[], RegExp][] = [
     [["add", "sometimes", "x"], /schedule: "sometimes" is not a valid schedule; valid examples/],
-    [["add", "every 1h"], /A job has a schedule and a prompt/],
-    [["add", "every 1h", "x", "--deliver", "bob"], /--deliver: "bob" is no address/],
-    [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is no count/],
-    [["pause"], /Which job\?/],
+    [["add", "every 1h"], /A job needs a schedule and a prompt/],
+    [["add", "every 1h", "x", "--deliver", "bob"], /--deliver: "bob" is not an address/],
+    [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is not a number/],
+    [["pause"], /Name a job/],
   ];
   for (const [args, words] of cases) {
     const { code, stderr } = await cron(...args);
@@ -106,7 +106,7 @@ test("what is wrong is said, and nothing is kept", async () => {
 });
 
 test("a heartbeat by hand says when HEARTBEAT.md asks for nothing", async () => {
-  assert.match((await run("heartbeat", "run")).stdout, /HEARTBEAT\.md asks for nothing/);
+  assert.match((await run("heartbeat", "run")).stdout, /HEARTBEAT\.md contains no tasks/);
 });
 
 test("the next time of a job is said in the reader's own words", () => {

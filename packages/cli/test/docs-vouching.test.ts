@@ -36,11 +36,11 @@ test("each line stands behind its author, and those of outsiders in a colour of 
 
 test("a person is shown the lines of outsiders by their numbers, and of empty ones nothing", () => {
   const shown = vouchText(mixed, plain);
-  assert.match(shown, /^Outsiders had a hand in 1 line of memory\/letters\.md:\n\n2 {2}theirs\n\n/);
+  assert.match(shown, /^1 line of memory\/letters\.md is untrusted:\n\n2 {2}theirs\n\n/);
   assert.match(authoredNote(mixed), /^Version 4; 1 line is untrusted\. .*vouch memory\/letters\.md --version 4$/);
   const agents = documentOf("noted\n", ["agent"], "agent");
   assert.match(vouchText(agents, plain), /^No line of memory\/letters\.md is untrusted/);
-  assert.equal(authoredNote(agents), "Version 4; no line of it is untrusted.");
+  assert.equal(authoredNote(agents), "Version 4; no lines are untrusted.");
 });
 
 test("a text is the owner's when its version and every line are", () => {

@@ -55,7 +55,7 @@ test("a folder is pushed, shown, pulled into another one, and listed with who wr
     [pushed.code, pushed.stdout],
     [0, "pushed   SOUL.md (version 1)\npushed   skills/tone/SKILL.md (version 1)\n"],
   );
-  assert.equal((await docs(["push", one])).stdout, "Everything is as in the store.\n");
+  assert.equal((await docs(["push", one])).stdout, "The store is up to date.\n");
   assert.equal((await docs(["show", "SOUL.md"])).stdout, "calm\n");
   assert.match((await docs(["list"])).stdout, /SOUL\.md +1 +5 +import/);
   assert.equal((await docs(["pull", two])).code, 0);
@@ -73,11 +73,11 @@ test("a push does not write over what is newer there, unless it is forced; the v
   write(mine, "TOOLS.md", "new\n");
   const refused = await docs(["push", mine]);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /refused: USER\.md is at version 2 there; your file is made from version 1/);
+  assert.match(refused.stderr, /refused: USER\.md is at version 2 in the store; your file is based on version 1/);
   assert.equal((await docs(["show", "TOOLS.md"])).code, 1);
   const pulled = await docs(["pull", mine]);
   assert.equal(pulled.code, 1);
-  assert.match(pulled.stderr, /left: USER\.md .* has changes of its own/);
+  assert.match(pulled.stderr, /left: USER\.md .* has local changes/);
   assert.equal(readFileSync(join(mine, "USER.md"), "utf8"), "Anna, likes coffee\n");
   const forced = await docs(["push", mine, "--force"]);
   assert.deepEqual([forced.code, forced.stdout.includes("pushed   USER.md (version 3)")], [0, true]);
@@ -91,7 +91,7 @@ test("a file that is gone removes its document only when that is asked for", asy
   await docs(["push", root]);
   await docs(["pull", root]);
   rmSync(join(root, "memory/old.md"));
-  assert.match((await docs(["push", root])).stdout, /as in the store/);
+  assert.match((await docs(["push", root])).stdout, /store is up to date/);
   assert.match((await docs(["push", root, "--delete"])).stdout, /^removed {2}memory\/old\.md \(version 2\)$/m);
   assert.match((await docs(["list", "--removed"])).stdout, /memory\/old\.md +2 +removed/);
 });
@@ -133,12 +133,12 @@ test("the last change of a note is shown and taken back; every version stays, an
     [restored.code, restored.stdout],
     [0, "memory/tea.md has the text of version 2 again, as version 4.\n"],
   );
-  assert.match((await docs(["history", path])).stdout, /4 .* import \(2 again\) .*\n3 .* import .*\n2 .*\n1 /);
+  assert.match((await docs(["history", path])).stdout, /4 .* import \(restored 2\) .*\n3 .* import .*\n2 .*\n1 /);
   assert.match(
     (await docs(["diff", path, "--from", "2"])).stderr,
     /Versions 2 and 4 of memory\/tea\.md have the same text/,
   );
-  assert.match((await docs(["restore", path, "--version", "4"])).stdout, /is as in version 4 already/);
+  assert.match((await docs(["restore", path, "--version", "4"])).stdout, /already has the text of version 4/);
 
   rmSync(join(root, path));
   // The folder was made from version 3: it may remove only what it knows.
@@ -150,7 +150,7 @@ test("the last change of a note is shown and taken back; every version stays, an
     /\n\+\+\+ \/dev\/null\tversion 5 \(removed\), .*\n.*\n-tea\n-milk\n$/,
   );
   const empty = await docs(["restore", path, "--version", "5"]);
-  assert.deepEqual([empty.code, /restore memory\/tea\.md --version 4 brings back/.test(empty.stderr)], [1, true]);
+  assert.deepEqual([empty.code, /restore memory\/tea\.md --version 4 restores the text/.test(empty.stderr)], [1, true]);
   assert.match((await docs(["restore", path, "--version", "1"])).stdout, /of version 1 again, as version 6/);
   assert.equal((await docs(["show", path])).stdout, "tea\n");
 });
@@ -160,10 +160,10 @@ test("diff and restore say what is missing: the path, the version, a document th
     const { code, stderr } = await docs(args);
     return `${code} ${stderr}`;
   };
-  assert.match(await said(["diff"]), /^2 .*Which document\?/);
-  assert.match(await said(["restore", "SOUL.md"]), /^2 .*Which version\?/);
-  assert.match(await said(["diff", "SOUL.md", "--from", "two"]), /^2 .*--from: "two" is no version/);
-  assert.match(await said(["diff", "memory/never.md"]), /^1 .*There never was a document memory\/never\.md/);
+  assert.match(await said(["diff"]), /^2 .*Name a document/);
+  assert.match(await said(["restore", "SOUL.md"]), /^2 .*Name a version/);
+  assert.match(await said(["diff", "SOUL.md", "--from", "two"]), /^2 .*--from: "two" is not a version/);
+  assert.match(await said(["diff", "memory/never.md"]), /^1 .*There has never been a document memory\/never\.md/);
   assert.match(
     await said(["restore", "SOUL.md", "--version", "99"]),
     /^1 .*there is no document SOUL\.md of version 99/,
@@ -177,13 +177,16 @@ test("whose lines a text holds is shown, and what was imported is vouched for on
   await docs(["push", root]);
   const shown = await docs(["show", path, "--authors"]);
   assert.equal(shown.stdout, "import     tea\nimport     \nimport     lemon\n");
-  assert.equal(shown.stderr, "Version 1; no line of it is untrusted.\n");
+  assert.equal(shown.stderr, "Version 1; no lines are untrusted.\n");
   const vouched = await docs(["vouch", path, "--version", "1"]);
-  assert.deepEqual([vouched.code, vouched.stdout], [0, "All of memory/imported.md is yours now, as version 2.\n"]);
+  assert.deepEqual(
+    [vouched.code, vouched.stdout],
+    [0, "All lines of memory/imported.md are now yours, as version 2.\n"],
+  );
   const again = await docs(["vouch", path, "--version", "2"]);
   assert.deepEqual(
     [again.code, again.stdout],
-    [0, "Nothing to vouch for: all of memory/imported.md is yours already.\n"],
+    [0, "Nothing to do: all lines of memory/imported.md are already yours.\n"],
   );
   assert.match((await docs(["show", path, "--authors", "--at", "1"])).stdout, /^import {5}tea\n/);
   const data = await docs(["show", path, "--authors", "--json"]);
@@ -196,9 +199,12 @@ test("vouch says what is missing: the path, the version that was read, a documen
     const { code, stderr } = await docs(["vouch", ...args]);
     return `${code} ${stderr}`;
   };
-  assert.match(await said([]), /^2 .*Which document\?/);
-  assert.match(await said(["SOUL.md"]), /^2 .*Which version have you read\?[^]*parley docs show SOUL\.md --authors/);
-  assert.match(await said(["SOUL.md", "--version", "x"]), /^2 .*--version: "x" is no version/);
+  assert.match(await said([]), /^2 .*Name a document/);
+  assert.match(
+    await said(["SOUL.md"]),
+    /^2 .*name the version that you have read[^]*parley docs show SOUL\.md --authors/,
+  );
+  assert.match(await said(["SOUL.md", "--version", "x"]), /^2 .*--version: "x" is not a version/);
   const never = /^1 .*There is no document memory\/never\.md\.[^]*parley docs list/;
   assert.match(await said(["memory/never.md", "--version", "1"]), never);
   const asked = parleyOnTerminal(home, ["docs", "vouch", "memory/never.md"]);

@@ -106,7 +106,7 @@ test("what to do about a cluster that runs elsewhere is done there: nothing is s
   assert.equal(findings.length, 12);
   for (const { id, severity, fix } of findings) {
     assert.notEqual(severity, "ok", id);
-    assert.doesNotMatch(fix ?? "", /npm start|parley logs|start Parley again|apt-get/, id);
+    assert.doesNotMatch(fix ?? "", /npm start|parley logs|restart Parley|apt-get/, id);
   }
 });
 
@@ -200,7 +200,7 @@ test("a server that accepts and says nothing is told from one that is not there"
   }
   await assert.rejects(
     exchange(address, "x", () => true, 1_000),
-    /nobody listens there/,
+    /connection refused/,
   );
 });
 
@@ -239,6 +239,6 @@ test("a server of ours that is away is the supervisor's business, another one it
 test("warns of allow rules that cover several tools, with what they do not cover", () => {
   const found = wildcardFinding({ allow: ["*", "exec(git *)"], guest_allow: ["mcp__a__*"] });
   assert.equal(found.severity, "warning");
-  assert.match(found.message, /^allow "\*", guest_allow "mcp__a__\*": .*does not answer for taint/);
+  assert.match(found.message, /^allow "\*", guest_allow "mcp__a__\*": .*do not apply in tainted turns/);
   assert.equal(wildcardFinding({ allow: ["exec(git *)"], guest_allow: ["web_fetch"] }).severity, "ok");
 });

@@ -40,7 +40,7 @@ test("a run is a conversation of its own unless it goes on with one", () => {
   assert.deepEqual(options({ resume: "main" }, "x").session, { resume: "main" });
   assert.equal(options({ continue: true }, "x").session, "last");
   assert.equal(options({}, "-").prompt, null);
-  assert.throws(() => options({ "max-turns": "many" }, "x"), /no number of model calls/);
+  assert.throws(() => options({ "max-turns": "many" }, "x"), /not a number of 1 or more/);
 });
 
 test("a line of input is a message, a request, an answer, or wrong in words", () => {

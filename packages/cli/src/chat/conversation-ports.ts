@@ -1,4 +1,4 @@
-// What a conversation is joined to: whom it tells, through what it speaks, and where it asks.
+// The ports of a conversation: its listener, its connection and its look-ups.
 
 import type { SessionEvent } from "@parley/contracts";
 
@@ -6,9 +6,9 @@ import type { MessageState } from "../cluster/shapes.ts";
 import type { ClientFrame, ServerFrame, ThreadChoice } from "./frames.ts";
 
 export interface Listener {
-  /** Events of our turns, each durable one once. */
+  /** Events of our turns; each durable event once. */
   event(session: string, event: SessionEvent): void;
-  /** What the gateway says besides events. */
+  /** Frames of the gateway other than events. */
   frame(frame: ServerFrame): void;
   connected(again: boolean): void;
   disconnected(reason: string, tries: number): void;
@@ -20,22 +20,22 @@ export interface Connection {
 }
 
 export interface ConversationOptions {
-  /** Names the chat on the gateway; null where one can only watch. */
+  /** The name of the chat on the gateway; null if it is read-only. */
   readonly conversation: string | null;
-  /** Sessions it may turn out to be, until the first message tells. */
+  /** Candidate sessions until the first message determines the session. */
   readonly sessions: readonly string[];
-  /** Pass on every turn, not only ours. */
+  /** Pass on all turns, not only ours. */
   readonly everything: boolean;
-  /** Pass on also turns that no person began: what a sub-agent reports, what a schedule or a hook brings. */
+  /** Also pass on turns that no person started: reports of sub-agents, schedules, webhooks. */
   readonly unasked?: boolean;
-  /** Each message waits for an answer of its own: no other message joins its turn. */
+  /** Each message gets a turn of its own, which no other message joins. */
   readonly exclusive?: boolean;
-  /** Left out: the policy chooses the session. */
+  /** Default: the policy chooses the session. */
   readonly thread?: ThreadChoice | undefined;
-  /** False: nobody here answers approval questions about what is sent. Left out: somebody does. */
+  /** False: nobody here can answer approval questions. Default: true. */
   readonly interactive?: boolean;
-  /** How a message stands by now. */
+  /** The current state of a message. */
   lookUp(messageId: string): Promise<MessageState>;
-  /** Resolves after a pause before a failed look-up is tried again. */
+  /** Resolves after the pause before a failed look-up is retried. */
   pause(): Promise<unknown>;
 }

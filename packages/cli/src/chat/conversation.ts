@@ -1,5 +1,5 @@
-// A conversation over a connection that may break: what is said is said once, what happens is heard once and in order, and of a thread
-// that several channels share only the turns that answer us are passed on.
+// A conversation over a connection that may break: messages are sent once, events are received once and in order. In a thread that
+// several channels share, only the turns that answer our messages are passed on.
 
 import type { QueueMode, SessionEvent } from "@parley/contracts";
 
@@ -18,7 +18,7 @@ export class Conversation implements LinkListener {
   readonly #options: ConversationOptions;
   readonly #listener: Listener;
   #connection: Connection | null = null;
-  /** Its session is the one our messages go to. */
+  /** Our messages go to this session. */
   readonly #following: Following;
   readonly #said = new SaidMessages();
   readonly #turns = new TurnOwners(this.#said);
@@ -31,7 +31,7 @@ export class Conversation implements LinkListener {
     this.#options = options;
     this.#listener = listener;
     this.#following = new Following(options.sessions, (frame) => this.#send(frame));
-    // What is watched by its id is known from the beginning.
+    // A session that is followed by its id is known from the start.
     if (options.everything && options.sessions.length === 1) this.#following.session = options.sessions[0] ?? null;
   }
 
@@ -39,12 +39,12 @@ export class Conversation implements LinkListener {
     this.#connection = connection;
   }
 
-  /** Something of ours waits or is being answered. */
+  /** One of our messages is queued or being answered. */
   get isBusy(): boolean {
     return !this.#said.isEmpty || this.#running !== null;
   }
 
-  /** A turn of ours runs, or waits for somebody: its end will be heard. */
+  /** One of our turns runs or is parked, so its end will be received. */
   get isAnswering(): boolean {
     return this.#running !== null;
   }
@@ -53,14 +53,14 @@ export class Conversation implements LinkListener {
     return this.#following.session;
   }
 
-  /** Says something; resolves when it is answered, or refused. `mode`: what is done with it while the session is busy. */
+  /** Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. */
   async say(text: string, mode?: QueueMode): Promise<Outcome> {
     const { said, outcome } = this.#said.add(text, mode);
     this.#sendMessage(said);
     return outcome;
   }
 
-  /** Stops our running turn; where none runs yet, takes back what waits. */
+  /** Stops our running turn; if none runs yet, cancels our queued messages. */
   cancel(): void {
     if (!this.isBusy) return;
     this.#cancelWanted = true;
@@ -98,7 +98,7 @@ export class Conversation implements LinkListener {
   #hearFrame(frame: ServerFrame): void {
     switch (frame.type) {
       case "subscribed":
-        // The name leads to another session now: `/new` and its like, wherever they were said.
+        // The name now leads to another session, after `/new` or a similar command from any channel.
         if (this.#following.isMeant(frame.key)) this.#moveTo(frame.session);
         this.#following.learn(frame.key, frame.session, frame.after);
         break;
@@ -112,14 +112,14 @@ export class Conversation implements LinkListener {
         this.#following.session ??= frame.sessionId;
         this.#following.leaveOthers();
         if (this.#cancelWanted) this.#sendCancel();
-        // Said before the connection broke: its turn may have begun, or ended, meanwhile.
+        // Sent before the connection broke: its turn may have started or ended meanwhile.
         if (frame.duplicate) void this.#lookUpAll();
         break;
       }
       case "command":
         this.#listener.frame(frame);
         this.#said.get(frame.id)?.settle({ state: "command", text: frame.text });
-        // It may have taken back what waits, which no event tells of.
+        // It may have cancelled queued messages, which no event reports.
         if (this.#said.hasWaiting) void this.#lookUpAll();
         break;
       case "error": {
@@ -139,7 +139,7 @@ export class Conversation implements LinkListener {
     }
   }
 
-  /** What is said goes to this session from now on; what another one still answers is not heard here any more. */
+  /** New messages go to this session; answers from the previous session are no longer received. */
   #moveTo(session: string | null): void {
     if (session === null || this.#following.session === null || session === this.#following.session) return;
     this.#following.session = session;
@@ -148,7 +148,7 @@ export class Conversation implements LinkListener {
     this.#said.leaveOthers(session);
   }
 
-  /** Passes on what waits, in order; stops where it is not known yet whether a turn is ours. */
+  /** Passes on pending events in order; stops at a turn whose owner is not known yet. */
   async #pump(): Promise<void> {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -171,7 +171,7 @@ export class Conversation implements LinkListener {
     return !this.#said.isEmpty || this.#options.everything;
   }
 
-  /** It may tell that a message of ours is answered here, while one of them has no id yet. */
+  /** It may belong to the answer of one of our messages that has no id yet. */
   #mustWait(event: SessionEvent): boolean {
     const tells = event.type === "turn.started" || isSaid(event);
     if (!tells && (this.#options.everything || this.#turns.isKnown(turnOf(event)))) return false;
@@ -185,14 +185,14 @@ export class Conversation implements LinkListener {
       if (this.#options.unasked === true && this.#turns.wasUnasked(turnId)) this.#turns.take(turnId);
     }
     if (!this.#turns.isKnown(turnId)) {
-      // Whose turn it is comes right after what it begins with.
+      // The owner of a turn is known from the event after its first message.
       if (event.type === "message" && event.message.role === "user" && !this.#options.everything) {
         this.#turns.keepBeginning(turnId, event);
         return;
       }
       await this.#findOwner(turnId);
       if (this.#options.unasked === true && this.#turns.wasUnasked(turnId)) this.#turns.take(turnId);
-    } else if (isSaid(event)) await this.#findOwner(turnId); // what is said may join a turn that runs already
+    } else if (isSaid(event)) await this.#findOwner(turnId); // the message may join a running turn
     const ours = this.#turns.isOurs(turnId);
     if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
     if (ours || this.#options.everything) {
@@ -202,13 +202,13 @@ export class Conversation implements LinkListener {
     this.#turns.forgetBeginning(turnId);
     if (event.type !== "turn.finished") return;
     if (ours) this.#cancelWanted = false;
-    this.#turns.leave(turnId); // what is still said about it comes too late
+    this.#turns.leave(turnId); // later events of it are ignored
     this.#said.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
-    // Taken back by somebody else, together with this turn.
+    // Cancelled by somebody else, together with this turn.
     if (this.#said.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
   }
 
-  /** It is not known what this turn answers: the messages that wait for theirs are asked about. */
+  /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */
   async #findOwner(turnId: string): Promise<void> {
     if (!this.#turns.isKnown(turnId)) this.#turns.leave(turnId);
     for (const said of this.#said.all()) {
@@ -228,13 +228,14 @@ export class Conversation implements LinkListener {
     }
   }
 
-  /** Settles messages that will get no turn, or whose turn ended where nobody could hear it. */
+  /** Settles messages that will get no turn, or whose turn ended while there was no connection. */
   async #lookUpAll(): Promise<void> {
     for (const said of this.#said.all()) {
       if (said.messageId === null) continue;
       const { state, turn } = await this.#stateOf(said.messageId);
-      if (state === "cancelled") said.settle({ state: "cancelled", text: "Taken back before it was begun." });
-      else if (turn === null && state === "dead") said.settle({ state: "failed", text: "It was given up." });
+      if (state === "cancelled") said.settle({ state: "cancelled", text: "Cancelled before it started." });
+      else if (turn === null && state === "dead")
+        said.settle({ state: "failed", text: "The turn failed too often and was ended." });
       else if (
         turn !== null &&
         turn.state !== "running" &&

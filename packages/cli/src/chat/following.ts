@@ -1,27 +1,27 @@
-// Which session is listened to: several may be meant until the first message tells. Over a connection that breaks each is taken up
-// where it was heard last.
+// Which session is followed: there may be several candidates until the first message. After a reconnect, each continues after the last
+// event received.
 
 import type { ClientFrame } from "./frames.ts";
 
 export class Following {
   readonly #candidates: readonly string[];
   readonly #send: (frame: ClientFrame) => void;
-  /** By name: the session it is; null for one that does not exist yet. */
+  /** Session id by name; null for a session that does not exist yet. */
   readonly #names = new Map<string, string | null>();
-  /** By session: the last durable event received. */
+  /** The last durable event received, by session. */
   readonly #positions = new Map<string, number>();
-  /** The one that is meant, once it is known. */
+  /** The chosen session, once it is known. */
   session: string | null = null;
-  /** This connection hears a session from now on only: what happened to earlier messages has to be asked for. */
+  /** This connection receives only new events of a session; the state of earlier messages must be looked up. */
   isBlind = false;
 
-  /** `candidates`: sessions it may turn out to be. */
+  /** `candidates`: the possible sessions. */
   constructor(candidates: readonly string[], send: (frame: ClientFrame) => void) {
     this.#candidates = candidates;
     this.#send = send;
   }
 
-  /** There is a connection; `again`: not the first one. */
+  /** Called for each connection; `again`: it is not the first one. */
   resume(again: boolean): void {
     this.isBlind = false;
     for (const name of this.session === null ? this.#candidates : [this.session]) {
@@ -39,19 +39,19 @@ export class Following {
     return true;
   }
 
-  /** The name leads to the session that is meant. */
+  /** The name leads to the chosen session. */
   isMeant(name: string): boolean {
     return this.session !== null && this.#names.get(name) === this.session;
   }
 
-  /** The gateway says where a name leads, and from which event on it is heard. */
+  /** The gateway reports the session of a name, and the first event that it sends. */
   learn(name: string, session: string | null, after: number): void {
     this.#names.set(name, session);
     if (session !== null && !this.#positions.has(session)) this.#positions.set(session, after);
     this.leaveOthers();
   }
 
-  /** Once the session is known and heard, the other candidates are let go; one that nobody has heard of yet is asked for. */
+  /** Once the session is known and followed, unsubscribes from the other candidates; subscribes to the session if it is not followed yet. */
   leaveOthers(): void {
     const { session } = this;
     if (session === null) return;

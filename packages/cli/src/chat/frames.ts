@@ -1,9 +1,9 @@
-// What is said over the gateway's WebSocket, both ways, as far as the chat reads it.
+// The frames of the gateway's WebSocket that the chat sends and reads.
 
 import { SessionEventSchema, type QueueMode, type SessionEvent } from "@parley/contracts";
 import { z } from "zod";
 
-/** The session of a single call, or the one that the conversation names; left out: the one that the policy chooses. */
+/** `own`: the session of a single call. `named`: the session of the named conversation. Default: the policy chooses. */
 export type ThreadChoice = "own" | "named";
 
 export type ClientFrame =
@@ -15,10 +15,10 @@ export type ClientFrame =
       conversation: string;
       text: string;
       mode?: QueueMode;
-      /** A turn of its own, unless `mode` makes it join others. */
+      /** The message gets a turn of its own, unless `mode` lets it join another. */
       exclusive?: boolean;
       thread?: ThreadChoice;
-      /** Nobody here answers approval questions. */
+      /** False: nobody here can answer approval questions. */
       interactive?: false;
     }
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
@@ -50,10 +50,10 @@ const OfSession = z.object({ session: z.string() });
 export type Heard =
   | { kind: "frame"; frame: ServerFrame }
   | { kind: "event"; session: string; event: SessionEvent }
-  /** Of a newer gateway, or broken: left aside. */
+  /** A frame of a newer gateway, or a malformed one; ignored. */
   | { kind: "unknown" };
 
-/** Reads one frame. */
+/** Parses one frame. */
 export function readFrame(text: string): Heard {
   let value: unknown;
   try {

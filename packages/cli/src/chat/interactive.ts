@@ -1,4 +1,4 @@
-// The chat on a terminal: what is written, what is shown, and what Ctrl-C means when.
+// The chat on a terminal: input, output and the meaning of Ctrl-C.
 
 import { join } from "node:path";
 
@@ -24,14 +24,14 @@ import type { Outcome } from "./said.ts";
 const twiceMs = 2_000;
 const defaultWidth = 80;
 
-const ownHelp = `Here, besides:
-/cluster   how the cluster stands
-/sessions  all conversations
+const ownHelp = `Only in this chat:
+/cluster   the state of the cluster
+/sessions  all sessions
 /quit      leave (also Ctrl-D, or Ctrl-C twice)
-Ctrl-C stops the running answer. A line that ends with \\ goes on in the next one. What you type while an answer is
-written is sent with Enter all the same. A question about a tool call is answered with y, a or n.`;
+Ctrl-C stops the running answer. End a line with \\ to continue it on the next line. You can type and send with Enter while
+an answer is being written. Answer an approval request with y, a or n.`;
 
-/** Talks until the person leaves. */
+/** Runs the chat until the person leaves. Returns the exit code. */
 export async function talk(target: Target, place: ChatPlace, io: Io): Promise<number> {
   const talking = new Talk(target, place, io);
   return talking.run();
@@ -87,7 +87,7 @@ class Talk {
 
   #greeting(canSpeak: boolean): string {
     const what = this.#place.session === undefined ? "" : ` with session ${this.#place.session}`;
-    const how = canSpeak ? "/help lists what else there is" : "this session belongs to another channel: watching only";
+    const how = canSpeak ? "/help lists the commands" : "this session belongs to another channel: read-only";
     return this.#paint("dim", `connected${what}; ${how}`);
   }
 
@@ -116,11 +116,11 @@ class Talk {
       },
       connected: (again) => {
         for (const transcript of this.#transcripts.values()) transcript.connected();
-        if (again && this.#lost) this.#tell(this.#paint("dim", "connected again"));
+        if (again && this.#lost) this.#tell(this.#paint("dim", "reconnected"));
         this.#lost = false;
       },
       disconnected: (reason) => {
-        if (!this.#lost) this.#tell(this.#paint("yellow", `the connection is lost (${reason}); trying again`));
+        if (!this.#lost) this.#tell(this.#paint("yellow", `connection lost (${reason}); reconnecting`));
         this.#lost = true;
       },
     };
@@ -136,7 +136,7 @@ class Talk {
     const chat = this.#chat;
     if (chat === null) return;
     const answer = this.#questions.commandFor(word);
-    if (!chat.canSpeak) return this.#tell("This session belongs to another channel; it can only be watched.");
+    if (!chat.canSpeak) return this.#tell("This session belongs to another channel: it is read-only here.");
     if (chat.conversation.isBusy && answer === null && !word.startsWith("/"))
       this.#tell(this.#paint("dim", `› ${text}`));
     const command = answer?.command ?? word;
@@ -151,7 +151,7 @@ class Talk {
 
   #report({ state, text }: Outcome): void {
     // Answers, failures and stops of a turn have been shown by its events.
-    if (state === "command" || state === "refused" || text.startsWith("Taken back")) {
+    if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
       this.#tell(state === "refused" ? this.#paint("red", harmless(text)) : harmless(text));
     }
     this.#stopping &&= this.#chat?.conversation.isBusy === true;
@@ -176,17 +176,17 @@ class Talk {
     if (conversation?.isBusy === true && !this.#stopping) {
       this.#stopping = true;
       conversation.cancel();
-      this.#tell(this.#paint("dim", "stopping; Ctrl-C again leaves"));
+      this.#tell(this.#paint("dim", "stopping; press Ctrl-C again to leave"));
       return;
     }
     const now = performance.now();
     if (this.#stopping || (empty && now - this.#interruptedAt < twiceMs)) return this.#left.resolve(exitCodes.ok);
     this.#interruptedAt = empty ? now : -Infinity;
-    if (empty) this.#tell(this.#paint("dim", "Ctrl-C again, or Ctrl-D, leaves"));
+    if (empty) this.#tell(this.#paint("dim", "press Ctrl-C again or Ctrl-D to leave"));
     else this.#prompt?.show();
   }
 
-  /** A line of our own, between whatever is being written. */
+  /** Prints a line of the chat itself, also in the middle of an answer. */
   #tell(text: string): void {
     this.#say(text);
     this.#settle();
@@ -196,7 +196,7 @@ class Talk {
     this.#write(`${this.#painting.endLine()}${text}\n`);
   }
 
-  /** The input line is there when nothing is being written, or something is asked. */
+  /** Shows the input line unless an answer is being written; always while a question is open. */
   #settle(): void {
     if (this.#chat?.conversation.isBusy === true && this.#questions.first === null) this.#prompt?.hide();
     else this.#prompt?.show();
@@ -209,7 +209,7 @@ class Talk {
   }
 }
 
-/** How a command's answer begins when an event says the same; null: it is said by nothing else. */
+/** Matches a command result that an event reports as well; null if no event does. */
 function toldByEvents(command: string, decides: boolean, isAnswering: boolean): RegExp | null {
   if (decides) return /^(?:Allowed|Denied)\. /;
   return isAnswering && command.toLowerCase() === "/stop" ? /^Stopped\.$/ : null;

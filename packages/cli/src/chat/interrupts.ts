@@ -1,15 +1,15 @@
-// Ctrl-C while an answer is waited for.
+// Handles Ctrl-C while waiting for an answer.
 
 import { note, type Io } from "../io.ts";
 
-/** The first Ctrl-C asks to stop, the second leaves. */
+/** The first Ctrl-C requests a stop, the second leaves. */
 export function onInterrupts(io: Io, first: () => void) {
   const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
   let count = 0;
   const onSignal = (): void => {
     count += 1;
     if (count > 1) return resolve("interrupted");
-    note(io, "stopping; Ctrl-C again leaves at once");
+    note(io, "stopping; press Ctrl-C again to leave at once");
     first();
   };
   process.on("SIGINT", onSignal);

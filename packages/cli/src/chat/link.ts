@@ -1,5 +1,4 @@
-// A WebSocket to one of the gateways that is always there again: where one is gone, or silent, the next is tried. What was missed is
-// asked for by whoever uses it.
+// A WebSocket that reconnects: if a gateway is gone or silent, it tries the next one. The caller must request missed events.
 //
 //   trying ──open──▶ up ──closed or silent──▶ trying …          close() from anywhere ──▶ closed
 
@@ -8,7 +7,7 @@ import type { Target } from "../cluster/target.ts";
 import { readFrame, type ClientFrame, type Heard } from "./frames.ts";
 
 export interface LinkTimes {
-  /** Silence after which the gateway is asked whether it is there. */
+  /** Silence after which a ping is sent to the gateway. */
   readonly quietMs: number;
   /** Silence after which it counts as gone. */
   readonly deadMs: number;
@@ -28,7 +27,7 @@ const linkTimes: LinkTimes = {
 export interface LinkListener {
   up(): void;
   heard(heard: Heard): void;
-  /** The connection is lost, or could not be made; `tries` in a row. Another try follows. */
+  /** The connection is lost or could not be opened, `tries` times in a row. Another attempt follows. */
   down(reason: string, tries: number): void;
 }
 
@@ -59,7 +58,7 @@ export class Link {
     return this.#isUp;
   }
 
-  /** Sends, or does nothing while there is no connection: what has to arrive is sent again by its owner when it is up. */
+  /** Sends a frame; does nothing without a connection. The caller must send it again after a reconnect. */
   send(frame: ClientFrame): void {
     if (this.#isUp) this.#socket?.send(JSON.stringify(frame));
   }
@@ -75,7 +74,7 @@ export class Link {
     const urls = this.#target.urls();
     const url = urls[this.#next % urls.length] ?? "";
     this.#next += 1;
-    let reason = "it broke off";
+    let reason = "disconnected";
     const socket = new WebSocket(`${url.replace(/^http/, "ws")}/api/ws`, {
       headers: { authorization: `Bearer ${this.#target.token()}` },
     });
@@ -102,14 +101,14 @@ export class Link {
       this.#listener.heard(readFrame(String(data)));
     });
     socket.addEventListener("error", (event) => {
-      reason = ("error" in event && reasonOf(event.error)) || "it broke off";
+      reason = ("error" in event && reasonOf(event.error)) || "disconnected";
     });
     socket.addEventListener("close", (event) => lost(event.reason === "" ? reason : event.reason));
   }
 
   #check(lost: (why: string) => void): void {
     const silentMs = performance.now() - this.#heardAt;
-    if (silentMs > this.#times.deadMs) lost("it has gone silent");
+    if (silentMs > this.#times.deadMs) lost("no data received");
     else if (silentMs > this.#times.quietMs) this.send({ type: "ping" });
   }
 

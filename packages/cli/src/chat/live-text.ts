@@ -1,30 +1,30 @@
-// The text of one model call as a terminal shows it: deltas that may be lost or said anew become a text that only grows, and the
-// committed message decides what is still to be shown. Deltas are only shown when their beginning was heard: after a new connection
-// in the middle of a call the committed message is waited for. Pure.
+// The text of one model call for a terminal. Deltas, which may be lost or repeated, become a text that only grows; the committed message
+// completes it. Deltas are shown only if the start of their attempt was received: after a reconnect in the middle of a call, the text
+// appears with the committed message. Pure.
 
 import { positionAfter } from "@parley/projections";
 
 export class LiveText {
   #step = -1;
   #attempt = 0;
-  /** The text of the current try. */
+  /** The text of the current attempt. */
   #text = "";
-  /** What is on the screen. */
+  /** The text on the screen. */
   #shown = "";
-  /** What is on the screen is the text of this try. */
+  /** The text on the screen belongs to this attempt. */
   #level = true;
-  /** Deltas up to this step are too late: its text is committed. */
+  /** Deltas up to this step are late: its text is already committed. */
   #doneStep = -1;
-  /** This try's beginning was heard on this connection. */
+  /** The start of this attempt was received on this connection. */
   #whole = false;
-  /** Something of this turn was heard on this connection, so whatever begins from now on is heard from its beginning. */
+  /** An event of this turn was received on this connection, so every later attempt is received from its start. */
   #listening = false;
 
   get shown(): string {
     return this.#shown;
   }
 
-  /** A new connection: what is said in the middle of a try is of no use. */
+  /** After a reconnect, deltas from the middle of an attempt are unusable. */
   connected(): void {
     this.#listening = false;
     this.#whole = false;
@@ -35,7 +35,7 @@ export class LiveText {
     this.#listening = true;
   }
 
-  /** The turn was taken up, perhaps by another leader: the running call begins anew. */
+  /** The turn was claimed again, perhaps by another leader: the running call restarts. */
   restart(): void {
     this.#listening = true;
     this.#attempt = 0;
@@ -44,7 +44,7 @@ export class LiveText {
     this.#whole = true;
   }
 
-  /** Enters the try of a delta; false when the delta is late or its beginning was missed. */
+  /** Switches to the attempt of a delta; false when the delta is late or the start of its attempt was missed. */
   enter(step: number, attempt: number): boolean {
     if (step <= this.#doneStep || step < this.#step || (step === this.#step && attempt < this.#attempt)) return false;
     if (step !== this.#step) {
@@ -63,7 +63,7 @@ export class LiveText {
     this.#whole = this.#listening;
   }
 
-  /** What a delta adds to the screen. `anew`: it does not go on where the screen is; the text is said again from its beginning. */
+  /** The text that a delta adds to the screen. `anew`: the text does not continue the screen but restarts from its beginning. */
   delta(step: number, attempt: number, text: string): { text: string; anew: boolean } {
     if (!this.enter(step, attempt)) return { text: "", anew: false };
     this.#text += text;
@@ -74,7 +74,7 @@ export class LiveText {
     return this.#shown.startsWith(this.#text) ? { text: "", anew: false } : this.#bring(this.#text);
   }
 
-  /** What the committed text adds to the screen; the next call begins. */
+  /** The text that the committed message adds to the screen; then the next call begins. */
   commit(text: string): { text: string; anew: boolean } {
     const rest = this.#bring(text);
     this.#doneStep = this.#step;
@@ -85,7 +85,7 @@ export class LiveText {
     return rest;
   }
 
-  /** Brings the screen level with a text. */
+  /** Updates the screen to a text. */
   #bring(text: string): { text: string; anew: boolean } {
     const from = positionAfter(text, this.#shown);
     this.#shown = text;

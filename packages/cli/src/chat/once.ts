@@ -1,4 +1,4 @@
-// One message and its answer, for pipes and programs: nothing but the answer, or the events, on standard output.
+// One message and its answer, for pipes and programs: standard output contains only the answer or the events.
 
 import type { QueueMode, SessionEvent } from "@parley/contracts";
 
@@ -13,7 +13,7 @@ import { openChat, type ChatPlace } from "./open.ts";
 import { patience } from "./patience.ts";
 import type { Outcome } from "./said.ts";
 
-/** Says a text and prints what comes back; the exit code tells whether it was answered. */
+/** Sends a text and prints the answer. Returns the exit code. */
 export async function sayOnce(
   target: Target,
   place: ChatPlace,
@@ -36,7 +36,7 @@ export async function sayOnce(
   const chat = await openChat(target, place, listener);
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
-    if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
+    if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
     const outcome = await Promise.race([chat.conversation.say(text, mode), waiting.lost, interrupts.twice]);
     if (outcome === "interrupted") return exitCodes.interrupted;
     return finish(outcome, interrupts.happened(), io, json);
@@ -46,18 +46,18 @@ export async function sayOnce(
   }
 }
 
-/** What whoever waits for the answer has to know meanwhile. */
+/** Notes to print while waiting for the answer. */
 function asideOf(event: SessionEvent): string[] {
   switch (event.type) {
     case "model.retry":
-      return [`the model is tried again (${event.reason})`];
+      return [`retrying the model call (${event.reason})`];
     case "model.failover":
-      return [`${event.to} goes on in place of ${event.from} (${event.reason})`];
+      return [`switched from ${event.from} to ${event.to} (${event.reason})`];
     case "notice":
       return [event.text];
     case "approval.requested":
       return [
-        `${event.tool} waits for a yes: ${event.summary}`,
+        `${event.tool} needs approval: ${event.summary}`,
         `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`,
       ];
     default:

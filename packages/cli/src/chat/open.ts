@@ -1,4 +1,4 @@
-// Puts a conversation on a connection: finds out first whether there is a gateway that lets us in, and which session is meant.
+// Opens a conversation: checks first that a gateway accepts the token, and finds the session.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,34 +12,34 @@ import { Conversation } from "./conversation.ts";
 import type { ThreadChoice } from "./frames.ts";
 import { Link } from "./link.ts";
 
-/** The thread that the owner's conversations share, and how the gateway names one of its own chats. */
+/** The owner's shared thread, and the key prefix of the gateway's own chats. */
 export const mainSession = "main";
 export const ownPrefix = "http:default:";
-/** The chat that is meant where none is named. */
+/** The default chat. */
 export const ownConversation = "cli";
 const lookUpPauseMs = 500;
 
 export interface ChatPlace {
-  /** The chat's name; the default where a session is named. */
+  /** The chat's name; the default chat if a session is named. */
   readonly conversation: string;
-  /** A session by id or key; it is shown whole, whoever speaks in it. */
+  /** A session by id or key; all its turns are shown. */
   readonly session: string | undefined;
-  /** Of a session only what answers us. */
+  /** Show only the turns of a session that answer our messages. */
   readonly onlyOurs?: boolean;
-  /** Also what no person asked for: reports of sub-agents, schedules. */
+  /** Also show turns that no person started: reports of sub-agents, schedules. */
   readonly unasked?: boolean;
-  /** Each message waits for an answer of its own. */
+  /** Each message gets a turn of its own. */
   readonly exclusive?: boolean;
-  /** Of the conversation, where no session is named. */
+  /** The thread of the conversation, if no session is named. */
   readonly thread?: ThreadChoice | undefined;
   /** False: nobody here answers approval questions. Left out: somebody does. */
   readonly interactive?: boolean;
 }
 
-/** A command, or a text that says how it meets the running turn (`/steer`): both concern the chat, not a call of their own. */
+/** A command, or a text with a queue mode (`/steer`): both apply to the chat, not to a call with its own session. */
 const concernsTheChat = /^\/[A-Za-z][A-Za-z0-9_-]*(?:\s|$)/;
 
-/** The place of a call that waits for its answer: the conversation that was named, else a session of its own. */
+/** The place of a call that waits for its answer: the named conversation, otherwise a new session. */
 export function callPlace(
   kind: "run" | "once",
   named: string | undefined,
@@ -52,13 +52,13 @@ export function callPlace(
 
 export interface OpenChat {
   readonly conversation: Conversation;
-  /** False where one can only watch: the session belongs to another channel. */
+  /** False if the session belongs to another channel and is read-only. */
   readonly canSpeak: boolean;
   readonly gateway: Gateway;
   close(): void;
 }
 
-/** Throws CliError when no gateway answers, the token is wrong or there is no such session. */
+/** Throws CliError when no gateway answers, the token is wrong or the session does not exist. */
 export async function openChat(target: Target, place: ChatPlace, listener: Listener): Promise<OpenChat> {
   const gateway = new Gateway(target);
   const { speaksAs, sessions, everything, thread } = await findPlace(gateway, place);
@@ -107,7 +107,7 @@ async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, th
   };
 }
 
-/** The name of the chat in which one speaks into the session of this key; null where it is another channel's. Pure. */
+/** The chat name for the session with this key; null if the session belongs to another channel. Pure. */
 export function speakingName(key: string, conversation: string): string | null {
   if (key === mainSession) return conversation;
   return key.startsWith(ownPrefix) ? key.slice(ownPrefix.length) : null;

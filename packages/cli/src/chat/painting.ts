@@ -1,4 +1,4 @@
-// How a transcript looks on a terminal or in a plain stream. Pure: pieces in, text out; it remembers only where the cursor is.
+// Renders a transcript for a terminal or a plain stream. Pure except for the cursor position that it tracks.
 
 import type { Paint } from "../io.ts";
 import { harmless, milliseconds, oneLine } from "../text.ts";
@@ -6,9 +6,9 @@ import type { Piece } from "./transcript.ts";
 
 export interface Screen {
   readonly paint: Paint;
-  /** Signs in a line. */
+  /** Characters per line. */
   width(): number;
-  /** Lines may be written over. */
+  /** Lines may be overwritten. */
   readonly canRewrite: boolean;
 }
 
@@ -16,10 +16,10 @@ const minInputWidth = 12;
 
 export class Painting {
   readonly #screen: Screen;
-  /** What the last thing written was, and whether its line is still open. */
+  /** The type of the last piece, and whether its line is still open. */
   #last: Piece["type"] | null = null;
   #open = false;
-  /** The call whose line is the last one written. */
+  /** The call on the last line. */
   #lastCall: string | null = null;
 
   constructor(screen: Screen) {
@@ -36,11 +36,11 @@ export class Painting {
       case "thinking":
         return this.#flowing(piece.type, harmless(piece.text), (text) => paint(["dim", "italic"], text));
       case "anew":
-        return this.#line(piece.type, paint("dim", "(once more)"));
+        return this.#line(piece.type, paint("dim", "(restarted)"));
       case "retry": {
         const when = piece.delayMs < 50 ? "at once" : `in ${milliseconds(piece.delayMs)}`;
         const reason = oneLine(piece.reason, Math.max(40, this.#screen.width() - 30));
-        return this.#line(piece.type, paint("yellow", `↻ ${reason}; try ${piece.attempt} ${when}`));
+        return this.#line(piece.type, paint("yellow", `↻ ${reason}; attempt ${piece.attempt} ${when}`));
       }
       case "tool_started":
         this.#lastCall = piece.callId;
@@ -51,7 +51,7 @@ export class Painting {
         return this.#line(piece.type, this.#question(piece));
       case "answered": {
         const mark = piece.allowed ? paint("green", "✓") : paint("red", "✗");
-        const verb = piece.allowed ? "allowed" : "refused";
+        const verb = piece.allowed ? "approved" : "denied";
         return this.#line(piece.type, `${mark} ${piece.tool} ${verb} by ${oneLine(piece.by, 60)}`);
       }
       case "aside":
@@ -109,8 +109,8 @@ export class Painting {
     const rest = summary.startsWith(tool) ? summary.slice(tool.length) : `  ${summary}`;
     return [
       `${paint("yellow", "?")} ${paint("bold", tool)}${harmless(rest).replaceAll("\n", "\n  ")}`,
-      paint("dim", `  ${oneLine(reason, 500)}${until === null ? "" : ` No answer by ${until} is a no.`}`),
-      paint("dim", `  y = yes · a = yes, and to calls like it · n = no   (${approvalId})`),
+      paint("dim", `  ${oneLine(reason, 500)}${until === null ? "" : ` Denied if not answered by ${until}.`}`),
+      paint("dim", `  y = approve · a = approve, also similar calls · n = deny   (${approvalId})`),
     ].join("\n");
   }
 
@@ -119,14 +119,14 @@ export class Painting {
   }
 }
 
-/** `14:05`, in the local time zone; null for what is no time. */
+/** `14:05`, in the local time zone; null for an invalid time. */
 function timeOfDay(iso: string): string | null {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return null;
   return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
 }
 
-/** The arguments of a call, shorter than JSON: the value alone where there is one. */
+/** The arguments of a call, shorter than JSON: a single argument is shown as its value. */
 export function shortInput(input: string): string {
   let value: unknown;
   try {

@@ -1,11 +1,11 @@
-// A connection that is lost for too long: said when it is lost and when it is back, and an end to the waiting.
+// Reports when the connection is lost and restored, and stops waiting when it is lost for too long.
 
 import { CliError } from "../errors.ts";
 import { note, type Io } from "../io.ts";
 import type { Listener } from "./conversation-ports.ts";
 import { mainSession, ownPrefix, type ChatPlace } from "./open.ts";
 
-/** How long to look for a gateway before giving up on the answer. */
+/** How long to retry gateways before giving up. */
 const patienceMs = 120_000;
 
 export interface Patience extends Pick<Listener, "connected" | "disconnected"> {
@@ -23,16 +23,16 @@ export function patience(io: Io, { conversation, session, thread }: ChatPlace): 
   return {
     lost: promise,
     connected: (again) => {
-      if (again) note(io, "connected again");
+      if (again) note(io, "reconnected");
       downSince = null;
     },
     disconnected: (reason) => {
-      if (downSince === null) note(io, `the connection is lost (${reason}); trying again`);
+      if (downSince === null) note(io, `connection lost (${reason}); reconnecting`);
       downSince ??= performance.now();
       if (performance.now() - downSince < patienceMs) return;
       reject(
         new CliError(
-          "No gateway answers any more. A message that one has taken is kept, and answered when the cluster runs.",
+          "No gateway answers. An accepted message is stored and will be answered when the cluster runs again.",
           {
             fix: `Read the answer with: parley sessions show ${key}`,
           },

@@ -1,7 +1,5 @@
-// The input line: history, several lines at once, and out of the way while an answer is being written.
-//
-// Typing while an answer is written is not shown until it ends; Enter sends all the same. A line that ends with a backslash goes on in
-// the next one, and lines that are pasted together are one message.
+// The input line: history and multi-line input. It is hidden while an answer is written; input typed meanwhile appears afterwards, and
+// Enter still sends it. A trailing backslash continues a line, and pasted lines are one message.
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -13,16 +11,16 @@ const historySize = 500;
 
 export interface PromptListener {
   message(text: string): void;
-  /** Ctrl-C; `empty` when nothing was typed. */
+  /** Ctrl-C; `empty` when the line is empty. */
   interrupt(empty: boolean): void;
-  /** Ctrl-D on an empty line, or the terminal is gone. */
+  /** Ctrl-D on an empty line, or the terminal was closed. */
   end(): void;
 }
 
 export interface Prompt {
-  /** Shows the line again, with what was typed meanwhile. */
+  /** Shows the line with the input typed meanwhile. */
   show(): void;
-  /** Takes the line off the screen; typing goes on unseen. */
+  /** Hides the line; input is still accepted. */
   hide(): void;
   close(): void;
 }
@@ -54,7 +52,7 @@ export function openPrompt(io: Io, text: string, historyFile: string, listener: 
       if (output.isOpen) lines.prompt();
       return;
     }
-    // Lines of one paste come in one chunk: they are all here before the next immediate.
+    // The lines of one paste arrive in one chunk, before the next immediate.
     sending = setImmediate(() => {
       const message = collected.join("\n");
       collected = [];
@@ -92,7 +90,7 @@ export function openPrompt(io: Io, text: string, historyFile: string, listener: 
   };
 }
 
-/** Standard output, or nothing while the curtain is closed. */
+/** Forwards to standard output, or drops the output while hidden. */
 class Curtain extends Writable {
   isOpen = false;
   readonly isTTY = true;
@@ -126,10 +124,10 @@ function readHistory(file: string): string[] {
 
 function writeHistory(file: string, history: readonly string[]): void {
   try {
-    // Renamed when it is whole: on a full disk the history before it stays.
+    // Write, then rename: on a full disk the previous history stays.
     writeFileSync(`${file}.new`, `${history.slice(0, historySize).join("\n")}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // A history that cannot be kept is no reason to fail.
+    // Failing to store the history is not an error.
   }
 }

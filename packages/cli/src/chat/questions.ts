@@ -1,4 +1,4 @@
-// Questions about tool calls that wait for a person, and what a typed word answers. Pure.
+// Open approval questions, and the commands for typed answers. Pure.
 
 import type { Piece } from "./transcript.ts";
 
@@ -16,7 +16,7 @@ const answers: Readonly<Record<string, { allow: boolean; always: boolean }>> = {
   no: { allow: false, always: false },
 };
 
-/** Questions in the order in which they were asked; the first one is answered first. */
+/** Open questions, oldest first; an answer applies to the first. */
 export class Questions {
   #open: Question[] = [];
 
@@ -24,7 +24,7 @@ export class Questions {
     return this.#open[0] ?? null;
   }
 
-  /** Takes note of what is shown. An event that comes again asks nothing anew. */
+  /** Updates the open questions from a shown piece. A repeated event adds none. */
   shown(piece: Piece): void {
     if (piece.type === "question" && !this.#open.some(({ approvalId }) => approvalId === piece.approvalId)) {
       this.#open.push({ approvalId: piece.approvalId, tool: piece.tool });
@@ -37,20 +37,20 @@ export class Questions {
   }
 
   /**
-   * A typed `/approve A1` or `/deny A1` of a question that is open here: that it was decided is an event of its own. Not so
-   * what `always` means besides.
+   * True for a typed `/approve A1` or `/deny A1` of an open question: an event reports its decision. An event does not report the
+   * effect of `always`.
    */
   isTold(command: string): boolean {
     const id = /^\/(?:approve|deny)\s+(\S+)$/i.exec(command.trim())?.[1]?.toUpperCase();
     return this.#open.some(({ approvalId }) => approvalId === id);
   }
 
-  /** A turn that ended waits for nothing. */
+  /** An ended turn has no open questions. */
   clear(): void {
     this.#open = [];
   }
 
-  /** The command that a typed word stands for while something is asked; null: the word is a message. */
+  /** The command for a typed answer to the first question; null if the word is a message. */
   commandFor(word: string): { approvalId: string; command: string } | null {
     const question = this.first;
     const key = word.trim().toLowerCase();

@@ -1,13 +1,13 @@
-// What we said and have no outcome of yet: which message it became, which session took it, which turn answers it.
+// Our messages without an outcome: the message id, session and turn of each.
 
 import { randomUUID } from "node:crypto";
 
 import type { QueueMode } from "@parley/contracts";
 
-/** What became of something that was said. */
+/** The outcome of a message. */
 export interface Outcome {
   readonly state: "done" | "failed" | "cancelled" | "refused" | "command";
-  /** The answer, or what there is to know instead. */
+  /** The answer, or the reason why there is none. */
   readonly text: string;
 }
 
@@ -16,7 +16,7 @@ export interface Said {
   readonly text: string;
   readonly mode: QueueMode | undefined;
   messageId: string | null;
-  /** The session that took it. */
+  /** The session of the message. */
   session: string | null;
   turnId: string | null;
   readonly settle: (outcome: Outcome) => void;
@@ -25,7 +25,7 @@ export interface Said {
 export class SaidMessages {
   readonly #byId = new Map<string, Said>();
 
-  /** `outcome` resolves when it is settled, which takes it out of here. */
+  /** `outcome` resolves when the message is settled and removed here. */
   add(text: string, mode: QueueMode | undefined): { said: Said; outcome: Promise<Outcome> } {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const id = randomUUID();
@@ -41,7 +41,7 @@ export class SaidMessages {
     return this.#byId.get(id);
   }
 
-  /** In the order in which it was said; one that is settled meanwhile is left out. */
+  /** In sending order, without messages settled meanwhile. */
   all(): Iterable<Said> {
     return this.#byId.values();
   }
@@ -50,12 +50,12 @@ export class SaidMessages {
     return this.#byId.size === 0;
   }
 
-  /** One of them was not taken yet: a turn that begins may be its answer. */
+  /** One of them is not accepted yet, so a new turn may be its answer. */
   get hasUntaken(): boolean {
     return [...this.all()].some(({ messageId }) => messageId === null);
   }
 
-  /** One of them was taken and is not being answered yet. */
+  /** One of them is accepted but has no turn yet. */
   get hasWaiting(): boolean {
     return [...this.all()].some(({ messageId, turnId }) => messageId !== null && turnId === null);
   }
@@ -65,13 +65,13 @@ export class SaidMessages {
     for (const said of this.all()) if (said.turnId === turnId) said.settle(outcome);
   }
 
-  /** We have moved to this session: what other ones took is not waited for any more. */
+  /** The conversation moved to this session: stop waiting for answers of other sessions. */
   leaveOthers(session: string): void {
     for (const said of this.all()) {
       if (said.session !== null && said.session !== session)
         said.settle({
           state: "command",
-          text: "The session before goes on with what it was doing; its answer is kept there.",
+          text: "The previous session continues; its answer is stored there.",
         });
     }
   }

@@ -1,5 +1,5 @@
-// From a session's events to what is to be shown, in order: text that only grows, thinking, tool calls, retries, the end. Pure; how it
-// looks is `painting.ts`'s business.
+// Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; `painting.ts`
+// formats the pieces.
 
 import { textOf, type Message, type Origin, type SessionEvent } from "@parley/contracts";
 import { restOf } from "@parley/projections";
@@ -7,9 +7,9 @@ import { restOf } from "@parley/projections";
 import { LiveText } from "./live-text.ts";
 
 export type Piece =
-  /** Goes on where the text of this call was. */
+  /** Continues the text of this call. */
   | { type: "text"; text: string }
-  /** The text that was shown for this call counts no longer; it is said again. */
+  /** The text shown for this call is discarded and restarts. */
   | { type: "anew" }
   | { type: "thinking"; text: string }
   | { type: "tool_started"; callId: string; tool: string; input: string }
@@ -23,14 +23,14 @@ export type Piece =
       durationMs: number | null;
     }
   | { type: "retry"; attempt: number; delayMs: number; reason: string }
-  /** Somebody has to say whether this call may run. */
+  /** This call needs approval. */
   | { type: "question"; approvalId: string; tool: string; summary: string; reason: string; expiresAt: string }
   | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string }
-  /** What happens besides: a compaction, another model, a sub-agent, a wait. */
+  /** A side event: a compaction, another model, a sub-agent, a wait. */
   | { type: "aside"; text: string; tone: "plain" | "warning" }
-  /** What a person said, for those who only watch. */
+  /** A person's message, for read-only viewers. */
   | { type: "said"; text: string }
-  /** What the user is told instead of, or after, an answer of the model. */
+  /** A notice to the user instead of, or after, a model answer. */
   | { type: "notice"; text: string }
   | { type: "end"; ok: boolean };
 
@@ -42,13 +42,13 @@ interface ShownCall {
   state: "asked" | "started" | "finished";
 }
 
-/** One turn as it is shown. */
+/** The display state of one turn. */
 export class Transcript {
   readonly #text = new LiveText();
   readonly #thinking = new LiveText();
   readonly #calls = new Map<string, ShownCall>();
   readonly #showSaid: boolean;
-  /** A text has ended: what another call says begins in a line of its own. */
+  /** A text has ended: the text of another call starts on a new line. */
   #parted = false;
   /** The committed texts so far. */
   #told: string[] = [];
@@ -57,7 +57,7 @@ export class Transcript {
     this.#showSaid = options.showSaid;
   }
 
-  /** There is a new connection: what is said in the middle of something is no use. */
+  /** After a reconnect, deltas from the middle of an attempt are unusable. */
   connected(): void {
     this.#text.connected();
     this.#thinking.connected();
@@ -102,13 +102,13 @@ export class Transcript {
         return [aside(`waiting for ${namesOf(event.waitingFor)}`)];
       case "compaction.started":
         this.#live();
-        return [aside("making room: earlier messages are being summarised")];
+        return [aside("compacting: earlier messages are being summarised")];
       case "compacted":
         this.#live();
-        return [aside(`room made (${event.strategy}): ${event.tokensBefore} → ${event.tokensAfter} tokens`)];
+        return [aside(`compacted (${event.strategy}): ${event.tokensBefore} → ${event.tokensAfter} tokens`)];
       case "subagent.started": {
         this.#live();
-        const how = event.mode === "wait" ? "its report is waited for" : "in the background";
+        const how = event.mode === "wait" ? "waiting for its report" : "in the background";
         return [aside(`sub-agent ${event.profile} started, ${how} (${event.sessionId})`)];
       }
       case "approval.requested": {
@@ -122,12 +122,12 @@ export class Transcript {
         return [{ type: "answered", approvalId, tool, allowed, by }];
       }
       case "tool.denied":
-        // Its result says why.
+        // Its result contains the reason.
         return [];
       case "question.asked": {
         this.#live();
         const options = event.options.map((option, index) => `\n  ${index + 1}. ${option}`).join("");
-        return [aside(`${event.question}${options}\n(what you say next is the answer)`, "warning")];
+        return [aside(`${event.question}${options}\n(your next message is the answer)`, "warning")];
       }
       case "notice":
         this.#live();
@@ -168,7 +168,7 @@ export class Transcript {
       case "user": {
         const text = textOf(message.parts);
         if (text === "") return [];
-        // What no person said is news to everybody; what the loop says to the model is nobody's.
+        // Messages that no person sent are shown to everyone; messages of the loop to the model are not shown.
         if (message.from !== undefined && message.from.origin !== "user")
           return [aside(unaskedText(message.from, text))];
         return this.#showSaid && message.from !== undefined ? [{ type: "said", text }] : [];
@@ -187,7 +187,7 @@ export class Transcript {
         return pieces;
       }
       case "tool":
-        // Live events have shown these calls, unless they were lost.
+        // Live events have already shown these calls, unless they were lost.
         return message.parts.flatMap((part) =>
           part.type === "tool_result" ? this.#finished(part.id, part.name, part.isError, part.content, null) : [],
         );
@@ -203,7 +203,7 @@ export class Transcript {
   }
 }
 
-/** A report says itself what it is. */
+/** A sub-agent's report already names its origin. */
 function unaskedText({ origin }: { origin: Origin }, text: string): string {
   return origin === "subagent" ? text : `[${origin}] ${text}`;
 }

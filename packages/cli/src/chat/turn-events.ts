@@ -1,8 +1,8 @@
-// What an event tells about its turn. Pure.
+// What events reveal about their turns. Pure.
 
 import type { SessionEvent, TurnSummary } from "@parley/contracts";
 
-/** A person's words, as opposed to the loop's own. */
+/** True for a message of a sender, as opposed to the loop's own. */
 export function isSaid(event: SessionEvent): boolean {
   return event.type === "message" && event.message.role === "user" && event.message.from !== undefined;
 }
@@ -11,7 +11,7 @@ export function turnOf(event: SessionEvent): string {
   return event.type === "message" ? event.message.turnId : event.turnId;
 }
 
-/** The end of a turn as an event, from what the store says about it. */
+/** The end of a turn as an event, made from the store's record. */
 export function endOf({ turnId, state, exitReason, text, usage, cost }: TurnSummary): SessionEvent {
   return {
     type: "turn.finished",
@@ -25,7 +25,7 @@ export function endOf({ turnId, state, exitReason, text, usage, cost }: TurnSumm
   };
 }
 
-/** What the end of a turn is to whoever waits for its answer. */
+/** The outcome of an ended turn for the waiting caller. */
 export function outcomeOf(state: TurnSummary["state"]): "done" | "failed" | "cancelled" {
   return state === "done" || state === "cancelled" ? state : "failed";
 }

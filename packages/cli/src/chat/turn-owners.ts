@@ -1,4 +1,4 @@
-// Whose the turns of a thread are: those that answer something we said, or are taken for ours, and all others.
+// Tracks which turns of a thread answer our messages.
 
 import type { SessionEvent } from "@parley/contracts";
 
@@ -7,7 +7,7 @@ import type { SaidMessages } from "./said.ts";
 export class TurnOwners {
   readonly #said: SaidMessages;
   readonly #turns = new Map<string, "ours" | "another">();
-  /** What was said at the beginning of turns of which nothing else was heard yet. */
+  /** First messages of turns without any other event so far. */
   readonly #beginnings = new Map<string, SessionEvent[]>();
 
   constructor(said: SaidMessages) {
@@ -22,7 +22,7 @@ export class TurnOwners {
     return this.#turns.get(turnId) === "ours";
   }
 
-  /** It answers these messages: ours where one of them is, or where it was before. */
+  /** Records the messages that a turn answers; it is ours if one of them is, or if it already was. */
   claim(turnId: string, messageIds: readonly string[]): void {
     let ours = this.isOurs(turnId);
     for (const said of this.#said.all()) {
@@ -41,7 +41,7 @@ export class TurnOwners {
     this.#turns.set(turnId, "another");
   }
 
-  /** Keeps a message that a turn begins with until it is known whose it is. */
+  /** Holds back the first message of a turn until its owner is known. */
   keepBeginning(turnId: string, event: SessionEvent): void {
     this.#beginnings.set(turnId, [...this.beginningOf(turnId), event]);
   }
@@ -54,7 +54,7 @@ export class TurnOwners {
     this.#beginnings.delete(turnId);
   }
 
-  /** True when the turn begins with something that no person said. */
+  /** True when the first message of the turn is not from a person. */
   wasUnasked(turnId: string): boolean {
     return this.beginningOf(turnId).some(
       (event) => event.type === "message" && event.message.from !== undefined && event.message.from.origin !== "user",

@@ -1,4 +1,4 @@
-// HTTP calls to whichever gateway answers: where one is gone the next is asked, with the same idempotency key.
+// HTTP requests to a gateway. When one does not answer, the next is tried with the same idempotency key.
 
 import { randomUUID } from "node:crypto";
 
@@ -32,7 +32,7 @@ export class Refused extends CliError {
 
 export interface Answered<T> {
   readonly data: T;
-  /** Local time minus the gateway's, in milliseconds, as far as its Date header tells; null without one. */
+  /** Local time minus the gateway's, in milliseconds, from its Date header; null without one. */
   readonly clockSkewMs: number | null;
 }
 
@@ -62,7 +62,7 @@ export class Gateway {
     return this.change("POST", path, body, schema);
   }
 
-  /** `timeoutMs`: how long one gateway may take to answer. */
+  /** `timeoutMs` applies per gateway. */
   change<S extends z.ZodType>(
     method: "POST" | "PATCH" | "DELETE",
     path: string,
@@ -75,8 +75,8 @@ export class Gateway {
 
   #fix(): string {
     const { elsewhere, home } = this.#target;
-    if (elsewhere) return "Check --url (or PARLEY_URL), and that Parley runs there.";
-    return home.state === null ? "Start Parley with: npm start" : "parley doctor says what is wrong.";
+    if (elsewhere) return "Check --url (or PARLEY_URL), and whether Parley runs there.";
+    return home.state === null ? "Start Parley with: npm start" : "Run parley doctor to find the cause.";
   }
 
   async #call<S extends z.ZodType>(
@@ -123,14 +123,14 @@ function read<S extends z.ZodType>(url: string, path: string, schema: S, text: s
   try {
     value = JSON.parse(text);
   } catch {
-    throw new CliError(`${url} does not answer as Parley's gateway does.`, { fix: "Check --url." });
+    throw new CliError(`${url} is not a Parley gateway.`, { fix: "Check --url." });
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new CliError(
-    `${url}${path} answers in a form this parley does not know (${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}).`,
-    { fix: "Use the parley of the same version as the cluster: parley doctor compares them." },
+    `${url}${path} returned an unknown response format (${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}).`,
+    { fix: "Use the parley version of the cluster: parley doctor compares them." },
   );
 }
 
@@ -139,31 +139,31 @@ function refusal(status: number, text: string): Refused {
   try {
     parsed = ErrorAnswer.safeParse(JSON.parse(text));
   } catch {
-    // Not JSON: not the gateway's words.
+    // Not JSON, so not from the gateway.
   }
   const said = parsed?.success === true ? parsed.data.error : undefined;
   const message = said?.message ?? `The gateway answered with status ${status}.`;
   const fix =
     status === 401
-      ? "The token is another one than the cluster was started with: unset PARLEY_TOKEN, or name the right file with --token-file."
+      ? "The token differs from the cluster's: unset PARLEY_TOKEN, or name the right file with --token-file."
       : undefined;
   return new Refused(status, said?.code, message, fix);
 }
 
-/** What fetch says about a failed connection is in its cause. */
+/** The reason of a failed connection; fetch puts it into the cause of its error. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return "no answer in time";
   const { cause } = error;
   if (cause instanceof Error) {
     const code = "code" in cause ? String(cause.code) : "";
-    if (code === "ECONNREFUSED") return "nobody listens there";
+    if (code === "ECONNREFUSED") return "connection refused";
     return cause.message === "" ? code : cause.message;
   }
   return errorMessage(error);
 }
 
-/** The Date header has whole seconds: it is compared with the middle of them and of the call. */
+/** The Date header has whole seconds, so the middle of that second is compared with the middle of the call. */
 function skew(date: string | null, begun: number, ended: number): number | null {
   const at = date === null ? Number.NaN : Date.parse(date);
   return Number.isNaN(at) ? null : Math.round((begun + ended) / 2 - (at + 500));

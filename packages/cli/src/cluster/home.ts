@@ -1,4 +1,4 @@
-// Where the data folder is, and what the cluster that runs on it says about itself.
+// Finds the data folder and reads the state of the cluster that runs on it.
 
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -12,11 +12,11 @@ export interface HomeView {
   readonly path: string;
   /** The running cluster; null when none runs. */
   readonly state: ClusterState | null;
-  /** A supervisor died and left its state behind. */
+  /** A supervisor died without removing its state file. */
   readonly abandoned: boolean;
 }
 
-/** The folder: --home, else PARLEY_HOME, else the nearest `.parley` from here upwards, else `.parley` here. */
+/** --home, PARLEY_HOME, the nearest `.parley` in this folder or a parent, or `.parley` here, in this order. */
 export function homePath(values: OptionValues, io: Io): string {
   const given = values.text("home") ?? io.env["PARLEY_HOME"];
   if (given !== undefined && given !== "") return resolve(io.cwd, given);

@@ -1,4 +1,4 @@
-// What the gateway answers, as far as the CLI reads it. Unknown fields are left alone, so that a newer gateway stays readable.
+// Schemas of the gateway's responses. Unknown fields are ignored, so that the CLI works with newer gateways.
 
 import { permissionModes, ReplicaReportSchema, SessionSummarySchema, store } from "@parley/contracts";
 import { z } from "zod";
@@ -7,7 +7,7 @@ export const StatusAnswer = z.object({
   version: z.string(),
   model: z.object({ provider: z.string(), model: z.string(), note: z.string().nullable() }).nullable(),
   replicas: z.array(ReplicaReportSchema),
-  /** Deliveries by state, where the gateway counts them. */
+  /** Deliveries by state, if the gateway counts them. */
   outbox: z.record(z.string(), z.number()).optional(),
   inbox: z.record(z.string(), z.number()).optional(),
 });
@@ -32,7 +32,7 @@ export type Delivery = z.infer<typeof DeliveryAnswer>;
 export const PairingsAnswer = store.pairingList.output;
 export const ApprovedAnswer = store.pairingApprove.output;
 
-/** Kept, or, for a command such as `/stop`, carried out at once. */
+/** The stored message, or the result of a command such as `/stop`. */
 export const KeptAnswer = z.union([
   z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
   z.object({ command: z.string(), text: z.string() }),

@@ -1,4 +1,4 @@
-// Which gateways to ask, and with which token. The token is read from a file or the environment, never from an argument.
+// Finds the gateways and the token. The token comes from a file or the environment, never from an argument.
 
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -14,9 +14,9 @@ const DEFAULT_PORT = 8787;
 
 export interface Target {
   readonly home: HomeView;
-  /** The gateways were named: nothing on this machine says how they are, or starts them. */
+  /** The gateways were named explicitly, so the cluster is not managed on this machine. */
   readonly elsewhere: boolean;
-  /** Looks again: a cluster that was started anew may have other ports. */
+  /** Reads the current state each time: a restarted cluster may have other ports. */
   urls(): readonly string[];
   /** Throws CliError when there is none. */
   token(): string;
@@ -27,7 +27,7 @@ export function findTarget(values: OptionValues, io: Io): Target {
   const given = values.text("url") ?? (io.env["PARLEY_URL"] || undefined);
   const fixed = given === undefined ? null : given.split(",").map((url) => gatewayUrl(url, io));
   return {
-    // What runs on this machine says nothing about a gateway that was named.
+    // The local cluster is unrelated to a gateway that was named.
     home: fixed === null ? viewHome(path) : { path, state: null, abandoned: false },
     elsewhere: fixed !== null,
     urls: () => fixed ?? viewHome(path).state?.httpUrls ?? [defaultUrl(io)],
@@ -42,18 +42,18 @@ function defaultUrl(io: Io): string {
 function gatewayUrl(text: string, io: Io): string {
   const url = URL.parse(text.trim());
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new UsageError(`--url: "${text}" is no gateway's address; it looks like http://127.0.0.1:8787.`);
+    throw new UsageError(`--url: "${text}" is not a gateway address such as http://127.0.0.1:8787.`);
   }
   const loopback = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   if (url.protocol === "http:" && !loopback) {
-    note(io, `careful: the token goes to ${url.host} unencrypted; use https where you can`);
+    note(io, `warning: the token is sent to ${url.host} unencrypted; use https if possible`);
   }
   if (url.username !== "" || url.password !== "")
-    throw new UsageError("--url must not hold a login; use --token-file.");
+    throw new UsageError("--url must not contain a login; use --token-file.");
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** --token-file, else PARLEY_TOKEN, else the data folder's. */
+/** --token-file, PARLEY_TOKEN or the token of the data folder, in this order. */
 function readToken(values: OptionValues, io: Io, home: string, elsewhere: boolean): string {
   const given = values.text("token-file");
   if (given !== undefined) return tokenIn(resolve(io.cwd, given));
@@ -64,7 +64,7 @@ function readToken(values: OptionValues, io: Io, home: string, elsewhere: boolea
     return tokenIn(kept);
   } catch (error) {
     if (elsewhere) throw error;
-    throw new CliError(`Nothing has run on ${home} yet: there is no token.`, {
+    throw new CliError(`There is no token in ${home}: no cluster has run there yet.`, {
       fix: "Start it with: npm start   (or name the data folder with --home)",
       cause: error,
     });
@@ -76,8 +76,8 @@ function tokenIn(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (error) {
-    throw new CliError(`The token cannot be read: ${errorMessage(error)}`, { fix: "Name its file with --token-file." });
+    throw new CliError(`Cannot read the token: ${errorMessage(error)}`, { fix: "Name its file with --token-file." });
   }
-  if (!/^\S+$/.test(token)) throw new CliError(`${file} holds no token.`);
+  if (!/^\S+$/.test(token)) throw new CliError(`${file} contains no token.`);
   return token;
 }

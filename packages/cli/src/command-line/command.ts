@@ -1,4 +1,4 @@
-// What a command is.
+// The type of a command.
 
 import type { Io } from "../io.ts";
 import type { OptionTable, OptionValues } from "./options.ts";
@@ -17,16 +17,16 @@ export interface CommandSpec {
   /** One word, or two: `pairing approve`. */
   readonly name: string;
   readonly summary: string;
-  /** What comes after the name and the options: `<code>`, `[<file>]`, `[<text>...]`. */
+  /** Operands after the name and the options: `<code>`, `[<file>]`, `[<text>...]`. */
   readonly operands?: string;
-  /** How many operands there may be; none by default. */
+  /** Maximum number of operands; default 0. */
   readonly maxOperands?: number;
   readonly options: OptionTable;
-  /** More to know, whole lines. */
+  /** Further help text, as whole lines. */
   readonly details?: string;
   readonly examples: readonly string[];
-  /** Everything after the name belongs to another program, --help included. */
+  /** Everything after the name, including --help, is passed to another program. */
   readonly passThrough?: boolean;
-  /** Fetches the code only when it is needed. */
+  /** Imports the code on demand. */
   readonly load: () => Promise<Run>;
 }

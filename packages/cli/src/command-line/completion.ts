@@ -1,4 +1,4 @@
-// Completion scripts, from the same table as everything else. Pure.
+// Builds completion scripts from the command table. Pure.
 
 import type { CommandSpec } from "./command.ts";
 import { helpOption, type OptionTable } from "./options.ts";

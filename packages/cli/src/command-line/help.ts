@@ -1,4 +1,4 @@
-// The texts of --help. Pure.
+// Formats the --help texts. Pure.
 
 import type { CommandSpec } from "./command.ts";
 import { helpOption, type OptionTable } from "./options.ts";
@@ -6,14 +6,14 @@ import { helpOption, type OptionTable } from "./options.ts";
 export function overview(commands: readonly CommandSpec[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return `parley: talk to Parley and look after it
+  return `parley: talk to the agent and manage a Parley deployment
 
 usage: parley <command> [options]
 
 ${lines.join("\n")}
 
-parley <command> --help says more, with examples. Data goes to standard output, everything else to standard error.
-Exit codes: 0 ok, 1 error, 2 wrong usage, 3 unhealthy, 130 ended by Ctrl-C.
+parley <command> --help shows details and examples. Data goes to standard output, everything else to standard error.
+Exit codes: 0 ok, 1 error, 2 invalid usage, 3 unhealthy, 130 interrupted by Ctrl-C.
 `;
 }
 

@@ -1,37 +1,45 @@
-// Options as data: parsing, help and completion are derived from the same table.
+// Options as data: parsing, help and completion all use the same table.
 
 export interface OptionSpec {
   readonly type: "string" | "boolean";
   readonly short?: string;
-  /** Stands for the value in the help: `<id>`. */
+  /** Placeholder for the value in the help: `<id>`. */
   readonly value?: string;
   readonly about: string;
-  /** The values there are, where they are few. */
+  /** The allowed values, if there are few. */
   readonly choices?: readonly string[];
 }
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
-/** Where the cluster is, and who we are to it. */
+/** The address of the cluster and the credentials. */
 export const targetOptions = {
-  home: { type: "string", value: "<folder>", about: "the data folder (PARLEY_HOME; .parley here or above)" },
-  url: { type: "string", value: "<url>", about: "the gateway (PARLEY_URL; what the data folder says)" },
-  "token-file": { type: "string", value: "<file>", about: "holds the token (or PARLEY_TOKEN; <home>/token)" },
+  home: {
+    type: "string",
+    value: "<folder>",
+    about: "the data folder (PARLEY_HOME; default: .parley here or in a parent folder)",
+  },
+  url: { type: "string", value: "<url>", about: "the gateway (PARLEY_URL; default: recorded in the data folder)" },
+  "token-file": {
+    type: "string",
+    value: "<file>",
+    about: "file with the token (or PARLEY_TOKEN; default: <home>/token)",
+  },
 } as const satisfies OptionTable;
 
 export const homeOption = { home: targetOptions.home } as const satisfies OptionTable;
 
 export const jsonOption = {
-  json: { type: "boolean", about: "data for programs instead of text for people" },
+  json: { type: "boolean", about: "print JSON for programs" },
 } as const satisfies OptionTable;
 
 export const helpOption = {
-  help: { type: "boolean", short: "h", about: "this text" },
+  help: { type: "boolean", short: "h", about: "show this help" },
 } as const satisfies OptionTable;
 
-/** What `parley.toml` is read with. */
+/** Options that change how `parley.toml` is evaluated. */
 export const settingsOptions = {
-  preset: { type: "string", value: "<name>", about: "a set of settings to begin with (PARLEY_PRESET)" },
-  set: { type: "string", value: "<key>=<value>", about: "a setting over all others, as limits.max_usd=2; repeatable" },
+  preset: { type: "string", value: "<name>", about: "a set of settings to start from (PARLEY_PRESET)" },
+  set: { type: "string", value: "<key>=<value>", about: "override a setting, such as limits.max_usd=2; repeatable" },
 } as const satisfies OptionTable;
 
 /** Options given on a command line, by name. */
@@ -53,7 +61,7 @@ export class OptionValues {
     return typeof value === "string" ? value : undefined;
   }
 
-  /** Of an option that may be given more than once. */
+  /** All values of a repeatable option. */
   texts(name: string): string[] {
     return this.#given.flatMap(([each, value]) => (each === name && typeof value === "string" ? [value] : []));
   }

@@ -1,4 +1,4 @@
-// From arguments to a command and its values. Options may stand anywhere; what is not known is an error with a suggestion. Pure.
+// Parses arguments into a command and its values. Options may be anywhere; an unknown one is an error with a suggestion. Pure.
 
 import { parseArgs } from "node:util";
 
@@ -35,7 +35,7 @@ export function parseCommandLine(args: readonly string[], commands: readonly Com
   const named = words[0] === "help" ? words.slice(1) : words;
   if (named.length === 0) {
     if (wantsHelp || given.length === 0) return { kind: "help", command: null };
-    throw new UsageError("Which command?", "parley --help lists them.");
+    throw new UsageError("Name a command.", "parley --help lists them.");
   }
   const command = findCommand(named, commands);
   if (wantsHelp) return { kind: "help", command };
@@ -51,8 +51,8 @@ export function parseCommandLine(args: readonly string[], commands: readonly Com
   const most = command.maxOperands ?? 0;
   if (positionals.length > most) {
     const extra = positionals[most] ?? "";
-    const quote = most === 1 && positionals.length > 1 ? " Quote a text that has spaces." : "";
-    throw new UsageError(`parley ${command.name}: "${extra}" is one too many.${quote}`, helpLine(command));
+    const quote = most === 1 && positionals.length > 1 ? " Quote a text that contains spaces." : "";
+    throw new UsageError(`parley ${command.name}: unexpected argument "${extra}".${quote}`, helpLine(command));
   }
   return { kind: "run", command, values: new OptionValues(values), positionals, rest: [] };
 }
@@ -67,7 +67,7 @@ function findCommand(words: readonly string[], commands: readonly CommandSpec[])
     throw unknownWord(`parley ${first} ${second}`, `parley ${first} `, second, below);
   }
   if (best !== undefined) return best;
-  if (below.length > 0) throw new UsageError(`parley ${first}: what? There is ${below.join(", ")}.`);
+  if (below.length > 0) throw new UsageError(`parley ${first} needs a subcommand: ${below.join(", ")}.`);
   const known = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
   throw unknownWord(`parley ${first}`, "parley ", first, known);
 }
@@ -76,7 +76,7 @@ function unknownWord(typed: string, prefix: string, word: string, known: readonl
   const near = nearest(word, known);
   return new UsageError(
     `There is no command "${typed}".${near === null ? "" : ` Did you mean "${prefix}${near}"?`}`,
-    near === null ? `There is: ${known.join(", ")}.` : undefined,
+    near === null ? `Commands: ${known.join(", ")}.` : undefined,
   );
 }
 
@@ -96,14 +96,14 @@ function valueOf(raw: string, spec: OptionSpec, value: string | undefined): stri
   if (spec.choices !== undefined && !spec.choices.includes(value)) {
     const near = nearest(value, spec.choices);
     throw new UsageError(
-      `${raw}: "${value}" is none of ${spec.choices.join(", ")}.${near === null ? "" : ` Did you mean "${near}"?`}`,
+      `${raw}: "${value}" is not one of ${spec.choices.join(", ")}.${near === null ? "" : ` Did you mean "${near}"?`}`,
     );
   }
   return value;
 }
 
 function helpLine(command: CommandSpec): string {
-  return `parley ${command.name} --help shows how it is used.`;
+  return `parley ${command.name} --help shows its usage.`;
 }
 
 function parserForm(table: OptionTable): Record<string, { type: "string" | "boolean"; short?: string }> {

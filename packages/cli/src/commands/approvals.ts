@@ -1,4 +1,4 @@
-// `parley approvals`: tool calls that wait for a yes, and the answer.
+// `parley approvals`: lists pending approvals, and approves or denies them.
 
 import type { ControlApi } from "../control/api.ts";
 import { asking, type Shown } from "../control/call.ts";
@@ -10,8 +10,8 @@ import { oneLine } from "../text.ts";
 export const run = asking(async (api, { values }) => {
   const approve = values.text("approve");
   const deny = values.text("deny");
-  if (approve !== undefined && deny !== undefined) throw new UsageError("--approve and --deny: only one of them.");
-  if (values.has("always") && approve === undefined) throw new UsageError("--always goes with --approve.");
+  if (approve !== undefined && deny !== undefined) throw new UsageError("Use either --approve or --deny, not both.");
+  if (values.has("always") && approve === undefined) throw new UsageError("--always needs --approve.");
   if (approve !== undefined) return decide(api, approve, true, values.has("always"));
   if (deny !== undefined) return decide(api, deny, false, false);
   const found = await api.approvals({ state: values.has("all") ? "all" : "pending", session: values.text("session") });
@@ -23,10 +23,10 @@ async function decide(api: ControlApi, id: string, allow: boolean, always: boole
   const { outcome, approval } = decided;
   const what = approval === null ? "" : ` ${approval.tool}: ${oneLine(approval.summary, 120)}`;
   const words = {
-    decided: `${allow ? "Allowed" : "Refused"}${always ? ", and calls like it in this session" : ""}.${what}`,
-    already: `It was ${approval?.state ?? "answered"} already.${what}`,
-    expired: `Nobody answered in time, which is a no.${what}`,
-    not_found: `There is no question ${id.toUpperCase()}.`,
+    decided: `${allow ? "Allowed" : "Denied"}${always ? ", also for similar calls in this session" : ""}.${what}`,
+    already: `It was already ${approval?.state ?? "answered"}.${what}`,
+    expired: `It has expired: nobody answered in time, so the call was denied.${what}`,
+    not_found: `There is no approval ${id.toUpperCase()}. parley approvals lists the pending ones.`,
   };
   return { data: decided, text: () => words[outcome], code: outcome === "decided" ? exitCodes.ok : exitCodes.error };
 }

@@ -1,4 +1,4 @@
-// `parley chat`: on a terminal a conversation, in a pipe one message and its answer.
+// `parley chat`: a conversation on a terminal, or one message and its answer in a pipe.
 
 import { sayOnce } from "../chat/once.ts";
 import { readAll } from "../chat/stdin.ts";
@@ -16,11 +16,14 @@ export const run: Run = async ({ values, io }) => {
   const json = values.has("json");
   if (io.stdin.isTTY && io.stdout.isTTY && !json) {
     if (values.has("mode"))
-      throw new UsageError("--mode is for one message in a pipe.", "In a chat: /steer, /later or /now before a text.");
+      throw new UsageError(
+        "--mode applies to one message in a pipe.",
+        "In a chat, write /steer, /later or /now before a text.",
+      );
     return talk(target, { conversation: named ?? ownConversation, session, unasked: true }, io);
   }
   const text = await readAll(io.stdin);
   if (text.trim() === "")
-    throw new UsageError("There is nothing to say: standard input is empty.", "echo hi | parley chat");
+    throw new UsageError("Standard input is empty: there is nothing to send.", "echo hi | parley chat");
   return sayOnce(target, { ...callPlace("once", named, text), session }, { text, mode: modeOf(values) }, io, json);
 };

@@ -1,4 +1,4 @@
-// `parley checkpoints`: how files were before turns changed them.
+// `parley checkpoints`: lists the checkpoints of a session.
 
 import { asking, defaultSession } from "../control/call.ts";
 import { checkpointsTable } from "../control/text.ts";

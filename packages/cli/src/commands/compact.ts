@@ -1,4 +1,4 @@
-// `parley compact`: a summary stands for what was said before.
+// `parley compact`: replaces the older part of a conversation with a summary.
 
 import { asking, defaultSession } from "../control/call.ts";
 import { compactText } from "../control/text.ts";

@@ -1,4 +1,4 @@
-// `parley config check`: says what is wrong in parley.toml, in variables and flags, all of it.
+// `parley config check`: reports all mistakes in parley.toml, variables and flags.
 
 import { dirname, join } from "node:path";
 
@@ -31,15 +31,15 @@ export const run: Run = async ({ values, positionals, io }) => {
     const warnings = unmatchedHooks(settings.hooks);
     if (values.has("json")) printJson(io, { file, ok: true, errors: [], warnings, missingSecrets: missing });
     else {
-      if (file === null) print(io, "There is no parley.toml: the defaults hold.");
+      if (file === null) print(io, "There is no parley.toml: the defaults apply.");
       else print(io, `${paint("green", "ok")}  ${file}`);
       if (settings.preset !== undefined)
-        print(io, `${paint("green", "ok")}  preset ${settings.preset}, by ${originOf(["preset"])}`);
+        print(io, `${paint("green", "ok")}  preset ${settings.preset}, from ${originOf(["preset"])}`);
     }
     if (!values.has("json")) {
       for (const warning of warnings) note(io, warning);
       for (const { name, wantedBy } of missing)
-        note(io, `${name} is not set here; ${wantedBy} needs it where Parley is started`);
+        note(io, `${name} is not set here; ${wantedBy} needs it when Parley starts`);
     }
     return exitCodes.ok;
   } catch (error) {

@@ -1,4 +1,4 @@
-// `parley config print`: the settings that hold, defaults filled in, and where each came from. Secrets never stand in them.
+// `parley config print`: prints the effective settings with defaults and the source of each value. Settings never contain secrets.
 
 import { ConfigError, scrub } from "@parley/chassis";
 
@@ -12,7 +12,7 @@ import { CliError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, print, printJson, type Io } from "../io.ts";
 
-/** The settings given to the running cluster beside its file; none where others are asked for. */
+/** The flags and variables of the running cluster; empty when the caller names other settings. */
 function startedWith(file: string | undefined, values: OptionValues, io: Io): Readonly<Record<string, string>> {
   if (file !== undefined || values.has("preset") || values.has("set")) return {};
   return viewHome(homePath(values, io)).state?.settings ?? {};
@@ -29,7 +29,7 @@ export const run: Run = async ({ values, positionals, io }) => {
       printJson(io, JSON.parse(scrub(JSON.stringify(shown))));
     } else {
       note(io, file === null ? "there is no parley.toml" : `from ${file}`);
-      if (Object.keys(running).length > 0) note(io, "with the flags and variables of the cluster that runs here");
+      if (Object.keys(running).length > 0) note(io, "with the flags and variables of the running cluster");
       print(io, tomlLines(settings, origins).join("\n"));
     }
     return exitCodes.ok;

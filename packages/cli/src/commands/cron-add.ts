@@ -1,4 +1,4 @@
-// `parley cron add`: has the agent told something at a time, or again and again.
+// `parley cron add`: creates a job that sends the agent a prompt once or repeatedly.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -13,7 +13,7 @@ import { print, printJson } from "../io.ts";
 export const run: Run = async ({ values, positionals, io }) => {
   const [schedule, prompt] = positionals;
   if (schedule === undefined || prompt === undefined || prompt.trim() === "") {
-    throw new UsageError("A job has a schedule and a prompt: parley cron add 'every 1h' 'look at the mail'.");
+    throw new UsageError("A job needs a schedule and a prompt: parley cron add 'every 1h' 'look at the mail'.");
   }
   const wanted = {
     schedule,
@@ -39,7 +39,7 @@ function addressOf(text: string | undefined) {
   const conversation = rest.join(":");
   if (channel === "" || account === "" || conversation === "") {
     throw new UsageError(
-      `--deliver: "${text}" is no address; one looks like telegram:default:12345, and nowhere is none.`,
+      `--deliver: "${text}" is not an address. Write <channel>:<account>:<chat>, such as telegram:default:12345, or nowhere.`,
     );
   }
   return { channel, account, conversation };
@@ -48,6 +48,6 @@ function addressOf(text: string | undefined) {
 function countOf(values: OptionValues): number | undefined {
   const text = values.text("max-runs");
   if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--max-runs: "${text}" is no count; one is 1 or more.`);
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--max-runs: "${text}" is not a number of 1 or more.`);
   return Number(text);
 }

@@ -1,4 +1,4 @@
-// `parley cron history`: the due times of a job and what became of them.
+// `parley cron history`: the due times of a job and their outcomes.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -12,7 +12,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   const path = jobPath(positionals, "/history?limit=200");
   const answer = await new Gateway(findTarget(values, io)).get(path, RunsAnswer);
   if (values.has("json")) printJson(io, answer);
-  else if (answer.runs.length === 0) print(io, "It has not been due yet.");
+  else if (answer.runs.length === 0) print(io, "The job has not been due yet.");
   else print(io, runsTable(answer.runs, painter(io.stdout, io.env)));
   return exitCodes.ok;
 };

@@ -1,4 +1,4 @@
-// `parley cron list`: jobs in time, and when each is due next.
+// `parley cron list`: scheduled jobs and their next due times.
 
 import type { Schedule } from "@parley/contracts";
 

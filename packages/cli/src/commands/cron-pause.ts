@@ -1,4 +1,4 @@
-// `parley cron pause`: keeps a job from running, or lets it run again.
+// `parley cron pause`: pauses a job or resumes it.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -13,6 +13,6 @@ export const run: Run = async ({ values, positionals, io }) => {
   const path = jobPath(positionals, "/update");
   const { job } = await new Gateway(findTarget(values, io)).post(path, { enabled }, JobAnswer);
   if (values.has("json")) printJson(io, { job });
-  else print(io, enabled ? `${job.id} runs again, next ${nextText(job, Date.now())}.` : `${job.id} is paused.`);
+  else print(io, enabled ? `${job.id} is resumed, next ${nextText(job, Date.now())}.` : `${job.id} is paused.`);
   return exitCodes.ok;
 };

@@ -1,4 +1,4 @@
-// `parley cron remove`: forgets a job and its history.
+// `parley cron remove`: deletes a job and its history.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";

@@ -1,4 +1,4 @@
-// `parley cron run`: runs a job now, beside its schedule.
+// `parley cron run`: runs a job now, in addition to its schedule.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -11,6 +11,6 @@ export const run: Run = async ({ values, positionals, io }) => {
   const path = jobPath(positionals, "/run");
   const answer = await new Gateway(findTarget(values, io)).post(path, {}, RunAnswer);
   if (values.has("json")) printJson(io, answer);
-  else print(io, `${answer.job.id} is put in line; parley cron history ${answer.job.id} shows what becomes of it.`);
+  else print(io, `${answer.job.id} is queued; parley cron history ${answer.job.id} shows the outcome.`);
   return exitCodes.ok;
 };

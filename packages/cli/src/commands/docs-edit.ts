@@ -1,4 +1,4 @@
-// `parley docs edit`: a document in your editor. When somebody else changed it meanwhile, your text is kept in a file.
+// `parley docs edit`: opens a document in an editor. If somebody else changed it meanwhile, the edited text is kept in a file.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,9 +18,9 @@ import { print, type Io } from "../io.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const [path] = positionals;
-  if (path === undefined) throw new UsageError("Which document? parley docs edit MEMORY.md");
+  if (path === undefined) throw new UsageError("Name a document: parley docs edit MEMORY.md");
   const problem = documentPathProblem(path);
-  if (problem !== null) throw new UsageError(`"${path}" is no document: ${problem}.`);
+  if (problem !== null) throw new UsageError(`"${path}" is not a document path: ${problem}.`);
   const gateway = new Gateway(findTarget(values, io));
   const before = await fetchDocument(gateway, path).catch((error: unknown) => {
     if (isMissing(error)) return null;
@@ -49,13 +49,13 @@ export const run: Run = async ({ values, positionals, io }) => {
   return exitCodes.ok;
 };
 
-/** $VISUAL or $EDITOR, which may hold options, else vi. Throws CliError when it fails. */
+/** Runs $VISUAL or $EDITOR, which may contain options, or vi. Throws CliError when it fails. */
 async function openEditor(file: string, io: Io): Promise<void> {
   const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
   const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", cwd: io.cwd });
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0)
-    throw new CliError(`The editor (${editor}) ended with ${code ?? "a signal"}: nothing was written.`, {
-      fix: `Your text is kept in ${file}. EDITOR names another editor.`,
+    throw new CliError(`The editor (${editor}) exited with ${code ?? "a signal"}: nothing was written.`, {
+      fix: `Your text is kept in ${file}. Set EDITOR to use another editor.`,
     });
 }

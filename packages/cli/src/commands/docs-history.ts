@@ -13,7 +13,7 @@ import { note, painter, print, printJson } from "../io.ts";
 export const run: Run = async ({ values, positionals, io }) => {
   const path = givenPath(positionals);
   const answer = await fetchHistory(new Gateway(findTarget(values, io)), path, { limit: 200 });
-  if (answer.versions.length === 0) throw new CliError(`There never was a document ${path}.`);
+  if (answer.versions.length === 0) throw new CliError(`There has never been a document ${path}.`);
   if (values.has("json")) printJson(io, answer);
   else print(io, historyTable(answer.versions, painter(io.stdout, io.env)));
   if (answer.more) note(io, "Older versions are not shown.");

@@ -1,4 +1,4 @@
-// `parley docs list`: all documents, without their texts.
+// `parley docs list`: all documents without their content.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";

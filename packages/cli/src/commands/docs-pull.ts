@@ -1,4 +1,4 @@
-// `parley docs pull`: a folder becomes what the store has. What was changed in it is left alone without --force.
+// `parley docs pull`: copies the store's documents into a folder. Local changes are kept unless --force is given.
 
 import { resolve } from "node:path";
 
@@ -16,11 +16,11 @@ import { note, print } from "../io.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const [given] = positionals;
-  if (given === undefined) throw new UsageError("Into which folder? parley docs pull ./docs");
+  if (given === undefined) throw new UsageError("Name a folder: parley docs pull ./docs");
   const root = resolve(io.cwd, given);
   const gateway = new Gateway(findTarget(values, io));
   const answer = await gateway.get("/api/documents", DocumentsAnswer);
-  // Whatever a gateway says, nothing is written outside of the folder.
+  // A malicious gateway must not make the command write outside the folder.
   const documents = answer.documents.filter(({ path }) => documentPathProblem(path) === null);
   const { documents: local, bases } = readFolder(root);
   const remote = new Map(documents.map((document) => [document.path, document]));
@@ -45,11 +45,11 @@ export const run: Run = async ({ values, positionals, io }) => {
       print(io, `removed  ${step.path}`);
     }
   }
-  // The same on both sides: from now on made from that version.
+  // Equal on both sides: record that version as the base.
   for (const { path, version, sha256 } of documents)
     if (local.get(path)?.sha256 === sha256) kept[path] = { version, sha256 };
   writeBases(root, kept);
   if (conflicts === 0) return exitCodes.ok;
-  note(io, "Files with changes of their own were left; --force takes the store's text instead.");
+  note(io, "Files with local changes were left; --force replaces them with the store's text.");
   return exitCodes.error;
 };

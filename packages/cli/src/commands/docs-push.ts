@@ -1,5 +1,4 @@
-// `parley docs push`: the store becomes what a folder has. Where the store has something newer nothing at all is written without
-// --force.
+// `parley docs push`: writes a folder's documents to the store. If the store has anything newer, nothing is written without --force.
 
 import { resolve } from "node:path";
 
@@ -15,7 +14,7 @@ import { note, print, type Io } from "../io.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const [given] = positionals;
-  if (given === undefined) throw new UsageError("Which folder? parley docs push ./docs");
+  if (given === undefined) throw new UsageError("Name a folder: parley docs push ./docs");
   const root = resolve(io.cwd, given);
   const gateway = new Gateway(findTarget(values, io));
   const folder = readFolder(root);
@@ -27,11 +26,11 @@ export const run: Run = async ({ values, positionals, io }) => {
   for (const { path, reason } of conflicts)
     note(io, `${values.has("force") ? "forced" : "refused"}: ${path} ${reason}`);
   if (conflicts.length > 0 && !values.has("force") && !values.has("dry-run")) {
-    throw new CliError("Nothing was pushed: the store has what your folder does not know.", {
-      fix: "parley docs pull brings it; --force writes over it (the older versions are kept).",
+    throw new CliError("Nothing was pushed: the store has changes that your folder does not have.", {
+      fix: "Fetch them with parley docs pull, or overwrite them with --force (older versions are kept).",
     });
   }
-  if (steps.length === 0) print(io, "Everything is as in the store.");
+  if (steps.length === 0) print(io, "The store is up to date.");
   if (values.has("dry-run")) {
     for (const step of steps) if (step.act !== "conflict") print(io, `would ${wordOf(step, remote)} ${step.path}`);
     return conflicts.length > 0 && !values.has("force") ? exitCodes.error : exitCodes.ok;
@@ -53,7 +52,7 @@ async function push(
     for (const step of steps) {
       const { path } = step;
       const local = folder.documents.get(path);
-      // What was shown as standing there is what is written over: nothing that came after it.
+      // Overwrite only the version that was listed, nothing newer.
       const expectedVersion = step.act === "conflict" ? (remote.get(path)?.version ?? 0) : step.expectedVersion;
       const target = { path, expectedVersion, author: "import" };
       const { document } =
@@ -68,7 +67,7 @@ async function push(
       if (folder.documents.get(path)?.sha256 === sha256) bases[path] = { version, sha256 };
   } catch (error) {
     if (!isConflict(error)) throw error;
-    throw new CliError(`${error.message}; what stands above was pushed, the rest was not.`, {
+    throw new CliError(`${error.message}; the documents listed above were pushed, the rest were not.`, {
       fix: "parley docs pull, then push again.",
       cause: error,
     });

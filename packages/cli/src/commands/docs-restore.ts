@@ -1,5 +1,5 @@
-// `parley docs restore`: an old text becomes the newest version, its lines of whoever wrote them. Nothing of the history is rewritten,
-// and what somebody else writes meanwhile is not written over.
+// `parley docs restore`: writes an old text as a new version; its lines keep their authors. The history stays, and concurrent changes
+// are not overwritten.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -14,13 +14,14 @@ import { note, print } from "../io.ts";
 export const run: Run = async ({ values, positionals, io }) => {
   const path = givenPath(positionals);
   const version = givenVersion(values, "version");
-  if (version === undefined) throw new UsageError(`Which version? parley docs history ${path} shows them.`);
+  if (version === undefined)
+    throw new UsageError(`Name a version with --version; parley docs history ${path} lists them.`);
   const gateway = new Gateway(findTarget(values, io));
   const newest = await fetchNewest(gateway, path);
   const old = await fetchDocument(gateway, path, version);
   if (old.deleted)
-    throw new CliError(`Version ${version} of ${path} is the one that removed it: it has no text.`, {
-      fix: `parley docs restore ${path} --version ${version - 1} brings back what stood there before.`,
+    throw new CliError(`Version ${version} of ${path} is the removal: it has no text.`, {
+      fix: `parley docs restore ${path} --version ${version - 1} restores the text before it.`,
     });
   const change = { path, version, expectedVersion: newest.version };
   const { status, document } = await gateway
@@ -28,12 +29,12 @@ export const run: Run = async ({ values, positionals, io }) => {
     .catch((error: unknown) => {
       if (!isConflict(error)) throw error;
       throw new CliError(`${error.message}. Nothing was written.`, {
-        fix: `parley docs diff ${path} shows what came; then restore again.`,
+        fix: `Review the change with parley docs diff ${path}, then restore again.`,
         cause: error,
       });
     });
   if (status === "unchanged") {
-    print(io, `${path} is as in version ${version} already.`);
+    print(io, `${path} already has the text of version ${version}.`);
     return exitCodes.ok;
   }
   print(io, `${path} has the text of version ${version} again, as version ${document.version}.`);
@@ -41,7 +42,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   if (untrusted.length > 0)
     note(
       io,
-      `It holds ${counted(untrusted.length)} that outsiders had a hand in, and they count as theirs, as they did then. parley docs vouch ${path} shows them and makes them yours; parley docs edit ${path} changes them.`,
+      `It contains ${counted(untrusted.length)} written from untrusted content, which stay untrusted. parley docs vouch ${path} shows them and marks them as trusted; parley docs edit ${path} changes them.`,
     );
   return exitCodes.ok;
 };

@@ -1,4 +1,4 @@
-// `parley docs show`: the text of one document, byte for byte where it does not go to a terminal; with --authors, whose lines they are.
+// `parley docs show`: prints one document, byte for byte unless to a terminal; with --authors, the author of each line.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";

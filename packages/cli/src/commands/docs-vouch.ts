@@ -1,5 +1,5 @@
-// `parley docs vouch`: a person has read a document and takes all of its lines on themselves. Only for the version that was read:
-// what somebody else writes meanwhile is not vouched for.
+// `parley docs vouch`: marks all lines of a document as trusted after a person has read them. It applies only to the version that was
+// read; concurrent changes are not marked.
 
 import { askYes, canAsk } from "../ask.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -17,8 +17,8 @@ export const run: Run = async ({ values, positionals, io }) => {
   const given = givenVersion(values, "version");
   if (given === undefined && !canAsk(io))
     throw new UsageError(
-      "Which version have you read? Without a terminal to ask on, --version says it.",
-      `parley docs show ${path} --authors shows the text, whose lines they are, and the version.`,
+      "Without a terminal, name the version that you have read with --version.",
+      `parley docs show ${path} --authors prints the text, the author of each line, and the version.`,
     );
   const gateway = new Gateway(findTarget(values, io));
   const read = given ?? (await readAndAsked(gateway, path, io));
@@ -29,8 +29,8 @@ export const run: Run = async ({ values, positionals, io }) => {
     .catch((error: unknown) => {
       if (isMissing(error)) throw missing(path, error);
       if (!isConflict(error)) throw error;
-      throw new CliError(`${error.message}. You have vouched for nothing.`, {
-        fix: `parley docs diff ${path} --from ${read} shows what is different; then read it and vouch again.`,
+      throw new CliError(`${error.message}. Nothing was marked as trusted.`, {
+        fix: `Review the change with parley docs diff ${path} --from ${read}, then run vouch again.`,
         cause: error,
       });
     });
@@ -38,7 +38,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   return exitCodes.ok;
 };
 
-/** The version that a person has seen and said yes to; null: there is nothing to do, or it was a no. */
+/** The version that the person has read and confirmed; null when there is nothing to do or they declined. */
 async function readAndAsked(gateway: Gateway, path: string, io: Io): Promise<number | null> {
   const document = await fetchAuthored(gateway, path).catch((error: unknown) => {
     throw isMissing(error) ? missing(path, error) : error;
@@ -48,19 +48,19 @@ async function readAndAsked(gateway: Gateway, path: string, io: Io): Promise<num
     return null;
   }
   print(io, vouchText(document, painter(io.stdout, io.env)));
-  if (await askYes(io, `Vouch for all of version ${document.version} as it stands?`)) return document.version;
-  print(io, "You have vouched for nothing.");
+  if (await askYes(io, `Mark all lines of version ${document.version} as trusted?`)) return document.version;
+  print(io, "Nothing was marked as trusted.");
   return null;
 }
 
 function nothingToDo(path: string): string {
-  return `Nothing to vouch for: all of ${path} is yours already.`;
+  return `Nothing to do: all lines of ${path} are already yours.`;
 }
 
 function vouched(path: string, version: number): string {
-  return `All of ${path} is yours now, as version ${version}.`;
+  return `All lines of ${path} are now yours, as version ${version}.`;
 }
 
 function missing(path: string, cause: unknown): CliError {
-  return new CliError(`There is no document ${path}.`, { fix: "parley docs list shows which there are.", cause });
+  return new CliError(`There is no document ${path}.`, { fix: "parley docs list shows all documents.", cause });
 }

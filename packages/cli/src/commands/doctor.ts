@@ -1,4 +1,4 @@
-// `parley doctor`: looks at every part by itself and says what to do about what it finds.
+// `parley doctor`: checks every part independently and suggests fixes.
 
 import { Gateway, type Answered } from "../cluster/gateway.ts";
 import { StatusAnswer } from "../cluster/shapes.ts";

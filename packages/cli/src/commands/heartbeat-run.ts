@@ -1,4 +1,4 @@
-// `parley heartbeat run`: has the agent look after HEARTBEAT.md now.
+// `parley heartbeat run`: starts a heartbeat now.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -8,10 +8,10 @@ import { exitCodes } from "../exit-codes.ts";
 import { print, printJson } from "../io.ts";
 
 const words = {
-  fired: "The agent looks after HEARTBEAT.md now.",
+  fired: "Heartbeat started: the agent works through HEARTBEAT.md.",
   empty:
-    "HEARTBEAT.md asks for nothing: parley docs edit HEARTBEAT.md changes that. Lines that outsiders had a hand in do not count: parley docs vouch HEARTBEAT.md shows them and lets them in.",
-  busy: "The agent is at work already; nothing was put in.",
+    "HEARTBEAT.md contains no tasks: edit it with parley docs edit HEARTBEAT.md. Untrusted lines are ignored: parley docs vouch HEARTBEAT.md shows them and marks them as trusted.",
+  busy: "The agent is busy; no heartbeat was started.",
 } as const;
 
 export const run: Run = async ({ values, io }) => {

@@ -1,4 +1,4 @@
-// `parley logs`: the logs of all processes on this machine as one, by time.
+// `parley logs`: the logs of all processes on this machine, merged by time.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { recordJson, recordText } from "../logs/format.ts";
 import { levels, type LogRecord } from "../logs/line.ts";
 import { mergeLogs, passes, readSince, type LogFilter } from "../logs/merge.ts";
 
-/** What `--follow` shows of the past unless it is told. */
+/** Default number of past lines that `--follow` prints. */
 const linesBeforeFollowing = 20;
 
 export const run: Run = async ({ values, io }) => {
@@ -23,7 +23,7 @@ export const run: Run = async ({ values, io }) => {
   const folder = join(homePath(values, io), "logs");
   if (!existsSync(folder)) {
     throw new CliError(`There are no logs in ${folder}.`, {
-      fix: "Nothing has run on this data folder; name another one with --home, or start with: npm start",
+      fix: "No cluster has run in this data folder; name another one with --home, or start one with: npm start",
     });
   }
   const paint = painter(io.stdout, io.env);
@@ -34,7 +34,7 @@ export const run: Run = async ({ values, io }) => {
   if (follow) process.once("SIGINT", () => stopping.abort());
   const late: LogRecord[] = [];
   let hear = (record: LogRecord): number => late.push(record);
-  // Listening begins before reading: nothing falls in between, though a line may then be in both.
+  // Following starts before reading, so that no line is lost in between; a line may then be in both.
   const following = follow ? followLogs(folder, (record) => void hear(record), stopping.signal) : undefined;
   const all = mergeLogs(readLogs(folder), filter);
   const count = lineCount(values) ?? (follow && filter.since === undefined ? linesBeforeFollowing : all.length);
@@ -49,7 +49,9 @@ function readFilter(values: OptionValues): LogFilter {
   const since = values.text("since");
   const from = since === undefined ? undefined : readSince(since, Date.now());
   if (from === null) {
-    throw new UsageError(`--since: "${since ?? ""}" is no time: 30s, 10m, 2h, 1d or a date such as 2026-11-21T20:00.`);
+    throw new UsageError(
+      `--since: "${since ?? ""}" is not a time. Write 30s, 10m, 2h, 1d or a date such as 2026-11-21T20:00.`,
+    );
   }
   const level = levels.find((each) => each === values.text("level"));
   return { service: values.text("service"), level, since: from };
@@ -58,6 +60,6 @@ function readFilter(values: OptionValues): LogFilter {
 function lineCount(values: OptionValues): number | null {
   const text = values.text("lines");
   if (text === undefined) return null;
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--lines: "${text}" is no number.`);
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--lines: "${text}" is not a number.`);
   return Number(text);
 }

@@ -1,4 +1,4 @@
-// `parley mcp …`: the MCP servers, their tools, and switching them.
+// `parley mcp …`: lists MCP servers and their tools, and switches them on and off.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -36,7 +36,7 @@ function gatewayOf({ values, io }: Call): Gateway {
 
 function serverOf({ positionals }: Call): string {
   const [server] = positionals;
-  if (server === undefined) throw new UsageError("Which server? `parley mcp list` shows them.");
+  if (server === undefined) throw new UsageError("Name a server; `parley mcp list` shows them.");
   return server;
 }
 

@@ -1,4 +1,4 @@
-// `parley model`: which model answers in a session, how hard it thinks, what it may do unasked.
+// `parley model`: the model, effort and permission mode of a session.
 
 import { asking, defaultSession } from "../control/call.ts";
 import { overridesText } from "../control/text.ts";

@@ -1,4 +1,4 @@
-// `parley pairing list`: who asked to be let in.
+// `parley pairing list`: the open pairing requests.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { PairingsAnswer } from "../cluster/shapes.ts";
@@ -16,11 +16,11 @@ export const run: Run = async ({ values, io }) => {
     return exitCodes.ok;
   }
   if (answer.pairings.length === 0) {
-    print(io, "Nobody asks to be let in.");
+    print(io, "There are no open pairing requests.");
     return exitCodes.ok;
   }
   const paint = painter(io.stdout, io.env);
-  const head = ["CHANNEL", "ACCOUNT", "PERSON", "NAME", "GOOD UNTIL"].map((cell) => paint("dim", cell));
+  const head = ["CHANNEL", "ACCOUNT", "PERSON", "NAME", "EXPIRES"].map((cell) => paint("dim", cell));
   const rows = answer.pairings.map(({ channel, account, contactId, name, expiresAt }) => [
     channel,
     account,
@@ -29,6 +29,6 @@ export const run: Run = async ({ values, io }) => {
     localTime(expiresAt),
   ]);
   print(io, table([head, ...rows]));
-  print(io, "\nThe person tells you the code they were shown: parley pairing approve <code>");
+  print(io, "\nAsk the person for their code, then run: parley pairing approve <code>");
   return exitCodes.ok;
 };

@@ -1,4 +1,4 @@
-// `parley rewind`: puts files back to how they were before a turn.
+// `parley rewind`: restores files to their state before a turn.
 
 import { asking, defaultSession } from "../control/call.ts";
 import type { ControlApi } from "../control/api.ts";
@@ -8,7 +8,7 @@ import { exitCodes } from "../exit-codes.ts";
 
 export const run = asking(async (api, { values, positionals }) => {
   const [checkpoint] = positionals;
-  if (checkpoint === undefined) throw new UsageError("To where? parley checkpoints lists what there is.");
+  if (checkpoint === undefined) throw new UsageError("Name a checkpoint; parley checkpoints lists them.");
   const session = values.text("session") ?? (await defaultSession(api));
   const id = await idOf(api, session, checkpoint);
   const report = await api.rewind(session, id, values.has("dry-run"));
@@ -19,14 +19,14 @@ export const run = asking(async (api, { values, positionals }) => {
   };
 });
 
-/** A checkpoint by its id, by the end of it as chats show it, or by its number in the list. Throws CliError for any other. */
+/** Resolves a checkpoint by its id, by the end of its id as chats show it, or by its number in the list. Throws CliError if none matches. */
 async function idOf(api: ControlApi, session: string, named: string): Promise<string> {
   if (/^[0-9a-f-]{36}$/i.test(named)) return named;
   const { checkpoints } = await api.checkpoints(session);
   const ids = checkpoints.map(({ checkpointId }) => checkpointId);
   const found = /^\d{1,3}$/.test(named) ? ids[Number(named) - 1] : ids.find((id) => id.endsWith(named.toLowerCase()));
   if (found === undefined) {
-    throw new CliError(`There is no checkpoint "${named}".`, { fix: "parley checkpoints lists what there is." });
+    throw new CliError(`There is no checkpoint "${named}".`, { fix: "parley checkpoints lists them." });
   }
   return found;
 }

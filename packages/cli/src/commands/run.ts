@@ -1,4 +1,4 @@
-// `parley run`: one prompt, or a program's conversation, and what comes of it as text, as one result or as a stream of messages.
+// `parley run`: runs one prompt or a program's conversation, and prints text, one result or a stream of messages.
 
 import { createInterface } from "node:readline";
 
@@ -27,13 +27,13 @@ import { harmless } from "../text.ts";
 export const run: Run = async ({ values, positionals, io }) => {
   const options = runOptions(values, positionals);
   if (options.prompt === null && !options.streamInput && io.stdin.isTTY) {
-    throw new UsageError("What shall be done? parley run 'text'", "parley run --help shows the ways to say it.");
+    throw new UsageError("Name a prompt: parley run 'text'", "parley run --help shows all forms.");
   }
   const gateway = new Gateway(findTarget(values, io));
   const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
-  // A program that converses has a session of its own also for its commands.
+  // With stream input, the program's commands also use the session of the run.
   const text = options.streamInput ? null : (options.prompt ?? (await readAll(io.stdin)));
-  // A terminal shows the question and how to answer it from another one; a program answers it by a control response.
+  // On a terminal, the question shows how to answer it from another terminal; a program answers with a control response.
   const atTerminal = options.output === "text" && [io.stdin, io.stderr].every(({ isTTY }) => isTTY);
   const interactive = options.streamInput || atTerminal;
   const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true, interactive };
@@ -42,7 +42,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
-    if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
+    if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
     running.attach(chat);
     if (options.permissionMode !== null) await running.setPermissionMode(options.permissionMode);
     const ended = text === null ? running.converse() : running.say(text);
@@ -65,13 +65,13 @@ class Running {
   readonly #stream: RunStream;
   readonly #questions: PermissionQuestions;
   #chat: OpenChat | null = null;
-  /** The session whose permission mode was changed, and its own before; null: nothing was changed. */
+  /** The session whose permission mode was changed, and its previous mode; null when nothing was changed. */
   #changedMode: { sessionId: string; before: PermissionMode | null } | null = null;
   #sessionId: string | null = null;
-  /** Settled when the stream has begun. */
+  /** Resolves when the stream has started. */
   #beginning: Promise<void> | null = null;
   #failed = false;
-  /** Questions to people that our turns wait for, by call. */
+  /** Open questions of this run's turns: call id to turn id. */
   readonly #openQuestions = new Map<string, string>();
 
   constructor(gateway: Gateway, options: RunOptions, conversation: string, io: Io) {
@@ -100,7 +100,7 @@ class Running {
     return {
       event: (_session: string, event: SessionEvent): void => {
         if (this.#options.output === "text" && event.type === "approval.requested") {
-          note(this.#io, `${event.tool} waits for a yes: ${harmless(event.summary)}`);
+          note(this.#io, `${event.tool} needs approval: ${harmless(event.summary)}`);
           note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
         }
         this.#follow(event);
@@ -135,16 +135,16 @@ class Running {
     }
   }
 
-  /** Says one thing and waits for what becomes of it. */
+  /** Sends one message and waits for its outcome. */
   async say(text: string): Promise<void> {
-    if (text.trim() === "") throw new UsageError("There is nothing to say: the text is empty.");
-    // Each text is a turn of its own, but for the answer to a question that one of our turns waits for.
+    if (text.trim() === "") throw new UsageError("The text is empty: there is nothing to send.");
+    // Each text is a turn of its own, except the answer to an open question of this run.
     const mode = this.#options.mode ?? (this.#openQuestions.size > 0 ? ("steer" as const) : undefined);
     const outcome = await this.#conversation.say(text, mode);
     await this.#settled(outcome);
   }
 
-  /** Reads lines of standard input until it ends, then waits for what is still going on. */
+  /** Handles lines of standard input until it ends, then waits for the open turns and requests. */
   async converse(): Promise<void> {
     const going: Promise<void>[] = [];
     for await (const line of createInterface({ input: this.#io.stdin, crlfDelay: Infinity })) {
@@ -181,7 +181,7 @@ class Running {
     await Promise.all(going);
   }
 
-  /** Prints what is printed at the end; the exit code tells how it ended. */
+  /** Prints the final result, if the format has one, and returns the exit code. */
   finish(): number {
     const { result } = this.#stream;
     if (result === null) return this.#failed ? exitCodes.error : exitCodes.ok;
@@ -207,10 +207,10 @@ class Running {
   }
 
   async #settled({ state, text }: Outcome): Promise<void> {
-    // A command or a refusal: there may be no session yet, and no turn says how it ended.
+    // A command or a refusal may have no session yet, and no turn event reports its end.
     if (this.#beginning === null) this.#begin((await this.#session())?.sessionId ?? "");
     await this.#beginning;
-    if (state === "command" || state === "refused" || text.startsWith("Taken back")) {
+    if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
       this.#stream.outside(text, state !== "command");
     }
   }
@@ -224,14 +224,14 @@ class Running {
     this.#beginning ??= this.#init(sessionId);
   }
 
-  /** Who answers comes first; what happens meanwhile waits. */
+  /** Starts the stream with the agent's data; events that arrive before are held back. */
   async #init(sessionId: string): Promise<void> {
     const query = sessionId === "" ? "" : `?session=${encodeURIComponent(sessionId)}`;
     try {
       const agent = await this.#gateway.get(`/api/agent${query}`, AgentAnswer);
       this.#stream.begin({ ...agent, sessionId, model: agent.model?.model ?? null });
     } catch (error) {
-      note(this.#io, `who answers is not known: ${errorMessage(error)}`);
+      note(this.#io, `agent information is not available: ${errorMessage(error)}`);
       this.#stream.begin({
         sessionId,
         model: null,
@@ -243,7 +243,7 @@ class Running {
     }
   }
 
-  /** Carries an answer about a call out; what could not be is an error response. */
+  /** Applies an approval answer; a failure becomes an error response. */
   async #answer(answer: PermissionAnswer): Promise<void> {
     const response = await this.#questions.answer(answer);
     if (response === null) return;

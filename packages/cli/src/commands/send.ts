@@ -1,4 +1,4 @@
-// `parley send`: a text out to a channel, or a message to the agent.
+// `parley send`: sends a text to a channel, or a message to the agent.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -25,18 +25,17 @@ export const run: Run = async (call) => {
   const target = findTarget(values, io);
   if (values.has("channel")) return sendToChannel(target, values, text, io);
   for (const name of ["account", "to"]) {
-    if (values.has(name))
-      throw new UsageError(`--${name} goes with --channel.`, "parley send --help shows both forms.");
+    if (values.has(name)) throw new UsageError(`--${name} needs --channel.`, "parley send --help shows both forms.");
   }
   return sendToAgent(target, values, text, io);
 };
 
-/** The operand, or standard input where there is none or it is `-`. */
+/** The operand, or standard input if the operand is missing or `-`. */
 async function textOf({ positionals, io }: Call): Promise<string> {
   const [given = "-"] = positionals;
-  if (given === "-" && io.stdin.isTTY) throw new UsageError("What shall be sent? parley send 'text'");
+  if (given === "-" && io.stdin.isTTY) throw new UsageError("Name a text: parley send 'text'");
   const text = given === "-" ? await readAll(io.stdin) : given;
-  if (text.trim() === "") throw new UsageError("There is nothing to send: the text is empty.");
+  if (text.trim() === "") throw new UsageError("The text is empty: there is nothing to send.");
   return text;
 }
 
@@ -59,14 +58,14 @@ async function sendToAgent(target: Target, values: OptionValues, text: string, i
     KeptAnswer,
   );
   if (values.has("json")) printJson(io, kept);
-  else if ("messageId" in kept) print(io, `${kept.messageId}  kept, in session ${kept.sessionId}`);
+  else if ("messageId" in kept) print(io, `${kept.messageId}  stored in session ${kept.sessionId}`);
   else print(io, kept.text);
   return exitCodes.ok;
 }
 
 async function sendToChannel(target: Target, values: OptionValues, text: string, io: Io): Promise<number> {
   const conversation = values.text("to");
-  if (conversation === undefined) throw new UsageError("To whom? --to names the chat there, for example --to '#team'.");
+  if (conversation === undefined) throw new UsageError("Name the chat with --to, for example --to '#team'.");
   const address = { channel: values.text("channel"), account: values.text("account") ?? "default", conversation };
   const gateway = new Gateway(target);
   const { outboxId } = await gateway.post("/api/send", { ...address, text }, SentAnswer);
@@ -81,11 +80,10 @@ async function sendToChannel(target: Target, values: OptionValues, text: string,
   if (values.has("json")) printJson(io, { outboxId, ...delivery });
   else print(io, `${outboxId}  ${delivery.state}${delivery.error === null ? "" : `: ${harmless(delivery.error)}`}`);
   if (delivery.state === "unknown") {
-    note(io, "It was being sent when the connection broke: it may have arrived, and is not sent twice by itself.");
+    note(io, "The connection broke while it was being sent: it may have arrived, and is not sent again automatically.");
   }
   if (delivery.state === "sent") return exitCodes.ok;
-  if (isOpen(delivery) && values.has("wait"))
-    note(io, "It has not gone out yet; it stays in the outbox until it expires.");
+  if (isOpen(delivery) && values.has("wait")) note(io, "It is not sent yet; it stays in the outbox until it expires.");
   return isOpen(delivery) && !values.has("wait") ? exitCodes.ok : exitCodes.error;
 }
 
@@ -96,6 +94,6 @@ function isOpen({ state }: Delivery): boolean {
 function waitSeconds(values: OptionValues): number {
   const text = values.text("timeout");
   if (text === undefined) return defaultWaitSeconds;
-  if (!/^\d{1,6}$/.test(text)) throw new UsageError(`--timeout: "${text}" is no number of seconds.`);
+  if (!/^\d{1,6}$/.test(text)) throw new UsageError(`--timeout: "${text}" is not a number of seconds.`);
   return Number(text);
 }

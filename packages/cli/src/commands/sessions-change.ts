@@ -1,4 +1,4 @@
-// `parley sessions new|fork|rename|archive|resume`: what is done with whole sessions.
+// `parley sessions new|fork|rename|archive|resume`: operations on whole sessions.
 
 import type { SessionSummary } from "@parley/contracts";
 
@@ -17,7 +17,7 @@ export const fork = asking(async (api, { values, positionals }) =>
 export const rename = asking(async (api, { positionals }) => {
   const session = named(positionals);
   const [, title] = positionals;
-  if (title === undefined) throw new UsageError("What shall it be called? parley sessions rename <id> 'title'");
+  if (title === undefined) throw new UsageError("Name a title: parley sessions rename <id> 'title'");
   return shown("Renamed", await api.update(session, { title }));
 });
 
@@ -30,12 +30,12 @@ export const archive = asking(async (api, { values, positionals }) => {
 });
 
 export const resume = asking(async (api, { values, positionals }) =>
-  shown("Goes on with", await api.resume(named(positionals), values.text("route") ?? (await defaultSession(api)))),
+  shown("Resumed", await api.resume(named(positionals), values.text("route") ?? (await defaultSession(api)))),
 );
 
 function named(positionals: readonly string[]): string {
   const [session] = positionals;
-  if (session === undefined) throw new UsageError("Which session? parley sessions lists them.");
+  if (session === undefined) throw new UsageError("Name a session; parley sessions lists them.");
   return session;
 }
 

@@ -1,4 +1,4 @@
-// `parley sessions show`: the messages of one conversation, page by page.
+// `parley sessions show`: the messages of one session, page by page.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { MessagesAnswer } from "../cluster/shapes.ts";
@@ -11,7 +11,7 @@ import { messageText } from "../sessions/text.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const [id] = positionals;
-  if (id === undefined) throw new UsageError("Which session? parley sessions lists them.");
+  if (id === undefined) throw new UsageError("Name a session; parley sessions lists them.");
   const gateway = new Gateway(findTarget(values, io));
   const paint = painter(io.stdout, io.env);
   let after = 0;

@@ -1,4 +1,4 @@
-// `parley sessions`: all conversations, most recently used first.
+// `parley sessions`: all sessions, most recently used first.
 
 import { asking } from "../control/call.ts";
 import { sessionsTable } from "../sessions/text.ts";

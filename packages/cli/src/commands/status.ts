@@ -1,4 +1,4 @@
-// `parley status`: every replica, who leads, which model answers, what waits.
+// `parley status`: all replicas, the leader, the model and the queues.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,7 +22,7 @@ export const run: Run = async (call) => (call.values.has("watch") ? watch(call) 
 async function showOnce({ values, io }: Call): Promise<number> {
   const target = findTarget(values, io);
   if (target.home.abandoned) {
-    note(io, `A Parley ran on ${target.home.path} and its supervisor is gone; npm start takes it up again.`);
+    note(io, `The supervisor of ${target.home.path} has exited; npm start starts the cluster again.`);
   }
   const view = await fetchStatus(target);
   if (values.has("json")) printJson(io, view);
@@ -30,7 +30,7 @@ async function showOnce({ values, io }: Call): Promise<number> {
   return view.healthy ? exitCodes.ok : exitCodes.unhealthy;
 }
 
-/** Again and again until Ctrl-C: a screen on a terminal, a line of JSON each otherwise. */
+/** Repeats until Ctrl-C: a screen on a terminal, otherwise one line of JSON each time. */
 async function watch({ values, io }: Call): Promise<number> {
   const stopped = once(process, "SIGINT").then(() => "stopped" as const);
   const paint = painter(io.stdout, io.env);

@@ -1,4 +1,4 @@
-// `parley stop`: ends what a session does.
+// `parley stop`: stops the running turn of a session.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { CancelAnswer } from "../cluster/shapes.ts";
@@ -18,7 +18,10 @@ export const run: Run = async ({ values, positionals, io }) => {
   if (values.has("json")) printJson(io, stopped);
   else if (turnId === null && cancelledQueued === 0) print(io, "Nothing was running.");
   else {
-    const taken = cancelledQueued === 0 ? "" : ` ${cancelledQueued} waiting taken back.`;
+    const taken =
+      cancelledQueued === 0
+        ? ""
+        : ` ${cancelledQueued} queued ${cancelledQueued === 1 ? "message" : "messages"} cancelled.`;
     print(io, `${turnId === null ? "Nothing was running." : "Stopped."}${taken}`);
   }
   return exitCodes.ok;

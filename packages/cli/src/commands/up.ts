@@ -1,4 +1,4 @@
-// `parley up`: the same as `npm start`, by the same program.
+// `parley up`: runs the same program as `npm start`.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import type { Run } from "../command-line/command.ts";
 
 const START = fileURLToPath(new URL("../../../../infra/local/src/main.ts", import.meta.url));
 
-/** Runs it with our terminal. Ctrl-C reaches it through the terminal too: copies within moments count there as one. */
+/** Runs it on this terminal. It also receives Ctrl-C from the terminal, and treats signals in quick succession as one. */
 export const run: Run = async ({ rest, io }) => {
   const child = spawn(process.execPath, ["--conditions=@parley/source", START, ...rest], {
     cwd: io.cwd,

@@ -1,4 +1,4 @@
-// Which parley.toml holds: the same places, in the same order, as `npm start` looks at.
+// Finds parley.toml in the same places and order as `npm start`.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { homePath } from "../cluster/home.ts";
 import type { OptionValues } from "../command-line/options.ts";
 import type { Io } from "../io.ts";
 
-/** The file given, else PARLEY_CONFIG, else parley.toml in the data folder, else here; null when there is none. */
+/** The given file, PARLEY_CONFIG, or parley.toml in the data folder or the working folder, in this order; null if none exists. */
 export function findSettings(given: string | undefined, values: OptionValues, io: Io): string | null {
   if (given !== undefined) return resolve(io.cwd, given);
   if (io.env["PARLEY_CONFIG"]) return resolve(io.cwd, io.env["PARLEY_CONFIG"]);

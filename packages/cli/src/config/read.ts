@@ -1,11 +1,11 @@
-// The settings as `parley config` and what is started see them: the file, the variables here, and the flags given.
+// Reads the settings from the file, the environment and the flags, as the services do.
 
 import { explainSettings, flagsAsVariable, type ExplainedSettings } from "@parley/chassis";
 
 import type { OptionValues } from "../command-line/options.ts";
 import type { Io } from "../io.ts";
 
-/** `file`: as `findSettings` says. `running`: what the cluster here was started with; variables here win. Throws ConfigError. */
+/** `file`: from `findSettings`. `running`: flags and variables of the running cluster; the environment overrides them. Throws ConfigError. */
 export function readSettings(
   file: string | null,
   values: OptionValues,

@@ -1,4 +1,4 @@
-// The environment variables that parley.toml names, and which of them are missing. Pure; their values are never read out.
+// Finds the environment variables that parley.toml names and that are missing. Pure; their values are never printed.
 
 import type { ParleySettings } from "@parley/contracts";
 

@@ -1,10 +1,10 @@
-// Settings as TOML lines, and as lines that also say where each value came from. Pure.
+// Formats settings as TOML lines, optionally with the source of each value. Pure.
 
 import { scrub } from "@parley/chassis";
 
 type OriginOf = (path: readonly string[]) => string;
 
-/** The lines of a table and of those below it; with `originOf` each value is followed by a comment that says its origin. */
+/** The lines of a table and its sub-tables; with `originOf`, a comment after each value names its source. */
 export function tomlLines(value: object, originOf?: OriginOf, path: readonly string[] = []): string[] {
   const entries = Object.entries(value).filter(([, each]) => each !== undefined && each !== null);
   const own = entries.filter(([, each]) => !isTable(each));
@@ -21,7 +21,7 @@ export function tomlLines(value: object, originOf?: OriginOf, path: readonly str
   return lines;
 }
 
-/** Each value by its dotted key, with its origin: for programs. */
+/** Each value by its dotted key, with its source, for programs. */
 export function originEntries(
   value: object,
   originOf: OriginOf,

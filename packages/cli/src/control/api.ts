@@ -1,5 +1,4 @@
-// What the gateway's API says and does about sessions, their queues, questions to people, money and checkpoints: paths and shapes in one
-// place. Unknown fields are left alone.
+// The gateway's API for sessions, queues, approvals, cost and checkpoints: paths and schemas. Unknown fields are ignored.
 
 import { checkpointRewind, controlCompact, store } from "@parley/contracts";
 import { z } from "zod";
@@ -15,7 +14,7 @@ const CheckpointsAnswer = store.checkpointList.output;
 const CompactAnswer = controlCompact.output;
 const Anything = z.unknown();
 
-/** A summary is a model call with its retries; a rewind puts files back one by one. */
+/** Timeout for a compaction (a model call with retries) and a rewind (file by file). */
 const longMs = 300_000;
 
 export type QueueRow = z.infer<typeof QueueAnswer>["rows"][number];
@@ -35,7 +34,7 @@ function of(session: string, verb = ""): string {
   return `/api/sessions/${encodeURIComponent(session)}${verb}`;
 }
 
-/** Leaves out what was not given. */
+/** Drops undefined values. */
 function given<T extends Record<string, unknown>>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
@@ -61,22 +60,22 @@ export class ControlApi {
     return this.#gateway.get(of(session), SessionAnswer);
   }
 
-  /** A new session for a route; the one before is kept. */
+  /** Starts a new session for a route; the previous one is kept. */
   open(route: string, title: string | undefined) {
     return this.#gateway.post("/api/sessions", { action: "new", route, ...given({ title }) }, SessionAnswer);
   }
 
-  /** Leads a route to a session that is there. */
+  /** Connects a route to an existing session. */
   resume(session: string, route: string) {
     return this.#gateway.post("/api/sessions", { action: "resume", session, route }, SessionAnswer);
   }
 
-  /** `route`: leads to the copy from then on; left out: none does. */
+  /** `route`, if given, leads to the copy from then on. */
   fork(session: string, title: string | undefined, route: string | undefined) {
     return this.#gateway.post("/api/sessions", { action: "fork", session, ...given({ title, route }) }, SessionAnswer);
   }
 
-  /** Overrides: null takes one back. */
+  /** A null override removes it. */
   update(
     session: string,
     change: {
@@ -96,12 +95,12 @@ export class ControlApi {
     return this.#gateway.get(of(session, "/queue"), QueueAnswer);
   }
 
-  /** Takes a message that waits back. Refused (409) when it does not wait any more. */
+  /** Cancels a queued message. Refused (409) when it is no longer queued. */
   async unqueue(id: string): Promise<void> {
     await this.#gateway.change("DELETE", await this.#queued(id), undefined, Anything);
   }
 
-  /** Gives a message that waits another text. Refused (409) when it does not wait any more. */
+  /** Replaces the text of a queued message. Refused (409) when it is no longer queued. */
   async reword(id: string, text: string): Promise<void> {
     await this.#gateway.change("PATCH", await this.#queued(id), { text }, Anything);
   }
@@ -128,7 +127,7 @@ export class ControlApi {
     return this.#gateway.change("POST", of(session, "/rewind"), body, checkpointRewind.output, longMs);
   }
 
-  /** Where a message that waits is changed: its session is asked for. */
+  /** The path of a queued message; fetches its session first. */
   async #queued(id: string): Promise<string> {
     const { sessionId } = await this.#gateway.get(`/api/messages/${encodeURIComponent(id)}`, MessageStateAnswer);
     return of(sessionId, `/queue/${encodeURIComponent(id)}`);

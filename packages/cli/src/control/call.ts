@@ -1,4 +1,4 @@
-// What the commands about sessions have in common: the API at the target, and an answer as data or as text.
+// The common part of the session commands: connect to the API, print the result as JSON or text.
 
 import { mainSession, ownConversation, ownPrefix } from "../chat/open.ts";
 import { Gateway, Refused } from "../cluster/gateway.ts";
@@ -8,10 +8,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { painter, print, printJson, type Paint } from "../io.ts";
 import { ControlApi } from "./api.ts";
 
-/**
- * The name of the session that `parley chat` speaks in: its own conversation, where the policy gives it one, else the thread that the
- * owner's conversations share.
- */
+/** The session of `parley chat`: that of its own conversation if the policy created one, otherwise the owner's shared thread. */
 export async function defaultSession(api: ControlApi): Promise<string> {
   const own = `${ownPrefix}${ownConversation}`;
   try {
@@ -27,11 +24,11 @@ export interface Shown {
   /** For --json. */
   readonly data: unknown;
   text(paint: Paint): string;
-  /** What the command ends with; 0 by default. */
+  /** The exit code; default 0. */
   readonly code?: number;
 }
 
-/** A command that asks the API once or twice and shows what came of it. */
+/** Builds a command that sends API requests and prints their result. */
 export function asking(ask: (api: ControlApi, call: Call) => Promise<Shown>): Run {
   return async (call) => {
     const { values, io } = call;

@@ -1,4 +1,4 @@
-// The commands about sessions, what waits in them, what they ask, cost and have changed.
+// The commands for sessions, queues, approvals, cost and checkpoints.
 
 import { efforts, permissionModes } from "@parley/contracts";
 
@@ -10,30 +10,37 @@ const session = {
   session: {
     type: "string",
     value: "<id>",
-    about: "a session, by id or key; by default the one `parley chat` speaks in",
+    about: "a session, by id or key; default: that of `parley chat`",
   },
 } as const satisfies OptionTable;
 const route = {
-  route: { type: "string", value: "<key>", about: "what leads there from now on; by default `parley chat`" },
+  route: {
+    type: "string",
+    value: "<key>",
+    about: "the route that leads to it from now on; default: that of `parley chat`",
+  },
 } as const satisfies OptionTable;
 
 const onSessions: readonly CommandSpec[] = [
   {
     name: "sessions",
-    summary: "all conversations, most recently used first",
+    summary: "list all sessions, most recently used first",
     options: {
       ...target,
-      archived: { type: "boolean", about: "those that were put aside" },
-      subagents: { type: "boolean", about: "also those of sub-agents" },
-      calls: { type: "boolean", about: "also those of single calls: run, --once, API calls that name no conversation" },
-      text: { type: "string", value: "<part>", about: "only those with this in their title" },
+      archived: { type: "boolean", about: "archived sessions instead" },
+      subagents: { type: "boolean", about: "include sessions of sub-agents" },
+      calls: {
+        type: "boolean",
+        about: "include sessions of single calls: run, --once, API calls without a conversation",
+      },
+      text: { type: "string", value: "<part>", about: "only sessions with this text in their title" },
     },
     examples: ["parley sessions", "parley sessions --text holiday --json"],
     load: async () => (await import("../commands/sessions.ts")).run,
   },
   {
     name: "sessions show",
-    summary: "the messages of one conversation; with --json one a line",
+    summary: "print the messages of one session; with --json, one per line",
     operands: "<id or key>",
     maxOperands: 1,
     options: target,
@@ -42,7 +49,7 @@ const onSessions: readonly CommandSpec[] = [
   },
   {
     name: "sessions new",
-    summary: "begin a new session; the one before is kept",
+    summary: "start a new session; the previous one is kept",
     operands: "[<title>]",
     maxOperands: 1,
     options: { ...target, ...route },
@@ -51,7 +58,7 @@ const onSessions: readonly CommandSpec[] = [
   },
   {
     name: "sessions resume",
-    summary: "go on with an earlier session",
+    summary: "resume an earlier session",
     operands: "<id, key or title>",
     maxOperands: 1,
     options: { ...target, ...route },
@@ -60,19 +67,19 @@ const onSessions: readonly CommandSpec[] = [
   },
   {
     name: "sessions fork",
-    summary: "a copy of a session that goes its own way",
+    summary: "copy a session and continue the copy separately",
     operands: "<id or key> [<title>]",
     maxOperands: 2,
     options: {
       ...target,
-      route: { type: "string", value: "<key>", about: "what leads to the copy from now on; nothing by default" },
+      route: { type: "string", value: "<key>", about: "the route that leads to the copy from now on; default: none" },
     },
     examples: ["parley sessions fork main 'what if'"],
     load: async () => (await import("../commands/sessions-change.ts")).fork,
   },
   {
     name: "sessions rename",
-    summary: "give a session a title",
+    summary: "set the title of a session",
     operands: "<id or key> <title>",
     maxOperands: 2,
     options: target,
@@ -81,10 +88,10 @@ const onSessions: readonly CommandSpec[] = [
   },
   {
     name: "sessions archive",
-    summary: "put a session aside",
+    summary: "archive a session",
     operands: "<id or key>",
     maxOperands: 1,
-    options: { ...target, undo: { type: "boolean", about: "take it back" } },
+    options: { ...target, undo: { type: "boolean", about: "make it active again" } },
     examples: ["parley sessions archive http:default:run-1a2b3c4d"],
     load: async () => (await import("../commands/sessions-change.ts")).archive,
   },
@@ -94,57 +101,57 @@ export const controlCommands: readonly CommandSpec[] = [
   ...onSessions,
   {
     name: "queue",
-    summary: "what waits behind the running turn; take it back, change it",
+    summary: "list, cancel or edit queued messages",
     operands: "[<id or key>] | --edit <id> <text>",
     maxOperands: 1,
     options: {
       ...target,
-      cancel: { type: "string", value: "<id>", about: "take this one back" },
-      edit: { type: "string", value: "<id>", about: "give this one another text" },
+      cancel: { type: "string", value: "<id>", about: "cancel this message" },
+      edit: { type: "string", value: "<id>", about: "replace the text of this message" },
     },
     examples: ["parley queue", "parley queue --cancel 0198c0de-…", "parley queue --edit 0198c0de-… 'the other file'"],
     load: async () => (await import("../commands/queue.ts")).run,
   },
   {
     name: "approvals",
-    summary: "tool calls that wait for a yes; the answer",
+    summary: "list tool calls that need approval; approve or deny them",
     options: {
       ...target,
-      session: { type: "string", value: "<id>", about: "of this session alone" },
-      all: { type: "boolean", about: "also those that are answered" },
-      approve: { type: "string", value: "<id>", about: "yes, once" },
-      always: { type: "boolean", about: "with --approve: also to calls like it in this session" },
-      deny: { type: "string", value: "<id>", about: "no" },
+      session: { type: "string", value: "<id>", about: "only for this session" },
+      all: { type: "boolean", about: "include decided ones" },
+      approve: { type: "string", value: "<id>", about: "approve this call once" },
+      always: { type: "boolean", about: "with --approve: also similar calls in this session" },
+      deny: { type: "string", value: "<id>", about: "deny this call" },
     },
     examples: ["parley approvals", "parley approvals --approve AB12", "parley approvals --deny AB12"],
     load: async () => (await import("../commands/approvals.ts")).run,
   },
   {
     name: "cost",
-    summary: "what models were used, and what it cost",
-    details: "A call whose price is not known is counted apart and never as nothing.",
+    summary: "show model usage and cost",
+    details: "Calls of unknown price are counted separately, never as free.",
     options: {
       ...target,
-      session: { type: "string", value: "<id>", about: "of this session alone" },
-      days: { type: "string", value: "<n>", about: "so many days (UTC), today included; 7 by default" },
+      session: { type: "string", value: "<id>", about: "only for this session" },
+      days: { type: "string", value: "<n>", about: "number of days (UTC), including today; default 7" },
     },
     examples: ["parley cost", "parley cost --days 30 --json | jq .total"],
     load: async () => (await import("../commands/cost.ts")).run,
   },
   {
     name: "model",
-    summary: "which model answers in a session, and how",
+    summary: "show or set the model, effort and permission mode of a session",
     operands: "[<model>|default]",
     maxOperands: 1,
-    details: "What is set holds for the session alone, from its next model call on; default takes it back.",
+    details: "Values apply only to this session, from its next model call on; default resets them.",
     options: {
       ...target,
       ...session,
-      effort: { type: "string", value: "<effort>", about: "how hard it thinks", choices: [...efforts, "default"] },
+      effort: { type: "string", value: "<effort>", about: "reasoning effort", choices: [...efforts, "default"] },
       "permission-mode": {
         type: "string",
         value: "<mode>",
-        about: "what runs unasked",
+        about: "what runs without approval",
         choices: [...permissionModes, "default"],
       },
     },
@@ -153,16 +160,16 @@ export const controlCommands: readonly CommandSpec[] = [
   },
   {
     name: "compact",
-    summary: "make a session shorter for the model: a summary stands for what was said",
+    summary: "compact a session: replace older messages with a summary for the model",
     operands: "[<id or key>]",
     maxOperands: 1,
-    options: { ...target, keep: { type: "string", value: "<what>", about: "what the summary must not leave out" } },
+    options: { ...target, keep: { type: "string", value: "<what>", about: "what the summary must keep" } },
     examples: ["parley compact", "parley compact main --keep 'all file names'"],
     load: async () => (await import("../commands/compact.ts")).run,
   },
   {
     name: "checkpoints",
-    summary: "how files were before turns changed them",
+    summary: "list the file checkpoints of a session",
     operands: "[<id or key>]",
     maxOperands: 1,
     options: target,
@@ -171,10 +178,10 @@ export const controlCommands: readonly CommandSpec[] = [
   },
   {
     name: "rewind",
-    summary: "put files back to how they were at a checkpoint",
+    summary: "restore files to a checkpoint",
     operands: "<id or number>",
     maxOperands: 1,
-    options: { ...target, ...session, "dry-run": { type: "boolean", about: "only say what would happen" } },
+    options: { ...target, ...session, "dry-run": { type: "boolean", about: "only print what would happen" } },
     examples: ["parley rewind 1 --dry-run", "parley rewind 0198c0de-…"],
     load: async () => (await import("../commands/rewind.ts")).run,
   },

@@ -1,4 +1,4 @@
-// Queues, questions, money and checkpoints for people. Pure.
+// Formats queues, approvals, cost and checkpoints for people. Pure.
 
 import type { Cost, RewindReport, SessionSummary } from "@parley/contracts";
 
@@ -12,7 +12,7 @@ function head(names: readonly string[], paint: Paint): string[] {
 }
 
 export function queueTable(rows: readonly QueueRow[], more: boolean, paint: Paint): string {
-  if (rows.length === 0) return "Nothing waits.";
+  if (rows.length === 0) return "No messages are queued.";
   const lines = rows.map(({ inboxId, from, mode, receivedAt, text }) => [
     inboxId,
     mode,
@@ -24,7 +24,7 @@ export function queueTable(rows: readonly QueueRow[], more: boolean, paint: Pain
 }
 
 export function approvalsTable(rows: readonly ApprovalRow[], paint: Paint): string {
-  if (rows.length === 0) return "Nothing waits for a yes.";
+  if (rows.length === 0) return "No approvals are pending.";
   const lines = rows.map(({ id, state, tool, summary, reason, expiresAt, decidedBy }) => [
     id,
     state,
@@ -36,7 +36,7 @@ export function approvalsTable(rows: readonly ApprovalRow[], paint: Paint): stri
   return table([head(["ID", "STATE", "TOOL", "UNTIL / BY", "CALL", "BECAUSE"], paint), ...lines]);
 }
 
-/** US dollars, and how many calls are not in them. */
+/** The cost in US dollars, and the number of calls of unknown price. */
 export function costText({ micros, unpricedCalls }: Cost): string {
   const dollars = `$${(micros / 1_000_000).toFixed(4)}`;
   if (unpricedCalls === 0) return dollars;
@@ -51,7 +51,7 @@ export function totalCost(rows: readonly { readonly cost: Cost }[]): Cost {
 }
 
 export function usageTable(rows: readonly UsageRow[], paint: Paint): string {
-  if (rows.length === 0) return "No model was asked in this time.";
+  if (rows.length === 0) return "There were no model calls in this period.";
   const lines = rows.map(({ day, model, calls, usage, cost }) => [
     day,
     model,
@@ -95,22 +95,24 @@ export function compactText(compacted: Compacted): string {
   switch (compacted.outcome) {
     case "compacted": {
       const { tokensBefore, tokensAfter, notice } = compacted;
-      return `Compacted: about ${tokensBefore} tokens are ${tokensAfter} now.${notice === null ? "" : ` ${harmless(notice)}`}`;
+      return `Compacted: from about ${tokensBefore} to ${tokensAfter} tokens.${notice === null ? "" : ` ${harmless(notice)}`}`;
     }
     case "nothing":
-      return "There is nothing to make shorter.";
+      return "There is nothing to compact.";
     case "busy_later":
-      return "A turn is running; it is done when that has ended.";
+      return "A turn is running; the compaction follows when it ends.";
     default:
       return compacted satisfies never;
   }
 }
 
-/** What holds for one session alone. */
+/** The overrides of one session. */
 export function overridesText({ overrides, key, title }: SessionSummary): string {
   const lines = Object.entries(overrides).map(
     ([name, value]) => `  ${name}: ${Array.isArray(value) ? value.join(", ") : String(value)}`,
   );
   const named = `${oneLine(key, 60)}${title === null ? "" : ` "${oneLine(title, 60)}"`}`;
-  return lines.length === 0 ? `${named}: as the settings say` : [`${named}:`, ...lines.map(harmless)].join("\n");
+  return lines.length === 0
+    ? `${named}: no overrides; the settings apply`
+    : [`${named}:`, ...lines.map(harmless)].join("\n");
 }

@@ -1,4 +1,4 @@
-// What the gateway answers about jobs, and which job a command means.
+// Schemas of the gateway's job responses, and the path of a job.
 
 import { controlHeartbeat, store } from "@parley/contracts";
 import { z } from "zod";
@@ -11,9 +11,9 @@ export const RunAnswer = JobAnswer.extend({ messageId: z.string(), sessionId: z.
 export const RunsAnswer = store.scheduleHistory.output;
 export const HeartbeatAnswer = controlHeartbeat.output;
 
-/** The path of the job that was named. */
+/** The API path of the named job. */
 export function jobPath(positionals: readonly string[], rest = ""): string {
   const [id] = positionals;
-  if (id === undefined || id === "") throw new UsageError("Which job? parley cron list shows them.");
+  if (id === undefined || id === "") throw new UsageError("Name a job; parley cron list shows them.");
   return `/api/schedules/${encodeURIComponent(id)}${rest}`;
 }

@@ -1,4 +1,4 @@
-// Jobs in time for people. Pure.
+// Formats scheduled jobs for people. Pure.
 
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 
@@ -7,7 +7,7 @@ import { localTime } from "../sessions/text.ts";
 import { duration, oneLine, table } from "../text.ts";
 
 export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number): string {
-  if (jobs.length === 0) return "There are no jobs yet: parley cron add 'every 1h' 'look at the mail' makes one.";
+  if (jobs.length === 0) return "There are no jobs yet. Add one: parley cron add 'every 1h' 'look at the mail'";
   const head = ["ID", "NAME", "SCHEDULE", "NEXT", "THREAD", "RUNS", "LAST"].map((cell) => paint("dim", cell));
   const rows = jobs.map((job) => [
     job.id,

@@ -1,4 +1,4 @@
-// What the gateway answers about documents.
+// Schemas of the gateway's document responses, and requests for documents.
 
 import { documentAuthors, DocumentSchema, store, type DocumentMeta } from "@parley/contracts";
 import { z } from "zod";
@@ -16,15 +16,15 @@ export const ChangedAnswer = z.object({ status: z.enum(["saved", "unchanged"]), 
 
 export type Document = z.infer<typeof DocumentAnswer>["document"];
 
-/** With who wrote each of its lines, in their order. */
+/** A document with the author of each line, in order. */
 export type AuthoredDocument = z.infer<typeof Authored>;
 
-/** Throws Refused where there is none. */
+/** Throws Refused if it does not exist. */
 export async function fetchDocument(gateway: Gateway, path: string, version?: number): Promise<Document> {
   return (await gateway.get(`/api/documents/content?${contentQuery(path, version)}`, DocumentAnswer)).document;
 }
 
-/** Throws Refused where there is none. */
+/** Throws Refused if it does not exist. */
 export async function fetchAuthored(gateway: Gateway, path: string, version?: number): Promise<AuthoredDocument> {
   const query = `${contentQuery(path, version)}&authors=true`;
   return (await gateway.get(`/api/documents/content?${query}`, AuthoredAnswer)).document;
@@ -44,14 +44,14 @@ export function fetchHistory(
   return gateway.get(`/api/documents/history?${query.toString()}`, HistoryAnswer);
 }
 
-/** The newest version, which may have removed the document. Throws CliError where there never was one. */
+/** The newest version, which may be a removal. Throws CliError if the document never existed. */
 export async function fetchNewest(gateway: Gateway, path: string): Promise<DocumentMeta> {
   const [newest] = (await fetchHistory(gateway, path, { limit: 1 })).versions;
-  if (newest === undefined) throw new CliError(`There never was a document ${path}.`);
+  if (newest === undefined) throw new CliError(`There has never been a document ${path}.`);
   return newest;
 }
 
-/** Somebody else changed it first. */
+/** True if somebody else changed the document first. */
 export function isConflict(error: unknown): error is Refused {
   return error instanceof Refused && error.status === 409;
 }

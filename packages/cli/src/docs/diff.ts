@@ -1,17 +1,17 @@
-// Two versions of a document beside each other. Pure.
+// Compares two versions of a document. Pure.
 
 import type { DocumentMeta } from "@parley/contracts";
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
 
 import type { Format, Paint } from "../io.ts";
 
-/** A version with its text; null: before the first one. */
+/** A version with its text; null: the state before the first version. */
 export type Side = (DocumentMeta & { content: string }) | null;
 
-/** How long the comparison may take: two long texts without a line in common take a time that grows with the square of their length. */
+/** Time limit of a comparison, which takes quadratic time for long texts without common lines. */
 const timeoutMs = 5_000;
 
-/** Which versions are meant: `from` 0 is the time before the first one. */
+/** The versions to compare; `from` 0 is the state before the first version. */
 export function versionsOf(
   given: { from: number | undefined; to: number | undefined },
   newest: number,
@@ -20,7 +20,7 @@ export function versionsOf(
   return { from: given.from ?? to - 1, to };
 }
 
-/** A unified diff; "" where the texts are the same, null where they are too different to be compared in time. */
+/** A unified diff; "" for equal texts, null if the comparison exceeds its time limit. */
 export function unifiedDiff(path: string, from: Side, to: Side): string | null {
   const [before, after] = [from?.content ?? "", to?.content ?? ""];
   if (before === after) return "";
@@ -32,7 +32,7 @@ export function unifiedDiff(path: string, from: Side, to: Side): string | null {
   return patch ?? null;
 }
 
-/** What is not there is named as `diff` and `git` name it. */
+/** A missing side has the same name as in `diff` and `git`. */
 function nameOf(path: string, side: Side): string {
   return side === null || side.deleted ? "/dev/null" : path;
 }

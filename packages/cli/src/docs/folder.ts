@@ -1,4 +1,4 @@
-// A folder on this machine that holds documents as files, and what it remembers: the version that each file was made from.
+// A local folder with documents as files, and a record of each file's base version.
 
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -26,11 +26,11 @@ export interface LocalDocument {
 export interface Folder {
   documents: Map<string, LocalDocument>;
   bases: Bases;
-  /** Files that can be no documents, and why. */
+  /** Files that cannot be documents, with the reason. */
   ignored: string[];
 }
 
-/** Throws CliError for a folder that cannot be read, and for a file that is no text. */
+/** Throws CliError for an unreadable folder, and for a file that is not text. */
 export function readFolder(root: string): Folder {
   const documents = new Map<string, LocalDocument>();
   const ignored: string[] = [];
@@ -46,7 +46,7 @@ export function readFolder(root: string): Folder {
   return { documents, bases: readBases(root), ignored };
 }
 
-/** Files where documents may be: by name in the folder itself, and everything that is not hidden below memory/ and skills/. */
+/** Possible document files: certain names in the folder itself, and all files that are not hidden below memory/ and skills/. */
 function candidates(root: string): string[] {
   const below = documentFolders.flatMap((folder) => {
     if (!existsSync(join(root, folder))) return [];
@@ -77,7 +77,7 @@ function readBases(root: string): Bases {
     return Memory.parse(JSON.parse(readFileSync(file, "utf8"))).versions;
   } catch (error) {
     throw new CliError(`${file} cannot be read: ${errorMessage(error)}`, {
-      fix: "Remove it: every file is then compared with the store anew.",
+      fix: "Remove it: every file is then compared with the store again.",
     });
   }
 }
@@ -85,7 +85,7 @@ function readBases(root: string): Bases {
 export function writeBases(root: string, versions: Bases): void {
   mkdirSync(root, { recursive: true });
   const file = join(root, memoryFile);
-  // Renamed into place: an interrupted run leaves the old one.
+  // Write, then rename: an interrupted run leaves the old file.
   writeFileSync(`${file}.tmp`, `${JSON.stringify({ versions }, null, 1)}\n`);
   renameSync(`${file}.tmp`, file);
 }

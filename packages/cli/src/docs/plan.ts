@@ -1,4 +1,4 @@
-// Decides what a push or a pull has to do. Pure: it compares a folder, what it was made from, and what the store has now.
+// Plans a push or a pull. Pure: it compares a folder, its base versions and the store.
 
 import type { Bases, LocalDocument } from "./folder.ts";
 
@@ -9,10 +9,10 @@ export interface Remote {
 }
 
 export type Step =
-  /** `expectedVersion` 0: it is new there. */
+  /** `expectedVersion` 0: it is new in the store. */
   | { act: "write"; path: string; expectedVersion: number }
   | { act: "remove"; path: string; expectedVersion: number }
-  /** Both sides changed, or nobody knows which is newer. */
+  /** Both sides changed, or it is unknown which is newer. */
   | { act: "conflict"; path: string; reason: string };
 
 interface Sides {
@@ -21,7 +21,7 @@ interface Sides {
   remote: ReadonlyMap<string, Remote>;
 }
 
-/** What has to change in the store so that it is as the folder. A file that is gone removes its document only with `remove`. */
+/** The changes that make the store equal to the folder. A missing file removes its document only with `remove`. */
 export function planPush(sides: Sides, { remove }: { remove: boolean }): Step[] {
   return pathsOf(sides).flatMap((path): Step[] => {
     const local = sides.local.get(path);
@@ -32,26 +32,29 @@ export function planPush(sides: Sides, { remove }: { remove: boolean }): Step[] 
       if (!remove || remote === undefined || base === undefined) return [];
       if (remote.version !== base.version)
         return [
-          conflict(path, `is at version ${remote.version} there; the file that is gone was version ${base.version}`),
+          conflict(path, `is at version ${remote.version} in the store; your removed file was version ${base.version}`),
         ];
       return [{ act: "remove", path, expectedVersion: remote.version }];
     }
     if (remote === undefined) {
-      if (base !== undefined && base.sha256 === local.sha256) return [conflict(path, "was removed there")];
+      if (base !== undefined && base.sha256 === local.sha256) return [conflict(path, "was removed in the store")];
       return [{ act: "write", path, expectedVersion: 0 }];
     }
     if (base?.version === remote.version) return [{ act: "write", path, expectedVersion: remote.version }];
-    // Unchanged here, newer there: a pull brings it.
+    // Unchanged here, newer in the store: pull it.
     if (base?.sha256 === local.sha256)
       return [
-        conflict(path, `is newer there: version ${remote.version}; your file is version ${base.version}, unchanged`),
+        conflict(
+          path,
+          `is newer in the store: version ${remote.version}; your file is the unchanged version ${base.version}`,
+        ),
       ];
-    const yours = base === undefined ? "was never pulled" : `is made from version ${base.version}`;
-    return [conflict(path, `is at version ${remote.version} there; your file ${yours}`)];
+    const yours = base === undefined ? "was never pulled" : `is based on version ${base.version}`;
+    return [conflict(path, `is at version ${remote.version} in the store; your file ${yours}`)];
   });
 }
 
-/** What has to change in the folder so that it is as the store. */
+/** The changes that make the folder equal to the store. */
 export function planPull(sides: Sides): Step[] {
   return pathsOf(sides).flatMap((path): Step[] => {
     const local = sides.local.get(path);
@@ -60,15 +63,16 @@ export function planPull(sides: Sides): Step[] {
     if (local?.sha256 === remote?.sha256) return [];
     const isOurs = local !== undefined && local.sha256 !== base?.sha256;
     if (remote === undefined) {
-      // A file that was never there is a document to be.
+      // A file that was never in the store is a new document.
       if (base === undefined) return [];
       return isOurs
-        ? [conflict(path, "was removed there, and changed here")]
+        ? [conflict(path, "was removed in the store and changed here")]
         : [{ act: "remove", path, expectedVersion: base.version }];
     }
-    // Changed here only: a push brings it there.
+    // Changed only here: push it.
     if (isOurs && base?.version === remote.version) return [];
-    if (isOurs) return [conflict(path, `is at version ${remote.version} there, and your file has changes of its own`)];
+    if (isOurs)
+      return [conflict(path, `is at version ${remote.version} in the store, and your file has local changes`)];
     return [{ act: "write", path, expectedVersion: remote.version }];
   });
 }

@@ -1,4 +1,4 @@
-// Documents for people. Pure.
+// Formats documents for people. Pure.
 
 import type { DocumentMeta } from "@parley/contracts";
 
@@ -7,7 +7,7 @@ import { localTime } from "../sessions/text.ts";
 import { oneLine, table } from "../text.ts";
 
 export function documentsTable(documents: readonly DocumentMeta[], paint: Paint): string {
-  if (documents.length === 0) return "There are no documents yet: parley docs edit MEMORY.md begins one.";
+  if (documents.length === 0) return "There are no documents yet. Create one: parley docs edit MEMORY.md";
   const head = ["PATH", "VERSION", "BYTES", "AUTHOR", "CHANGED"].map((cell) => paint("dim", cell));
   return table([head, ...documents.map((document) => [oneLine(document.path, 80), ...cells(document)])]);
 }
@@ -18,6 +18,6 @@ export function historyTable(versions: readonly DocumentMeta[], paint: Paint): s
 }
 
 function cells({ version, bytes, deleted, author, createdAt, restoredFrom }: DocumentMeta): string[] {
-  const by = restoredFrom === null ? author : `${author} (${restoredFrom} again)`;
+  const by = restoredFrom === null ? author : `${author} (restored ${restoredFrom})`;
   return [String(version), deleted ? "removed" : String(bytes), by, localTime(createdAt)];
 }

@@ -1,4 +1,4 @@
-// Whose lines a document holds, in words, and what a person would vouch for. Pure.
+// Formats the authors of a document's lines, and the untrusted lines to review. Pure.
 
 import { linesOf, type DocumentAuthor } from "@parley/contracts";
 
@@ -19,17 +19,17 @@ function written({ content, authors }: Pick<AuthoredDocument, "content" | "autho
   return linesOf(content).map((text, at) => ({ number: at + 1, text, author: authors[at] ?? "untrusted" }));
 }
 
-/** The lines that outsiders had a hand in; empty ones say nothing. */
+/** The untrusted lines, without empty ones. */
 export function untrustedLines(document: Pick<AuthoredDocument, "content" | "authors">): Line[] {
   return written(document).filter(({ author, text }) => author === "untrusted" && text.trim() !== "");
 }
 
-/** Whether there is nothing left to vouch for. */
+/** Whether all lines are already the owner's. */
 export function isOwners({ author, authors }: Pick<AuthoredDocument, "author" | "authors">): boolean {
   return author === "owner" && authors.every((each) => each === "owner");
 }
 
-/** Every line with its author in front of it. */
+/** Every line preceded by its author. */
 export function authoredText(document: Pick<AuthoredDocument, "content" | "authors">, paint: Paint): string {
   return written(document)
     .map(({ author, text }) => {
@@ -41,15 +41,15 @@ export function authoredText(document: Pick<AuthoredDocument, "content" | "autho
     .join("");
 }
 
-/** What stands below the lines of the newest version: what to do about those of outsiders. */
+/** The note below the lines of the newest version: how to mark untrusted lines as trusted. */
 export function authoredNote(document: AuthoredDocument): string {
   const count = untrustedLines(document).length;
   const head = `Version ${document.version}`;
-  if (count === 0) return `${head}; no line of it is untrusted.`;
-  return `${head}; ${linesAre(count)} untrusted. To vouch for it as it stands: parley docs vouch ${document.path} --version ${document.version}`;
+  if (count === 0) return `${head}; no lines are untrusted.`;
+  return `${head}; ${linesAre(count)} untrusted. To mark them as trusted: parley docs vouch ${document.path} --version ${document.version}`;
 }
 
-/** What a person is shown before they are asked. */
+/** The text shown before the confirmation. */
 export function vouchText(document: AuthoredDocument, paint: Paint): string {
   const untrusted = untrustedLines(document);
   if (untrusted.length === 0)
@@ -59,11 +59,11 @@ export function vouchText(document: AuthoredDocument, paint: Paint): string {
     ({ number, text }) => `${paint("dim", String(number).padStart(width))}  ${paint("yellow", visible(text))}`,
   );
   return [
-    `Outsiders had a hand in ${counted(untrusted.length)} of ${document.path}:`,
+    `${counted(untrusted.length)} of ${document.path} ${untrusted.length === 1 ? "is" : "are"} untrusted:`,
     "",
     ...rows,
     "",
-    "Once they are yours the agent takes them at their word: nobody is asked any more because a turn has read them.",
+    "Once trusted, the agent may follow these lines, and reading them no longer makes its calls need approval.",
   ].join("\n");
 }
 

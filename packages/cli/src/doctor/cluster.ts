@@ -1,4 +1,4 @@
-// Checks of the running cluster: supervisor, replicas, gateway, leader, model, sandbox, versions, clock, deliveries.
+// Checks the running cluster: supervisor, replicas, gateway, leader, model, sandbox, versions, clock, deliveries.
 
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
@@ -37,7 +37,7 @@ function supervisor({ home, elsewhere }: DoctorContext): Finding[] {
   }
   return [
     home.abandoned
-      ? error("supervisor", "it died and left its state behind", startFix)
+      ? error("supervisor", "it has died; its state file remains", startFix)
       : error("supervisor", `not running on ${home.path}`, startFix),
   ];
 }
@@ -51,14 +51,16 @@ async function ready({ home, elsewhere }: DoctorContext): Promise<Finding[]> {
 async function readiness({ name, healthPort, process, restarts }: ReplicaState): Promise<Finding> {
   const id = `ready.${name}`;
   const fix = `parley logs --service ${name} --since 10m`;
-  const again = restarts === 0 ? "" : `, started again ${restarts} times`;
-  if (process === null || healthPort === null) return error(id, `${name} is not up${again}`, fix);
+  const again = restarts === 0 ? "" : `, restarted ${restarts} times`;
+  if (process === null || healthPort === null) return error(id, `${name} is not running${again}`, fix);
   try {
     const response = await fetch(`http://127.0.0.1:${healthPort}/readyz`, {
       signal: AbortSignal.timeout(readyTimeoutMs),
     });
     await response.text();
-    return response.ok ? ok(id, `${name} is ready${again}`) : error(id, `${name} is up and not ready${again}`, fix);
+    return response.ok
+      ? ok(id, `${name} is ready${again}`)
+      : error(id, `${name} is running but not ready${again}`, fix);
   } catch (failure) {
     return error(id, `${name} does not answer: ${reasonOf(failure)}${again}`, fix);
   }
@@ -68,7 +70,7 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
   if (isDown(context)) return [notRunning("gateway")];
   try {
     await context.status();
-    return [ok("gateway", "answers, and takes the token")];
+    return [ok("gateway", "answers and accepts the token")];
   } catch (failure) {
     if (failure instanceof Refused && failure.status === 401) {
       return [error("gateway", "refuses the token", "unset PARLEY_TOKEN   (or name the right file with --token-file)")];
@@ -82,7 +84,7 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
   }
 }
 
-/** A check of what the gateway tells; that it tells nothing is said by `gateway`. */
+/** A check of the gateway's status; the check `gateway` reports it when there is none. */
 function withStatus(id: string, judge: (status: StatusAnswer, fixes: Fixes) => Finding[]): Check["run"] {
   return async (context) => {
     if (isDown(context)) return [notRunning(id)];
@@ -90,7 +92,7 @@ function withStatus(id: string, judge: (status: StatusAnswer, fixes: Fixes) => F
     try {
       status = (await context.status()).data;
     } catch {
-      return [warning(id, "cannot be seen: no gateway answers", "see: gateway")];
+      return [warning(id, "cannot be checked: no gateway answers", "see: gateway")];
     }
     return judge(status, fixesFor(context.elsewhere));
   };
@@ -104,13 +106,13 @@ export function leaderFinding(replicas: readonly ReplicaReport[], fixes = fixesF
   const leaders = replicas.filter(({ role }) => role === "leader");
   const [leader] = leaders;
   if (leader === undefined)
-    return error("leader", "no agent-core leads: messages are kept and wait", fixes.logs("agent-core"));
-  if (leaders.length === 1) return ok("leader", `${leader.replica} leads, epoch ${leader.epoch ?? "?"}`);
+    return error("leader", "no agent-core is the leader: messages are stored but wait", fixes.logs("agent-core"));
+  if (leaders.length === 1) return ok("leader", `${leader.replica} is the leader, epoch ${leader.epoch ?? "?"}`);
   const names = leaders.map(({ replica }) => replica).join(", ");
   return error(
     "leader",
-    `${names} all say that they lead; writes are fenced, only the newest counts`,
-    "parley status --watch   (an old leader ends itself within seconds)",
+    `${names} all report that they are the leader; writes are fenced, so only the newest one can write`,
+    "parley status --watch   (an old leader exits within seconds)",
   );
 }
 
@@ -119,7 +121,7 @@ function keyVariable(provider: string): string {
 }
 
 export function modelFinding(model: StatusAnswer["model"], fixes = fixesFor(false)): Finding {
-  if (model === null) return error("model", "no agent-core says which model answers", fixes.logs("agent-core"));
+  if (model === null) return error("model", "no agent-core reports its model", fixes.logs("agent-core"));
   const named = `${model.model} (${model.provider})`;
   if (model.provider === "rehearsal")
     return warning(
@@ -132,12 +134,12 @@ export function modelFinding(model: StatusAnswer["model"], fixes = fixesFor(fals
     ? error(
         "model",
         `${named}: ${model.note}`,
-        `with a good key: ${fixes.set(`${keyVariable(model.provider)}=…`, "agent-core")}`,
+        `use a valid key: ${fixes.set(`${keyVariable(model.provider)}=…`, "agent-core")}`,
       )
     : warning(
         "model",
         `${named}: ${model.note}`,
-        `choose another one: ${fixes.set("PARLEY_MODEL=<model>", "agent-core")}`,
+        `choose another model: ${fixes.set("PARLEY_MODEL=<model>", "agent-core")}`,
       );
 }
 
@@ -145,7 +147,7 @@ export function sandboxFindings(replicas: readonly ReplicaReport[], fixes = fixe
   const runners = replicas.filter(({ service }) => service === "tool-runner");
   if (runners.length === 0) return [error("sandbox", "no tool-runner answers", fixes.logs("tool-runner"))];
   return runners.map(({ replica, details }) => {
-    const isolation = String(details["isolation"] ?? "not told");
+    const isolation = String(details["isolation"] ?? "not reported");
     const { limits } = details;
     const message = `${replica}: ${isolation}${typeof limits === "string" ? ` (limits: ${limits})` : ""}`;
     if (isolation.startsWith("exec refused")) return warning("sandbox", message, fixes.sandbox);
@@ -157,11 +159,11 @@ export function sandboxFindings(replicas: readonly ReplicaReport[], fixes = fixe
       );
     if (isolation.startsWith("none"))
       return warning("sandbox", message, 'isolation = "bubblewrap"   under [tools.exec] in parley.toml');
-    return isolation === "not told" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
+    return isolation === "not reported" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
   });
 }
 
-/** Nothing where no MCP server is configured. */
+/** Empty if no MCP server is configured. */
 export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ replica, details }) => {
     const { mcp, mcpDown } = details;
@@ -169,11 +171,11 @@ export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor
     const message = `${replica}: ${String(mcp)}`;
     return mcpDown === undefined || mcpDown === 0
       ? ok("mcp", message)
-      : warning("mcp", message, `mend [mcp.servers.<name>] in parley.toml, and ${fixes.restart}; docs/mcp.md`);
+      : warning("mcp", message, `fix [mcp.servers.<name>] in parley.toml, and ${fixes.restart}; docs/mcp.md`);
   });
 }
 
-/** Accounts, webhooks and observers as each gateway reports them; nothing where none is configured. */
+/** Accounts, webhooks and observers as each gateway reports them; empty if none is configured. */
 function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ replica, details }) => {
     const { channels, channelProblems } = details;
@@ -183,12 +185,12 @@ function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(fa
       : error(
           "channels",
           `${replica}: ${String(channelProblems)}`,
-          `set what is missing or refused, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`,
+          `set the missing or refused secrets, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`,
         );
   });
 }
 
-/** Which links to servers TLS protects, by service. */
+/** Which server connections use TLS, by service. */
 function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
   const links = [
     ["busEncrypted", "bus"],
@@ -213,18 +215,18 @@ export function versionFinding(
     : warning(
         "version",
         `this parley is ${own}, the cluster ${others.join(" and ")}`,
-        "use the parley of the cluster's version, or start the cluster again",
+        "use the parley version of the cluster, or restart the cluster",
       );
 }
 
 export function clockFinding(skewMs: number | null): Finding {
-  if (skewMs === null) return ok("clock", "the gateway does not tell the time");
+  if (skewMs === null) return ok("clock", "the gateway's responses have no Date header");
   const seconds = (Math.abs(skewMs) / 1_000).toFixed(1);
   if (Math.abs(skewMs) < maxSkewMs) return ok("clock", `within ${(maxSkewMs / 1_000).toFixed(0)} s of the gateway's`);
   return warning(
     "clock",
-    `this clock is ${seconds} s ${skewMs > 0 ? "before" : "behind"} the gateway's`,
-    "set both clocks by NTP: timedatectl set-ntp true",
+    `this clock is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} the gateway's`,
+    "synchronise both clocks with NTP: timedatectl set-ntp true",
   );
 }
 
@@ -233,11 +235,11 @@ async function clock(context: DoctorContext): Promise<Finding[]> {
   try {
     return [clockFinding((await context.status()).clockSkewMs)];
   } catch {
-    return [warning("clock", "cannot be seen: no gateway answers", "see: gateway")];
+    return [warning("clock", "cannot be checked: no gateway answers", "see: gateway")];
   }
 }
 
-/** Nothing where the gateway does not count them. */
+/** Empty if the gateway does not count them. */
 export function deliveryFindings(
   { outbox, inbox }: Pick<StatusAnswer, "outbox" | "inbox">,
   fixes = fixesFor(false),
@@ -250,10 +252,10 @@ export function deliveryFindings(
     findings.push(
       warning(
         "deliveries",
-        `${unknown} texts may or may not have arrived; they are not sent twice`,
-        "ask the people, or send them again with parley send",
+        `${unknown} texts may or may not have arrived; they are not sent again automatically`,
+        "ask the recipients, or send the texts again with parley send",
       ),
     );
-  if (dead > 0) findings.push(warning("deliveries", `${dead} messages were given up`, fixes.logs()));
-  return findings.length === 0 ? [ok("deliveries", "none unknown, none given up")] : findings;
+  if (dead > 0) findings.push(warning("deliveries", `${dead} messages were dead-lettered`, fixes.logs()));
+  return findings.length === 0 ? [ok("deliveries", "none unknown, none dead-lettered")] : findings;
 }

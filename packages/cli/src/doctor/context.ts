@@ -1,4 +1,4 @@
-// What the checks are given.
+// The input of the checks.
 
 import type { Answered } from "../cluster/gateway.ts";
 import type { HomeView } from "../cluster/home.ts";
@@ -9,16 +9,16 @@ import type { Finding } from "./finding.ts";
 export interface DoctorContext {
   readonly io: Io;
   readonly home: HomeView;
-  /** --url was given: the cluster runs somewhere else, and this machine's part of it is not there to be looked at. */
+  /** --url was given: the cluster runs elsewhere, so local checks do not apply. */
   readonly elsewhere: boolean;
   /** parley.toml, or null. */
   readonly settingsFile: string | null;
-  /** Asked once for all checks; throws what the asking threw. */
+  /** Requested once for all checks; rethrows the error of that request. */
   status(): Promise<Answered<StatusAnswer>>;
 }
 
 export interface Check {
   readonly id: string;
-  /** May throw: that is then the finding. */
+  /** An error that it throws becomes the finding. */
   readonly run: (context: DoctorContext) => Promise<readonly Finding[]>;
 }

@@ -1,4 +1,4 @@
-// A few bytes to a server and what comes back: enough to know what it is, without its client library.
+// Sends a few bytes to a server and collects the response: enough to identify it without a client library.
 
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -22,12 +22,12 @@ export function addressOf(url: string, defaultPort: number): Address {
   };
 }
 
-/** Nothing came back in time, although somebody accepted the connection. */
+/** The server accepted the connection but did not respond in time. */
 export class Silent extends Error {
   override readonly name = "Silent";
 }
 
-/** Sends `say` and collects until `enough`; rejects when the server cannot be reached, goes away or stays silent. */
+/** Sends `say` and collects data until `enough` is true; rejects when the server is unreachable, disconnects or stays silent. */
 export async function exchange(
   address: Address,
   say: Uint8Array | string,
@@ -41,9 +41,11 @@ export async function exchange(
   let received = Buffer.alloc(0);
   const late = () =>
     reject(
-      connected ? new Silent("it accepts connections and does not answer") : new Error("it cannot be reached in time"),
+      connected
+        ? new Silent("it accepts connections but does not answer")
+        : new Error("it did not accept a connection in time"),
     );
-  // A process that stood still finds its timers before what has come meanwhile: that is heard first.
+  // After a pause of this process, timers fire before pending data is read: read the data first.
   const timer = setTimeout(() => setImmediate(late), timeoutMs);
   socket.once(address.tls ? "secureConnect" : "connect", () => {
     connected = true;
@@ -54,7 +56,7 @@ export async function exchange(
     if (enough(received)) resolve(received);
   });
   socket.once("error", (error) =>
-    reject(new Error("code" in error && error.code === "ECONNREFUSED" ? "nobody listens there" : error.message)),
+    reject(new Error("code" in error && error.code === "ECONNREFUSED" ? "connection refused" : error.message)),
   );
   socket.once("close", () => reject(new Error("it closed the connection")));
   try {

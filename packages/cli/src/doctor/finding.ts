@@ -1,4 +1,4 @@
-// What a check finds: how bad it is, in words, and the exact thing to do about it.
+// The result of a check: its severity, a message and the exact fix.
 
 type Severity = "ok" | "warning" | "error";
 
@@ -24,7 +24,7 @@ export function error(id: string, message: string, fix: string): Finding {
 
 export const startFix = "npm start";
 
-/** For what can only be looked at while the cluster runs; that it does not run is said once, as an error, by `supervisor`. */
+/** For checks that need a running cluster; the check `supervisor` reports once, as an error, that it does not run. */
 export function notRunning(id: string): Finding {
   return warning(id, "not running", startFix);
 }

@@ -1,4 +1,4 @@
-// Checks of this machine: Node, dependencies, the data folder, disk, settings and the secrets they name.
+// Checks this machine: Node, dependencies, the data folder, disk, settings and the secrets that they name.
 
 import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
@@ -29,11 +29,11 @@ export function diskFinding(freeBytes: number, folder: string): Finding {
   return freeBytes < 1024 * MIB ? warning("disk", free, fix) : ok("disk", free);
 }
 
-/** A file with a secret in it: nobody but its owner may read it. */
+/** Checks that only its owner can read a file that contains a secret. */
 export function secretFileFinding(id: string, path: string, mode: number): Finding {
   const others = mode & 0o077;
   return others === 0
-    ? ok(id, `${path} is its owner's only`)
+    ? ok(id, `${path} is readable only by its owner`)
     : error(id, `${path} can be read by others (mode ${(mode & 0o777).toString(8)})`, `chmod 600 ${quoted(path)}`);
 }
 
@@ -50,20 +50,19 @@ export const machineChecks: readonly Check[] = [
   { id: "permissions", run: permissions },
 ];
 
-/** The marker that the bootstrap leaves behind: the lock file's hash, and the kind of machine. */
+/** The marker file of the bootstrap contains the hash of the lock file and the platform. */
 function dependencies(): Finding {
   const lock = join(root, "pnpm-lock.yaml");
   if (!existsSync(lock)) return ok("dependencies", "installed with the program");
   const marker = join(root, "node_modules", ".parley-installed");
   const hash = createHash("sha256").update(readFileSync(lock)).digest("hex");
   const wanted = `${hash} ${process.platform}-${process.arch}`;
-  if (existsSync(marker) && readFileSync(marker, "utf8") === wanted)
-    return ok("dependencies", "as the lock file names them");
-  return warning("dependencies", "not what the lock file names", "npm run parley -- --help   (it installs them first)");
+  if (existsSync(marker) && readFileSync(marker, "utf8") === wanted) return ok("dependencies", "match the lock file");
+  return warning("dependencies", "do not match the lock file", "npm run parley -- --help   (installs them first)");
 }
 
 function folder(path: string): Finding {
-  if (!existsSync(path)) return warning("home", `${path} is not there yet`, startFix);
+  if (!existsSync(path)) return warning("home", `${path} does not exist yet`, startFix);
   try {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
@@ -75,7 +74,7 @@ function folder(path: string): Finding {
   }
   const mode = statSync(path).mode & 0o777;
   return (mode & 0o022) === 0
-    ? ok("home", `${path} can be written to, by its owner only`)
+    ? ok("home", `${path} is writable only by its owner`)
     : error("home", `${path} can be changed by others (mode ${mode.toString(8)})`, `chmod go-w ${quoted(path)}`);
 }
 
@@ -91,7 +90,8 @@ async function disk(home: string): Promise<Finding> {
 }
 
 async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
-  if (settingsFile === null) return ok("settings", "no parley.toml; parley config print --origin shows what holds");
+  if (settingsFile === null)
+    return ok("settings", "no parley.toml; parley config print --origin shows the effective settings");
   const { loadSettings } = await import("@parley/chassis");
   try {
     loadSettings(settingsFile, io.env);
@@ -101,7 +101,7 @@ async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
   }
 }
 
-/** Allow rules that cover several tools: what they do, and what they do not. */
+/** Reports allow rules that cover several tools, and their limits. */
 export function wildcardFinding({
   allow,
   guest_allow: guestAllow,
@@ -114,8 +114,8 @@ export function wildcardFinding({
   if (found.length === 0) return ok("permissions", "no allow rule covers several tools");
   return warning(
     "permissions",
-    `${found.join(", ")}: covers several tools, so calls run without approval in turns without untrusted content; it does not answer for taint, and allow does not apply to guests and webhooks`,
-    "name the tools in full, such as exec(git *), or take the rule out: [permissions] allow = []   (docs/permissions.md)",
+    `${found.join(", ")}: covers several tools, so calls run without approval in turns without untrusted content. Such rules do not apply in tainted turns, and allow does not apply to guests and webhooks`,
+    "name the tools in full, such as exec(git *), or remove the rule: [permissions] allow = []   (docs/permissions.md)",
   );
 }
 
@@ -130,7 +130,7 @@ async function permissions({ settingsFile, io, elsewhere }: DoctorContext): Prom
   }
 }
 
-/** Hooks whose matcher matches no tool never run: a guard that is not there. */
+/** Reports hooks whose matcher matches no tool, because they never run. */
 async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
   if (settingsFile === null) return [];
   const { ConfigError, loadSettings } = await import("@parley/chassis");
@@ -144,7 +144,7 @@ async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
 }
 
 async function secrets({ settingsFile, io, home, elsewhere }: DoctorContext): Promise<Finding[]> {
-  // What the services of another machine are told is not in this environment.
+  // The environment of services on another machine is not visible here.
   if (settingsFile === null || elsewhere) return [];
   const { ConfigError, loadSettings } = await import("@parley/chassis");
   try {
@@ -155,12 +155,12 @@ async function secrets({ settingsFile, io, home, elsewhere }: DoctorContext): Pr
       error("secrets", `${name} is not set; ${wantedBy} needs it`, `export ${name}=…   and then: ${startFix}`),
     );
   } catch (failure) {
-    if (failure instanceof ConfigError) return []; // said by `settings`
+    if (failure instanceof ConfigError) return []; // reported by `settings`
     throw failure;
   }
 }
 
-/** The variables a running gateway has, by name; their values are not kept. Linux only; empty elsewhere. */
+/** The names of a running gateway's variables, without values. Linux only; empty elsewhere. */
 function gatewayEnvironment(pid: number | undefined): Record<string, string> {
   if (pid === undefined) return {};
   try {
@@ -174,7 +174,7 @@ function gatewayEnvironment(pid: number | undefined): Record<string, string> {
   }
 }
 
-/** A path as a shell reads it. */
+/** A path quoted for a shell. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,4 @@
-// Runs all checks at the same time. None depends on another: one that fails is a finding, and the others go on.
+// Runs all independent checks in parallel. A check that throws becomes a finding.
 
 import { errorMessage } from "@parley/contracts";
 import { clusterChecks } from "./cluster.ts";

@@ -1,4 +1,4 @@
-// Checks of PostgreSQL, Redis and NATS: each is asked one question in its own protocol.
+// Checks PostgreSQL, Redis and NATS with one request each, in the protocol of the server.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,11 +17,11 @@ interface ServerKind {
   readonly id: "postgres" | "redis" | "nats";
   readonly name: string;
   readonly defaultPort: number;
-  /** Names the server in the environment. */
+  /** The variable that names the server. */
   readonly variable: string;
-  /** Its configuration file in the data folder, where it is one of ours. */
+  /** The configuration file in the data folder, for a private server. */
   readonly ownFile: string;
-  /** Starts one at this address. */
+  /** The command that starts a server at this address. */
   readonly start: (address: Address) => string;
 }
 
@@ -72,7 +72,7 @@ async function look(
   }
 }
 
-/** A server of the data folder is started again by the supervisor; another one is its owner's business. */
+/** The supervisor restarts private servers; the operator runs all others. */
 export function unreachable(
   kind: Pick<ServerKind, "id" | "name" | "variable" | "start">,
   address: Address,
@@ -83,7 +83,7 @@ export function unreachable(
   return ours
     ? error(
         kind.id,
-        `${where}: ${why}; the supervisor should have started it again`,
+        `${where}: ${why}; the supervisor should have restarted it`,
         `parley logs --service ${kind.id} --since 10m`,
       )
     : error(kind.id, `${where} (${kind.variable}): ${why}`, kind.start(address));
@@ -94,14 +94,14 @@ function isOurs(home: string, { ownFile }: ServerKind, { host, port }: Address):
   return host === "127.0.0.1" && existsSync(file) && new RegExp(`\\b${port}\\b`).test(readFileSync(file, "utf8"));
 }
 
-/** SSLRequest of the PostgreSQL protocol: every server answers it with one letter, before any login. */
+/** SSLRequest of the PostgreSQL protocol: every server answers with one letter before any login. */
 async function askPostgres(address: Address): Promise<Finding> {
   const request = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
   const answer = await exchange(address, request, (received) => received.length > 0, timeoutMs);
   const letter = answer.toString("latin1", 0, 1);
   return letter === "S" || letter === "N"
     ? ok("postgres", `PostgreSQL answers at ${address.host}:${address.port}`)
-    : error("postgres", `what answers at ${address.host}:${address.port} is not PostgreSQL`, "check DATABASE_URL");
+    : error("postgres", `the server at ${address.host}:${address.port} is not PostgreSQL`, "check DATABASE_URL");
 }
 
 async function askRedis(address: Address): Promise<Finding> {
@@ -112,12 +112,12 @@ async function askRedis(address: Address): Promise<Finding> {
   return redisFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
 }
 
-/** A command as Redis reads it (RESP). */
+/** A command in the Redis protocol (RESP). */
 export function respCommand(words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }
 
-/** The text of INFO has come whole, or there was an error. */
+/** True when the INFO text is complete or an error arrived. */
 export function redisAnswered(text: string): boolean {
   if (/^-/m.test(text)) return true;
   const head = /\+PONG\r\n\$(\d+)\r\n/.exec(text);
@@ -134,7 +134,7 @@ export function redisFinding(text: string, where: string): Finding {
   if (policy !== "" && policy !== "noeviction") {
     return error(
       "redis",
-      `Redis ${version} at ${where} throws data away when it is full (maxmemory-policy ${policy})`,
+      `Redis ${version} at ${where} evicts data when memory is full (maxmemory-policy ${policy})`,
       "redis-cli config set maxmemory-policy noeviction   (and the same line in redis.conf)",
     );
   }
@@ -144,13 +144,13 @@ export function redisFinding(text: string, where: string): Finding {
   if (policy === "")
     return warning(
       "redis",
-      `Redis ${version} at ${where} does not tell its eviction policy`,
+      `Redis ${version} at ${where} does not report its eviction policy`,
       "set maxmemory-policy to noeviction",
     );
   return ok("redis", `Redis ${version} answers at ${where}, noeviction`);
 }
 
-/** NATS greets everybody with its version, before any login. */
+/** NATS sends its version before any login. */
 async function askNats(address: Address): Promise<Finding> {
   const answer = await exchange(address, "", (received) => received.includes("\r\n"), timeoutMs);
   return natsFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
@@ -158,13 +158,13 @@ async function askNats(address: Address): Promise<Finding> {
 
 export function natsFinding(greeting: string, where: string): Finding {
   const version = /^INFO .*"version":"([^"]+)"/.exec(greeting)?.[1];
-  if (version === undefined) return error("nats", `what answers at ${where} is not NATS`, "check NATS_URL");
+  if (version === undefined) return error("nats", `the server at ${where} is not NATS`, "check NATS_URL");
   return olderThan(version, oldestNats)
     ? error("nats", `NATS ${version} at ${where} is too old`, `install nats-server ${oldestNats} or newer`)
     : ok("nats", `NATS ${version} answers at ${where}`);
 }
 
-/** Compares versions by their numbers; one that holds no numbers counts as old. */
+/** Compares versions by their numbers; a version without numbers counts as old. */
 export function olderThan(version: string, wanted: string): boolean {
   const [have, want] = [version, wanted].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
   for (const [index, number] of (want ?? []).entries()) {

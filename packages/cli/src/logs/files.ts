@@ -1,4 +1,4 @@
-// The log files of a data folder: read whole, and then as they grow. A file that was moved aside is read to its end first.
+// Reads the log files of a data folder, and follows them as they grow. A rotated file is read to its end first.
 
 import {
   closeSync,
@@ -17,11 +17,11 @@ import { StringDecoder } from "node:string_decoder";
 import { LogReader, type LogText } from "./merge.ts";
 import type { LogRecord } from "./line.ts";
 
-/** A missed hint costs this much. */
+/** Polling interval in case a file notification is missed. */
 const lookEveryMs = 1_000;
 const chunkBytes = 64 * 1024;
 
-/** All logs, each with the part that was moved aside before it. */
+/** All logs, each preceded by its rotated file. */
 export function readLogs(folder: string): LogText[] {
   return sources(folder).map((source) => {
     const path = join(folder, `${source}.log`);
@@ -37,7 +37,7 @@ function sources(folder: string): string[] {
     .sort();
 }
 
-/** Hears each new line from now on, in all logs, also those that are begun later. Ends with the signal. */
+/** Reports each new line of all logs, including logs created later. Ends with the signal. */
 export async function followLogs(
   folder: string,
   hear: (record: LogRecord) => void,
@@ -111,7 +111,7 @@ class Tail {
     try {
       return statSync(this.#path).ino !== fstatSync(this.#fd).ino;
     } catch {
-      return false; // moved aside; the new one is not there yet
+      return false; // rotated; the new file does not exist yet
     }
   }
 }

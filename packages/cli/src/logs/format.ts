@@ -1,4 +1,4 @@
-// A record of a log for people and for programs. Pure.
+// Formats log records for people and programs. Pure.
 
 import type { Format, Paint } from "../io.ts";
 import { harmless } from "../text.ts";
@@ -14,7 +14,7 @@ const levelFormats: Record<Level, Format> = {
 };
 const sourceFormats: readonly Format[] = ["cyan", "magenta", "blue", "yellow", "green"];
 
-/** `21:44:01.123 store-1 info  message key=value`; a stack follows on lines of its own. */
+/** `21:44:01.123 store-1 info  message key=value`; a stack follows on separate lines. */
 export function recordText(record: LogRecord, paint: Paint): string {
   const { err, ...rest } = record.fields;
   const fields = Object.entries(rest).map(([key, value]) => paint("dim", `${key}=${shown(value)}`));

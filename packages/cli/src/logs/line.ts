@@ -1,23 +1,23 @@
-// One line of a log as a record: the services' JSON, and what PostgreSQL, Redis and NATS print. Pure.
+// Parses one log line: the services' JSON, and the formats of PostgreSQL, Redis and NATS. Pure.
 
 export const levels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type Level = (typeof levels)[number];
 
 export interface LogRecord {
-  /** Milliseconds since 1970; null where the line tells none. */
+  /** Milliseconds since 1970; null if the line has no time. */
   readonly time: number | null;
   readonly level: Level;
   /** The replica, or the server. */
   readonly source: string;
   readonly service: string;
   readonly message: string;
-  /** What else the line holds. */
+  /** The remaining fields. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 const known = new Set(["time", "level", "service", "replica", "msg", "pid", "hostname"]);
 
-/** Reads a line of the log named `source`: `store-1`, `redis`, `migrate`. */
+/** Parses a line of the log named `source`: `store-1`, `redis`, `migrate`. */
 export function readLine(line: string, source: string): LogRecord {
   const service = source.replace(/-\d+$/, "");
   const value = line.startsWith("{") ? parse(line) : undefined;

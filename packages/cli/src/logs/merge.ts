@@ -1,4 +1,4 @@
-// Several logs as one, by time. Pure. A line without a time of its own belongs to the line before it in its log, and stays with it.
+// Merges several logs by time. Pure. A line without a time stays with the line before it in its log.
 
 import { levels, readLine, type Level, type LogRecord } from "./line.ts";
 
@@ -11,7 +11,7 @@ export interface LogText {
 export interface LogFilter {
   /** A service, or one replica. */
   readonly service?: string | undefined;
-  /** This level and what is worse. */
+  /** The minimum level. */
   readonly level?: Level | undefined;
   /** Milliseconds since 1970. */
   readonly since?: number | undefined;
@@ -25,7 +25,7 @@ export function mergeLogs(logs: readonly LogText[], filter: LogFilter): LogRecor
   return records.filter((record) => passes(record, filter)).toSorted((a, b) => (a.time ?? 0) - (b.time ?? 0)); // stable: equal times keep the order of their log
 }
 
-/** Reads the lines of one log in order and gives each a time. */
+/** Parses the lines of one log in order and assigns each a time. */
 export class LogReader {
   readonly #source: string;
   #lastTime: number | null = null;

@@ -1,4 +1,4 @@
-// What the gateway's API says of MCP servers.
+// The gateway's API for MCP servers.
 
 import { mcpLook, store } from "@parley/contracts";
 import { z } from "zod";

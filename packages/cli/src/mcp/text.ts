@@ -1,4 +1,4 @@
-// MCP servers for people. Pure.
+// Formats MCP servers for people. Pure.
 
 import type { Paint } from "../io.ts";
 import { localTime } from "../sessions/text.ts";
@@ -6,7 +6,7 @@ import { oneLine, table } from "../text.ts";
 import type { Order, ServerRow, Switched, ToolRow } from "./answers.ts";
 
 export function serversTable(servers: readonly ServerRow[], paint: Paint): string {
-  if (servers.length === 0) return "There are no MCP servers. [mcp.servers.<name>] in parley.toml adds one.";
+  if (servers.length === 0) return "There are no MCP servers. Add one in parley.toml: [mcp.servers.<name>]";
   const head = ["SERVER", "STATE", "TOOLS", "HIDDEN", "WHAT"].map((name) => paint("dim", name));
   return table([head, ...servers.map(row)]);
 }
@@ -18,15 +18,15 @@ function row({ server, state, tools, problem, switched }: ServerRow): string[] {
 
 export function toolsTable({ server, state }: ServerRow, tools: readonly ToolRow[], paint: Paint): string {
   if (tools.length === 0) return `${server} has no tools now: it is ${state}.`;
-  const head = ["TOOL", "AS THE AGENT CALLS IT", ""].map((name) => paint("dim", name));
+  const head = ["TOOL", "NAME FOR THE AGENT", ""].map((name) => paint("dim", name));
   return table([head, ...tools.map(({ tool, name, hidden }) => [tool, name, hidden ? "hidden" : ""])]);
 }
 
 export function switchedText(order: Order, { server, tool, outcome }: Switched): string {
   if (tool !== null) {
-    if (outcome === "same") return `${tool} of ${server} is ${order === "off" ? "hidden already" : "not hidden"}.`;
+    if (outcome === "same") return `${tool} of ${server} is ${order === "off" ? "already hidden" : "not hidden"}.`;
     return `${tool} of ${server} is ${order === "off" ? "hidden" : "shown again"}.`;
   }
-  if (order === "restart") return `${server} is being started again.`;
-  return `${server} is ${order}${outcome === "same" ? " already" : ""}.`;
+  if (order === "restart") return `${server} is restarting.`;
+  return `${server} is ${outcome === "same" ? "already " : ""}${order}.`;
 }

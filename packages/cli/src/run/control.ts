@@ -1,4 +1,4 @@
-// Control requests of a program that speaks to a running conversation: each is carried out, or refused with a reason.
+// Executes control requests of a program during a run, or refuses them with a reason.
 
 import { errorMessage, efforts, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { permissionModeNames, readPermissionMode } from "./options.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
-  /** The session this run speaks in, as it is now; null while there is none. */
+  /** The current state of this run's session; null while there is none. */
   session(): Promise<SessionSummary | null>;
   readonly gateway: Pick<Gateway, "get" | "post">;
 }
@@ -38,13 +38,12 @@ const subtypes = [
   "mcp_reconnect",
 ] as const;
 
-/** What is known by other names and cannot be done here. */
+/** Requests of the SDK that Parley does not support, with the reason. */
 const refusals: Readonly<Record<string, string>> = {
-  set_max_thinking_tokens: "how much is thought is set by effort: set_effort with one of " + efforts.join(", "),
-  can_use_tool: "this asks us; a question about a call comes from here and is answered by a control_response",
-  mcp_set_servers:
-    "a server is a program to be run: [mcp.servers.<name>] in parley.toml adds it, mcp_toggle switches it",
-  mcp_message: "MCP servers are spoken to in the cluster alone",
+  set_max_thinking_tokens: "reasoning is controlled by effort: use set_effort with one of " + efforts.join(", "),
+  can_use_tool: "only Parley sends this request; answer it with a control_response",
+  mcp_set_servers: "add MCP servers in parley.toml, [mcp.servers.<name>], and switch them with mcp_toggle",
+  mcp_message: "only the cluster communicates with MCP servers",
   hook_callback: "hooks are configured in parley.toml and run in the cluster",
 };
 
@@ -111,7 +110,7 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
     default:
       throw new NotDone(
         refusals[request.subtype] ??
-          `there is no control request "${request.subtype}"; there is ${subtypes.join(", ")}`,
+          `there is no control request "${request.subtype}"; use one of ${subtypes.join(", ")}`,
       );
   }
 }
@@ -122,7 +121,7 @@ async function switched({ gateway }: ControlDeps, server: string, action: Order,
   return { server_name: name, changed: outcome === "done" };
 }
 
-/** Throws NotDone with the gateway's words where the session is not as it was to be afterwards. */
+/** Throws NotDone with the gateway's text if the session does not have the requested state afterwards. */
 async function command(deps: ControlDeps, text: string, isDone: (session: SessionSummary) => boolean): Promise<string> {
   const outcome = await deps.conversation.say(text);
   if (outcome.state !== "command") throw new NotDone(outcome.text);

@@ -1,4 +1,4 @@
-// What a program says to `parley run --input-format stream-json`: one JSON object a line. Pure.
+// Parses the input of `parley run --input-format stream-json`: one JSON object per line. Pure.
 
 import { z } from "zod";
 
@@ -19,14 +19,14 @@ const InputLine = z.discriminatedUnion("type", [
     request_id: z.string(),
     request: z.looseObject({ subtype: z.string() }),
   }),
-  /** To a question whether a call may run. */
+  /** The answer to an approval question. */
   z.object({
     type: z.literal("control_response"),
     response: z.union([
       z.strictObject({
         subtype: z.literal("success").optional(),
         request_id: requestId,
-        // Judged together with the question it answers.
+        // Validated together with its question.
         response: z.unknown(),
       }),
       z.strictObject({ subtype: z.literal("error"), request_id: requestId, error: z.string() }),
@@ -38,7 +38,7 @@ export type Input =
   | { kind: "user"; text: string }
   | { kind: "control"; id: string; request: ControlRequest }
   | { kind: "answer"; answer: PermissionAnswer }
-  /** It cannot be read; `id` where it was a request. */
+  /** Invalid input; `id` if it was a request. */
   | { kind: "wrong"; problem: string };
 
 export interface ControlRequest {
@@ -66,7 +66,7 @@ export function readInput(line: string): Input {
     case "user": {
       const { content } = data.message;
       const text = typeof content === "string" ? content : content.map((block) => block.text).join("\n\n");
-      return text.trim() === "" ? { kind: "wrong", problem: "a message without a text" } : { kind: "user", text };
+      return text.trim() === "" ? { kind: "wrong", problem: "the message contains no text" } : { kind: "user", text };
     }
     case "control_request":
       return { kind: "control", id: data.request_id, request: data.request };

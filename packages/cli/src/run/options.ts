@@ -1,4 +1,4 @@
-// What `parley run` was asked for. Pure.
+// The options of `parley run`. Pure.
 
 import { permissionModes, type PermissionMode, type QueueMode } from "@parley/contracts";
 
@@ -13,33 +13,33 @@ export const inputFormats = ["text", "stream-json"] as const;
 export interface RunOptions {
   readonly output: OutputFormat;
   readonly streamInput: boolean;
-  /** Model calls after which the turn is stopped; null: as the settings have it. */
+  /** Maximum number of model calls; null: by the settings. */
   readonly maxTurns: number | null;
   readonly partial: boolean;
   readonly mode: QueueMode | undefined;
-  /** The permission mode of the session while it runs; null: as the session has it. */
+  /** The permission mode of the session during the run; null: unchanged. */
   readonly permissionMode: PermissionMode | null;
-  /** The chat that was named; undefined: none was. */
+  /** The named chat, if any. */
   readonly conversation: string | undefined;
-  /** The session it goes on with: an id or key, or the one used last. */
+  /** The session to continue: an id or key, or the most recently used one. */
   readonly session: { readonly resume: string } | "last" | null;
-  /** Null: it comes from standard input. */
+  /** Null: read it from standard input. */
   readonly prompt: string | null;
 }
 
-/** Throws UsageError for what cannot be together. */
+/** Throws UsageError for options that exclude each other. */
 export function runOptions(values: OptionValues, positionals: readonly string[]): RunOptions {
   const output = outputFormats.find((each) => each === (values.text("output") ?? "text")) ?? "text";
   const streamInput = values.text("input-format") === "stream-json";
   const [prompt = null] = positionals;
   const resume = values.text("resume");
   if (resume !== undefined && values.has("continue"))
-    throw new UsageError("--resume and --continue: only one of them.");
+    throw new UsageError("Use either --resume or --continue, not both.");
   if (streamInput && output !== "stream-json") {
     throw new UsageError("--input-format stream-json needs --output stream-json.");
   }
   if (streamInput && prompt !== null)
-    throw new UsageError("With --input-format stream-json the messages come from standard input.");
+    throw new UsageError("--input-format stream-json reads messages from standard input: remove the prompt.");
   if (values.has("partial") && output !== "stream-json") throw new UsageError("--partial needs --output stream-json.");
   return {
     output,
@@ -63,7 +63,7 @@ const sdkModes: Readonly<Partial<Record<string, PermissionMode>>> = {
 /** The values of --permission-mode. */
 export const permissionModeNames = [...permissionModes, ...Object.keys(sdkModes)];
 
-/** A permission mode by our name or the SDK's; undefined for anything else. */
+/** The permission mode for Parley's or the SDK's name; undefined for any other name. */
 export function readPermissionMode(name: string): PermissionMode | undefined {
   return permissionModes.find((each) => each === name) ?? sdkModes[name];
 }
@@ -79,6 +79,6 @@ function permissionModeOf(values: OptionValues): PermissionMode | null {
 function count(values: OptionValues): number | null {
   const text = values.text("max-turns");
   if (text === undefined) return null;
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError(`--max-turns: "${text}" is no number of model calls.`);
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError(`--max-turns: "${text}" is not a number of 1 or more.`);
   return Number(text);
 }

@@ -1,5 +1,5 @@
-// Questions about tool calls that a program at the other end answers: `can_use_tool` goes out, a `control_response` comes back.
-// What the answer asks for is done whole, or the call is denied and the program gets an error response.
+// Approval questions that the controlling program answers: sends `can_use_tool`, reads `control_response`. If an answer cannot be
+// applied completely, the call is denied and the program gets an error response.
 
 import { errorMessage } from "@parley/contracts";
 import { z } from "zod";
@@ -12,14 +12,14 @@ export interface PermissionQuestion {
   readonly tool_name: string;
   readonly tool_use_id: string;
   readonly description: string;
-  /** The call's arguments; left out where the gateway does not send them. */
+  /** The call's arguments, if the gateway sends them. */
   readonly input?: unknown;
 }
 
-/** The program's answer to one question; `decision` is judged by `readDecision`. */
+/** The program's answer to one question; `readDecision` validates `decision`. */
 export interface PermissionAnswer {
   readonly requestId: string;
-  /** Set where the program could not decide: the call is denied with this reason. */
+  /** Set if the program could not decide: the call is denied with this reason. */
   readonly failure: string | null;
   readonly decision: unknown;
 }
@@ -44,7 +44,7 @@ const Answer = z.discriminatedUnion("behavior", [
   }),
 ]);
 
-/** A decision, or the sentence that names the field that cannot be honoured. Pure. */
+/** The decision, or a text that names the field that cannot be applied. Pure. */
 export function readDecision(answer: unknown, toolUseId: string): { decision: Decision } | { problem: string } {
   const parsed = Answer.safeParse(answer);
   if (!parsed.success) {
@@ -73,21 +73,21 @@ const Decided = z.looseObject({ outcome: z.string() });
 
 export class PermissionQuestions {
   readonly #gateway: Pick<Gateway, "post">;
-  /** Calls of the questions that were sent, by request id. */
+  /** The calls of sent questions, by request id. */
   readonly #open = new Map<string, string>();
 
   constructor(gateway: Pick<Gateway, "post">) {
     this.#gateway = gateway;
   }
 
-  /** The control request that puts a question to the program. */
+  /** Builds the control request for a question. */
   ask({ request_id, tool_name, tool_use_id, description, input }: PermissionQuestion) {
     this.#open.set(request_id, tool_use_id);
     const request = { subtype: "can_use_tool", tool_name, tool_use_id, description, input: input ?? {} };
     return { type: "control_request", request_id, request } as const;
   }
 
-  /** Sends the decision. An error response to print where it was not carried out; null: it was. Never rejects. */
+  /** Sends the decision. Returns an error response to print, or null on success. Never rejects. */
   async answer({ requestId, failure, decision: answer }: PermissionAnswer): Promise<ControlAnswer | null> {
     const refused = (error: string): ControlAnswer => ({ subtype: "error", request_id: requestId, error });
     const toolUseId = this.#open.get(requestId);
@@ -99,7 +99,7 @@ export class PermissionQuestions {
       const { outcome } = await this.#gateway.post(`/api/approvals/${requestId}`, decision, Decided);
       this.#open.delete(requestId);
       if ("problem" in read) return refused(`${read.problem}; the call is denied`);
-      return outcome === "decided" ? null : refused(`the question ${requestId} was answered before`);
+      return outcome === "decided" ? null : refused(`the question ${requestId} was already answered`);
     } catch (error) {
       return refused(errorMessage(error));
     }

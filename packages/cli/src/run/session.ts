@@ -1,4 +1,4 @@
-// Which session a run goes on with.
+// Finds the session that a run continues.
 
 import type { SessionSummary } from "@parley/contracts";
 
@@ -7,10 +7,10 @@ import { Refused, type Gateway } from "../cluster/gateway.ts";
 import { SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
 import { CliError } from "../errors.ts";
 
-/** Begins the names of conversations of API calls that name none: programs of others, which `--continue` passes over. */
+/** Key prefix of sessions of single API calls; they belong to other programs, so `--continue` skips them. */
 const apiCallPrefix = `${ownPrefix}call-`;
 
-/** The id of the session used last, of those one can speak in from here. Throws CliError when there is none. */
+/** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
 export async function lastSession(gateway: Gateway): Promise<string> {
   let before = "";
   for (;;) {
@@ -26,7 +26,7 @@ export async function lastSession(gateway: Gateway): Promise<string> {
   }
 }
 
-/** The session by its id; else the one the conversation leads to; null when there is none yet. */
+/** The session by its id, or that of the conversation; null when there is none yet. */
 export async function sessionOf(
   gateway: Gateway,
   sessionId: string | null,

@@ -1,5 +1,5 @@
-// The events of a run as what is written: the message stream, or its last result. It waits with everything until it is known who
-// answers, because that comes first.
+// Converts the events of a run into the message stream and its final result. It holds back all output until the agent's data is known,
+// because the init message comes first.
 
 import type { SessionEvent } from "@parley/contracts";
 import { SdkMessages, type SdkInit, type SdkMessage } from "@parley/projections";
@@ -8,7 +8,7 @@ type Result = Extract<SdkMessage, { type: "result" }>;
 
 export interface RunListener {
   message(message: SdkMessage): void;
-  /** The turn has made as many model calls as it may and wants to go on. */
+  /** The turn has used its model calls and needs another. */
   overTurns(turnId: string): void;
 }
 
@@ -34,7 +34,7 @@ export class RunStream {
     return this.#messages !== null;
   }
 
-  /** It is known who answers. A second time changes nothing. */
+  /** Starts the stream with the agent's data. Further calls have no effect. */
   begin(init: SdkInit): void {
     if (this.#messages !== null) return;
     this.#messages = new SdkMessages(init, { partial: this.#options.partial });
@@ -44,7 +44,7 @@ export class RunStream {
     for (const { event, atMs } of waiting) this.event(event, atMs);
   }
 
-  /** `atMs`: when it was heard, in milliseconds since 1970. */
+  /** `atMs`: time of receipt, in milliseconds since 1970. */
   event(event: SessionEvent, atMs: number): void {
     const messages = this.#messages;
     if (messages === null) {
@@ -55,12 +55,12 @@ export class RunStream {
     this.#limit(messages, event);
   }
 
-  /** What became of a message that began no turn: a command's answer, a refusal. */
+  /** The outcome of a message without a turn: a command's result or a refusal. */
   outside(text: string, isError: boolean): void {
     if (this.#messages !== null) this.#tell([this.#messages.outside(text, isError)]);
   }
 
-  /** A turn that has used its model calls up is stopped where it wants another one. */
+  /** Stops a turn that needs another model call beyond its limit. */
   #limit(messages: SdkMessages, event: SessionEvent): void {
     const { maxTurns } = this.#options;
     if (maxTurns === null || event.type !== "message") return;

@@ -1,4 +1,4 @@
-// Sessions and their messages for people. Pure.
+// Formats sessions and their messages for people. Pure.
 
 import type { Message, SessionSummary } from "@parley/contracts";
 
@@ -7,7 +7,7 @@ import { shortInput } from "../chat/painting.ts";
 import { harmless, oneLine, table } from "../text.ts";
 
 export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint): string {
-  if (sessions.length === 0) return "No session yet: nobody has said anything.";
+  if (sessions.length === 0) return "There are no sessions yet.";
   const head = ["KEY", "STATE", "MESSAGES", "TOKENS", "LAST USED", "ID"].map((cell) => paint("dim", cell));
   const rows = sessions.map((session) => [
     oneLine(session.key, 48),
@@ -25,7 +25,7 @@ function stateOf({ runningTurnId, queued }: SessionSummary): string {
   return `${runningTurnId === null ? "idle" : "thinking"}${waiting}`;
 }
 
-/** One message as lines; empty where it holds nothing to read. */
+/** One message as lines; empty if it has no visible content. */
 export function messageText(message: Message, paint: Paint): string {
   const lines: string[] = [];
   const who = { user: paint("cyan", "person"), assistant: paint("green", "agent"), tool: paint("dim", "tools") };

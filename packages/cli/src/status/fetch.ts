@@ -1,4 +1,4 @@
-// How the cluster stands: what its replicas say through a gateway, beside what the supervisor of this machine knows.
+// Fetches the cluster status: the replicas' reports through a gateway, combined with the state of the local supervisor.
 
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
@@ -11,33 +11,33 @@ export interface ReplicaRow {
   readonly service: string;
   readonly replica: string;
   readonly pid: number | null;
-  /** `down`: the supervisor has it, and it does not answer. `unknown`: nobody can be asked. */
+  /** `down`: the supervisor runs it but it does not answer. `unknown`: there is no report. */
   readonly role: ReplicaReport["role"] | "down" | "unknown";
   readonly epoch: number | null;
   readonly ready: boolean;
   readonly uptimeSeconds: number | null;
   readonly rssMib: number | null;
   readonly version: string | null;
-  /** Times the supervisor has started it again; null where there is none on this machine. */
+  /** Number of restarts by the supervisor; null without a local supervisor. */
   readonly restarts: number | null;
   readonly details: ReplicaReport["details"];
 }
 
 export interface StatusView {
-  /** False: no gateway answers, and only the supervisor's view is here. */
+  /** False: no gateway answers, and the view contains only the supervisor's data. */
   readonly reachable: boolean;
   readonly healthy: boolean;
-  /** What is not well, in words. */
+  /** Descriptions of the problems found. */
   readonly problems: readonly string[];
   readonly urls: readonly string[];
   readonly version: string | null;
   readonly model: { readonly provider: string; readonly model: string; readonly note: string | null } | null;
-  /** Of the 200 sessions used last: messages that wait, turns that run. */
+  /** Queued messages and running turns of the 200 most recently used sessions. */
   readonly queue: { readonly waiting: number; readonly running: number } | null;
   readonly replicas: readonly ReplicaRow[];
 }
 
-/** Throws CliError where there is neither a gateway nor a supervisor to ask. */
+/** Throws CliError if neither a gateway nor a supervisor is available. */
 export async function fetchStatus(target: Target): Promise<StatusView> {
   const gateway = new Gateway(target);
   const supervised = (): readonly ReplicaState[] => target.home.state?.replicas ?? [];
@@ -60,7 +60,7 @@ export async function fetchStatus(target: Target): Promise<StatusView> {
   }
 }
 
-/** The replicas that answer, those that should and do not, and what follows from it. Pure. */
+/** Combines the replicas that answer with those that should, and derives the problems. Pure. */
 export function viewOf(
   { version, model, replicas }: StatusAnswer,
   queue: StatusView["queue"],
@@ -82,8 +82,8 @@ export function viewOf(
   const broken = rows.flatMap(({ details }) => details["channelProblems"] ?? []);
   problems.push(...new Set(broken.map((each) => `channels: ${String(each)}`)));
   const leaders = rows.filter(({ role }) => role === "leader");
-  if (leaders.length === 0) problems.push("no agent-core leads: messages are kept and wait");
-  if (leaders.length > 1) problems.push(`${leaders.length} agent-cores say that they lead`);
+  if (leaders.length === 0) problems.push("no agent-core is the leader: messages are stored but wait");
+  if (leaders.length > 1) problems.push(`${leaders.length} agent-cores report that they are the leader`);
   return { reachable: true, healthy: problems.length === 0, problems, urls, version, model, queue, replicas: all };
 }
 

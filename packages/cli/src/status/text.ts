@@ -1,4 +1,4 @@
-// The status as a table for people. Pure.
+// Formats the status as a table. Pure.
 
 import type { Paint } from "../io.ts";
 import { duration, table } from "../text.ts";
@@ -8,11 +8,11 @@ export function statusText(view: StatusView, paint: Paint): string {
   const lines: string[] = [];
   if (!view.reachable) {
     lines.push(paint("red", `not reachable: ${view.problems.join("; ")}`));
-    lines.push("What the supervisor on this machine sees:");
+    lines.push("State of the local supervisor:");
   } else {
     const { model, queue } = view;
     lines.push(view.healthy ? paint("green", "healthy") : paint("red", `unhealthy: ${view.problems.join("; ")}`));
-    lines.push(`at     ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
+    lines.push(`url    ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
     lines.push(`model  ${model === null ? "unknown: no agent-core answers" : `${model.model} (${model.provider})`}`);
     if (model?.note !== null && model?.note !== undefined) lines.push(paint("dim", `       ${model.note}`));
     const channels = new Set(view.replicas.flatMap(({ details }) => details["channels"] ?? []));
