@@ -188,7 +188,10 @@ describe("a server that asks the person in a job", () => {
 
   test("is declined at once in a job that delivers to nobody", async () => {
     const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
-    assert.match((await resultsOf(messageId)).content, /declined: no person can answer, the job has no delivery address/);
+    assert.match(
+      (await resultsOf(messageId)).content,
+      /declined: no person can answer, the job has no delivery address/,
+    );
   });
 });
 
