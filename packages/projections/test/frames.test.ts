@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { SimpleEvents } from "../src/simple-events.ts";
 import type { OutputRule } from "../src/spoken-text.ts";
 import { StreamFrames } from "../src/stream-frames.ts";
@@ -30,7 +31,7 @@ test("five kinds: one done or one error comes last, each call has one result at 
         results.add(each.data.id);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -42,7 +43,7 @@ test("the tokens of final_text end with the answer, whatever was lost", () => {
       const text = events.flatMap((event) => view.event(event).flatMap((e) => (e.type === "token" ? [e.data] : [])));
       assert.ok(bare(text.join("")).endsWith(bare(answer)), text.join(""));
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -101,7 +102,7 @@ test("turns: each ends with one turn_complete, and its deltas end with the answe
       if (exitReason !== "error") assert.ok(bare(text).endsWith(bare(answer)));
       else assert.ok(frames.some((frame) => frame.type === "error" && frame.message === answer));
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -123,7 +124,7 @@ test("streams: each is started once and ended once, and its chunks are between",
       }
       assert.equal(open.size, 0);
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -151,6 +152,6 @@ test("streams: by id, a client shows every committed text once, whatever was los
       );
       assert.deepEqual(texts, [...committed.values()]);
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, rootDocuments, type ContextSettings } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { assemblePrompt, type PromptInput } from "../src/prompt/assemble.ts";
 import { cutText, missingFrom } from "../src/prompt/cut.ts";
 import type { PromptDocument, PromptDocuments } from "../src/prompt/documents.ts";
@@ -180,7 +181,7 @@ test("property: a cut text is never longer than its limit, keeps head and tail, 
         assert.equal(/\[… (\d+) of/.exec(cut.slice(at))?.[1], String(text.length - head.length - tail.length));
       },
     ),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 
@@ -348,7 +349,7 @@ test("property: whatever stands in a SKILL.md, reading it never throws", () => {
         assert.equal(skills.length + warnings.length, 1);
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { openExecutor } from "../src/exec/executor.ts";
 import { isolationTag, type IsolationSetting } from "../src/exec/isolation.ts";
 import { defaultExecLimits } from "../src/exec/limits.ts";
@@ -284,6 +285,6 @@ test("property: a ring reads what was pushed, wherever it was cut", () => {
         assert.ok(piece.to - piece.from <= limit);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
@@ -238,7 +239,7 @@ test("property: whatever the path, what is opened is inside and has the inode th
       assert.ok(insideInodes.has((await place.directory.handle.stat()).ino));
       await place[Symbol.asyncDispose]();
     }),
-    { numRuns: 1_500 },
+    { numRuns: propertyRuns(1_500) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Part } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
 import { illegal } from "../compaction/histories.ts";
 import { loopSays, message as said, person, text as saidText, used } from "./support.ts";
@@ -78,7 +79,7 @@ test("whatever happened to a history, each tool call in the prompt is answered e
     fc.property(histories, (messages) => {
       assert.equal(illegal(buildPrompt(messages)), undefined);
     }),
-    { numRuns: 10_000 },
+    { numRuns: propertyRuns(10_000) },
   );
 });
 
@@ -92,7 +93,7 @@ test("the prompt only grows at its end while a conversation goes on", () => {
       // The last message may gain the new text; everything before it stays as it was sent.
       assert.deepEqual(after.slice(0, Math.max(0, before.length - 1)), before.slice(0, -1));
     }),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CompactionSettings, OutputMode, Part } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import type { StopReason } from "../../src/model/provider.ts";
 import { fingerprints, firstChange } from "../../src/turn/sent-prefix.ts";
 import { illegal } from "../compaction/histories.ts";
@@ -226,7 +227,7 @@ test("whatever happens to a session, each request answers every call once, alter
         seen.longest = Math.max(seen.longest, request.prompt.length);
       }
     }),
-    { numRuns: 12_000 },
+    { numRuns: propertyRuns(12_000) },
   );
   // The property says nothing of sessions in which nothing happens.
   assert.ok(
