@@ -49,9 +49,10 @@ export class SecretMask {
     let from = 0;
     // Where each value is next: looked up again only once it is passed, so that the text is searched once for each value.
     const ahead = this.#values.map((value) => ({ at: text.indexOf(value), value }));
+    let open = last ? text.length : this.#openEnd(text, from);
     for (;;) {
       const next = nextOf(text, ahead, from);
-      const open = last ? text.length : this.#openEnd(text, from);
+      if (open < from) open = this.#openEnd(text, from);
       // A value that begins before the next whole one may still turn out to be the longer one.
       if (next === undefined || next.at >= open) {
         shown.push(text.subarray(from, open));
