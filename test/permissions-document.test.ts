@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { permissionModes } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { columns, outcome, sampleCalls, settingsByName, withTables } from "../infra/docs/permissions-table.ts";
 import { readCall } from "../services/agent-core/src/permissions/call.ts";
 import { decidePermission, type PermissionContext } from "../services/agent-core/src/permissions/decide.ts";
@@ -74,7 +75,7 @@ describe("for every tool of the catalogs", () => {
           assert.notEqual(await decide(call, trust, given), "allow", call.label);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: propertyRuns(1_000) },
     );
   });
 
@@ -108,7 +109,7 @@ describe("for every tool of the catalogs", () => {
           if (webhook === "allow") assert.equal(guest, "allow", call.label);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: propertyRuns(1_000) },
     );
     for (const call of calls) {
       const own = await decide(call, "webhook", { grants: { webhook: [call.tool.name] } });

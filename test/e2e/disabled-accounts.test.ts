@@ -53,7 +53,8 @@ async function detailsWith(pattern: RegExp): Promise<string> {
 
 function parley(...args: string[]): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin" };
+    const { PATH = "/usr/bin:/bin", NODE_COMPILE_CACHE = "" } = process.env;
+    const env = { PATH, NODE_COMPILE_CACHE };
     execFile(
       process.execPath,
       ["--conditions=@parley/source", cli, ...args, "--home", cluster.home],

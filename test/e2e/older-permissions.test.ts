@@ -44,6 +44,7 @@ for (const service of services) {
     const child = spawn(process.execPath, ["--conditions=@parley/source", main], {
       env: {
         PATH: process.env["PATH"],
+        NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
         PARLEY_NATS_URL: nats.urlFor(service),
         PARLEY_HEALTH_PORT: "0",
         ...own(service),

@@ -20,4 +20,5 @@ export type { Environment } from "./environment.ts";
 export { readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
 export { natsUsers, type GivenServers } from "./supervisor/backing.ts";
 export type { KeptServer } from "./supervisor/kept-server.ts";
+export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

@@ -1,14 +1,15 @@
-// `npm test`: fetches the servers the tests run against, then runs every test file, one process each. Arguments are test files or
-// flags of `node --test`; without a file it is all of them.
+// `npm test`: fetches the servers the tests run against, then runs every test file: the pure ones of a package in one process, each of the
+// others in its own. Arguments are test files or flags of `node --test`; without a file it is all of them.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, globSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { constants, tmpdir } from "node:os";
+import { availableParallelism, constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { report } from "./main/report.ts";
+import { bundlePureTests } from "./pure-tests.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
 import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/find.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
@@ -34,8 +35,8 @@ async function fetchPrograms(): Promise<void> {
   }
 }
 
-/** Files from which on one PostgreSQL for all of them is started: a single file starts its own sooner. */
-const SHARED_POSTGRES_FROM = 8;
+/** Files from which on they share one PostgreSQL and pure ones a process: a single file starts sooner by itself. */
+const SHARED_FROM = 8;
 
 /**
  * One PostgreSQL for all test files, with the migrated database that theirs are copied from. It ends with the tests, so nothing in it
@@ -66,16 +67,20 @@ async function runTests(args: readonly string[]): Promise<number> {
   const options = [
     "--test",
     "--conditions=@parley/source",
-    "--test-concurrency=2",
+    // Many files wait: for a lease to run out, a process to end, a model to answer.
+    `--test-concurrency=${2 * availableParallelism()}`,
     // What hangs is named and ended: the longest file takes under two minutes.
     "--test-timeout=300000",
     "--test-reporter=spec",
     ...flags,
   ];
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
-  const postgres = files.length < SHARED_POSTGRES_FROM ? undefined : await startSharedPostgres(folder);
+  const started = performance.now();
+  const postgres = files.length < SHARED_FROM ? undefined : await startSharedPostgres(folder);
   try {
-    const runner = spawn(process.execPath, [...options, ...longestFirst(files)], {
+    const ordered = longestFirst(files.map((file) => resolve(root, file)));
+    const runs = files.length < SHARED_FROM ? ordered : bundlePureTests(ordered, root, folder);
+    const runner = spawn(process.execPath, [...options, ...runs], {
       cwd: root,
       stdio: ["ignore", "inherit", "inherit"],
       env: {
@@ -85,6 +90,8 @@ async function runTests(args: readonly string[]): Promise<number> {
     });
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => runner.kill(signal));
     const [code, signal] = (await once(runner, "exit")) as [number | null, NodeJS.Signals | null];
+    const seconds = Math.round((performance.now() - started) / 1000);
+    say(`${files.length} test files ran in ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
     return code ?? 128 + constants.signals[signal ?? "SIGKILL"];
   } finally {
     await postgres?.stop();
@@ -99,7 +106,7 @@ function addresses({ adminUrl, ownerUrl, storeUrl }: PostgresServer) {
 /** Whole clusters and property tests take longest; begun last, they would leave the other workers idle at the end. */
 function longestFirst(files: readonly string[]): string[] {
   const rank = (file: string): number => (/\/e2e\/|\/attacks\/|\/chaos\//.test(file) ? 0 : 1);
-  const bytes = new Map(files.map((file) => [file, statSync(resolve(root, file)).size]));
+  const bytes = new Map(files.map((file) => [file, statSync(file).size]));
   return files.toSorted((a, b) => rank(a) - rank(b) || (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
 }
 

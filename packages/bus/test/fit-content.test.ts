@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { fitContent, maxContentCharacters } from "../src/fit-content.ts";
 
 // design: 002.27
@@ -15,7 +16,7 @@ test("property: every result fits, is well formed, and is unchanged when it alre
       const clean = content.toWellFormed().replaceAll("\0", "\u2400");
       if (clean !== "" && Buffer.byteLength(JSON.stringify(clean)) <= maxBytes) assert.equal(fitted, clean);
     }),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });
 

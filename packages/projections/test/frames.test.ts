@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { SimpleEvents } from "../src/simple-events.ts";
 import type { OutputRule } from "../src/spoken-text.ts";
 import { StreamFrames } from "../src/stream-frames.ts";
@@ -30,7 +31,7 @@ test("simple events end with one done or error, and each call has at most one la
         results.add(each.data.id);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -42,7 +43,7 @@ test("ends the tokens of final_text with the answer when events are lost", () =>
       const text = events.flatMap((event) => view.event(event).flatMap((e) => (e.type === "token" ? [e.data] : [])));
       assert.ok(bare(text.join("")).endsWith(bare(answer)), text.join(""));
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -101,7 +102,7 @@ test("turn frames end with one turn_complete, and their deltas end with the answ
       if (exitReason !== "error") assert.ok(bare(text).endsWith(bare(answer)));
       else assert.ok(frames.some((frame) => frame.type === "error" && frame.message === answer));
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -123,7 +124,7 @@ test("stream frames start and end each stream once, with all chunks in between",
       }
       assert.equal(open.size, 0);
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 
@@ -151,6 +152,6 @@ test("stream frames show every committed text once by id when events are lost", 
       );
       assert.deepEqual(texts, [...committed.values()]);
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { sdkMessages, SdkMessages } from "../src/sdk-messages.ts";
 import { resultSubtypes, type SdkInit, type SdkMessage } from "../src/sdk-types.ts";
 import { histories, priced, usage } from "./histories.ts";
@@ -24,7 +25,7 @@ function stream(events: readonly SessionEvent[], partial = true): SdkMessage[] {
   );
 }
 
-const runs = { numRuns: 10_000 };
+const runs = { numRuns: propertyRuns(10_000) };
 
 // design: 003.8
 test("starts with exactly one init and ends with exactly one result", () => {

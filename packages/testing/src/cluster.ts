@@ -2,7 +2,8 @@
 import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { fileURLToPath } from "node:url";
+import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
 import { sharedDatabase } from "./shared-postgres.ts";
@@ -39,6 +40,9 @@ export interface TestCluster extends Cluster {
   lines: readonly string[];
 }
 
+/** For a database copied from the migrated template: the real program would only find that nothing is to be done. */
+const nothingToMigrate = fileURLToPath(new URL("nothing-to-migrate.ts", import.meta.url));
+
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
   const home = options.again?.home ?? options.home ?? (await folder(cleanup, "parley-cluster-"));
   const faults = await folder(cleanup, "parley-faults-");
@@ -49,12 +53,14 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   const given = { ...options.again?.given, ...options.servers };
   // A cluster that is started again finds its database where it was.
   const own = options.ownPostgres === true || options.again !== undefined;
-  const postgres = given.postgres ?? (own ? undefined : await sharedDatabase(cleanup));
+  const copied = given.postgres === undefined && !own ? await sharedDatabase(cleanup) : undefined;
+  const postgres = given.postgres ?? copied;
   const servers = { ...given, ...(postgres === undefined ? {} : { postgres }) };
   const cluster = await up({
     home,
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
+    ...(copied === undefined ? {} : { programs: { ...REPOSITORY_PROGRAMS, migrate: nothingToMigrate } }),
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
     servers,
     environment: {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ToolCall } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { refused } from "../src/model/openai-errors.ts";
 import { ReplyBuilder } from "../src/model/openai-reply.ts";
 import { SseParser, type SseEvent } from "../src/model/openai-sse.ts";
@@ -420,7 +421,7 @@ describe("the stream's bytes", () => {
           sent.map((each) => ({ name: each.name, data: each.data.join("\n") })),
         );
       }),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 
@@ -466,7 +467,7 @@ describe("the stream's bytes", () => {
           assert.equal(stopReason, inputs.length > 0 ? "tool_use" : "end_turn");
         },
       ),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 
@@ -506,7 +507,7 @@ describe("the stream's bytes", () => {
         );
         assert.equal(new Set(got.map((each) => each.id)).size, wanted.length);
       }),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, rootDocuments, type ContextSettings } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { assemblePrompt, type PromptInput } from "../src/prompt/assemble.ts";
 import { cutText, missingFrom } from "../src/prompt/cut.ts";
 import type { PromptDocument, PromptDocuments } from "../src/prompt/documents.ts";
@@ -183,7 +184,7 @@ test("property: keeps a truncated text within its limit and counts the omitted c
         assert.equal(/\[… (\d+) of/.exec(cut.slice(at))?.[1], String(text.length - head.length - tail.length));
       },
     ),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 
@@ -351,7 +352,7 @@ test("property: parsing a SKILL.md never throws", () => {
         assert.equal(skills.length + warnings.length, 1);
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import type { ModelDelta } from "../src/model/provider.ts";
 import { splitOrphan, ThinkTags } from "../src/model/think-tags.ts";
 
@@ -47,7 +48,7 @@ describe("reasoning in the text", () => {
         pieces.push(rest);
         assert.deepEqual(normal(read(pieces)), normal(read([whole])));
       }),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
   });
 });

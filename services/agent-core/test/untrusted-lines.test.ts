@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type ContextSettings, type LineRange } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { showDocuments, type PromptDocument, type PromptDocuments } from "../src/prompt/documents.ts";
 import { documentNotes } from "../src/prompt/notes.ts";
 import { readSkills } from "../src/prompt/skills.ts";
@@ -81,7 +82,7 @@ test("keeps every line inside its own marks for any text", () => {
       }
       assert.deepEqual([read, inside], [lines.map(([, isUntrusted]) => isUntrusted), false]);
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Part } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { unknownCapabilities } from "../src/model/anthropic-capabilities.ts";
 import { toRequest as toAnthropic } from "../src/model/anthropic-wire.ts";
 import { initialDialect } from "../src/model/openai-dialect.ts";
@@ -85,7 +86,7 @@ for (const [name, wire] of Object.entries(wires)) {
           assert.equal(bytes(after.head), bytes(before.head));
           assert.ok(bytes(after.sent).startsWith(bytes(before.sent).slice(0, -1)));
         }),
-        { numRuns: 3_000 },
+        { numRuns: propertyRuns(3_000) },
       );
     });
 

@@ -150,6 +150,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
         stdio: ["ignore", "ignore", "inherit", "ipc"],
         env: {
           PATH: process.env["PATH"] ?? "",
+          NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
           PARLEY_NATS_URL: stack.stack.nats.urlFor("channel-gateway"),
           PARLEY_REPLICA: "crash",
           PARLEY_HTTP_PORT: "0",

@@ -50,6 +50,7 @@ async function startProcess(
     stdio: ["ignore", process.env["PARLEY_TEST_LOGS"] === undefined ? "ignore" : "inherit", "inherit", "ipc"],
     env: {
       PATH: process.env["PATH"] ?? "",
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
       PARLEY_NATS_URL: stack.stack.nats.urlFor("channel-gateway"),
       PARLEY_REPLICA: replica,
       PARLEY_HTTP_PORT: "0",

@@ -6,6 +6,7 @@ import type { Bus } from "@parley/bus";
 import { store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { untrustedRanges } from "../src/memory/untrusted-lines.ts";
 import { openScene } from "./support/scene.ts";
 
@@ -77,6 +78,6 @@ test("property: each range begins and ends with an untrusted line and contains n
       // Only the last range may contain more, above the limit.
       for (const { from, to } of ranges.slice(0, max - 1)) assert.ok(!kinds.slice(from - 1, to).includes("ours"));
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });

@@ -4,6 +4,7 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { applyHunks } from "../src/patch/apply.ts";
 import { parsePatch, PatchError, type Hunk } from "../src/patch/parse.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
@@ -205,7 +206,7 @@ test("property: applies a hunk that covers the whole file", () => {
       assert.ok(operation?.kind === "update");
       assert.equal(applyHunks(side("add"), operation.hunks, "x"), side("remove"));
     }),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });
 

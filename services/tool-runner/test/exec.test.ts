@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { openExecutor } from "../src/exec/executor.ts";
 import {
   chooseIsolation,
@@ -378,7 +379,7 @@ describe("the output window", () => {
           else assert.ok(Buffer.byteLength(head) + Buffer.byteLength(tail) >= shownBytes - 6);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { z } from "zod";
 import { changeNotebook, type CellChange } from "../src/tools/notebook-change.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
@@ -322,7 +323,7 @@ test("property: changes one cell and writes the file as nbformat would", () => {
       const text = indent === 0 ? print(JSON.parse(changed.text)) : changed.text;
       assert.equal(text, print(notebook(expected, 4)));
     }),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });
 

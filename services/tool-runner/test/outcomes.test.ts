@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isUnderWarning, untrustedMark } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { resultOf } from "../src/serving/outcomes.ts";
 
 const asked = {
@@ -27,7 +28,7 @@ test("property: keeps an existing warning in a truncated result, adds none, and 
       assert.equal(isUnderWarning(result.content), isUnderWarning(content));
       assert.ok(Buffer.byteLength(JSON.stringify(result)) <= maxResultBytes);
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 

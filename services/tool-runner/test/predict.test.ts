@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { predictChanges, type Change } from "../src/checkpoints/predict.ts";
 import type { NamedPath } from "../src/checkpoints/shell-words.ts";
 
@@ -84,10 +85,10 @@ test("property: never throws for any line", () => {
         predictChanges(words.join(" "), ".");
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (line) => void predictChanges(line, ".")),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });

@@ -8,6 +8,7 @@ import { setImmediate as immediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { openExecutor } from "../src/exec/executor.ts";
 import { isolationTag, type IsolationSetting } from "../src/exec/isolation.ts";
 import { defaultExecLimits } from "../src/exec/limits.ts";
@@ -299,6 +300,6 @@ test("property: reads back what was pushed, in any chunking", () => {
         assert.ok(piece.to - piece.from <= limit);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });

@@ -4,6 +4,7 @@ import { mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { FileHits, HitList } from "../src/search/file-hits.ts";
 import { compileGlob } from "../src/search/glob.ts";
 import { globTool } from "../src/tools/glob.ts";
@@ -59,7 +60,7 @@ test("property: matches like the equivalent regular expression", () => {
         .replaceAll("\u0001", "(?:[^/]+/)*");
       assert.equal(compileGlob(pattern)(parts.join("/")), new RegExp(`^${source}$`).test(parts.join("/")), pattern);
     }),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });
 
@@ -154,7 +155,7 @@ test("property: shows each line once, in order, and every hit with its context",
         isHit.flatMap((_, index) => (near(index) ? [index + 1] : [])),
       );
     }),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });
 

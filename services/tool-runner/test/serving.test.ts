@@ -144,7 +144,7 @@ describe("one call", () => {
     const runner = await stage.runner("deadline");
     local.add(() => runner.close());
     const [request] = await stage.plan([
-      { tool: "exec", class: "once", input: { command: "echo begun; sleep 3006" }, timeoutMs: 400 },
+      { tool: "exec", class: "once", input: { command: "echo begun; sleep 3006" }, timeoutMs: 2_000 },
     ]);
     assert.ok(request !== undefined);
     const answer = await stage.call(request);

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { specialKind } from "../src/web/address.ts";
 import { systemResolver } from "../src/web/get.ts";
 import { findTarget, RefusedTarget, targetPolicy, type Address, type Resolver } from "../src/web/target.ts";
@@ -414,6 +415,6 @@ test("property: treats every notation of an IPv4 address like the address", asyn
         assert.equal(await reached(`http://[${prefix}${dotted}]/`), "refused");
       assert.equal(await reached(`http://[2002:${hex.slice(0, 4)}:${hex.slice(4)}::1]/`), "refused");
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });

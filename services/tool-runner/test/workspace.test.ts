@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
@@ -238,7 +239,7 @@ test("property: opens only inodes inside the workspace, for any path", async () 
       assert.ok(insideInodes.has((await place.directory.handle.stat()).ino));
       await place[Symbol.asyncDispose]();
     }),
-    { numRuns: 1_500 },
+    { numRuns: propertyRuns(1_500) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CompactionSettings, type Message, ViewRecordSchema, type ViewRecord } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { Plan, PlanInput } from "../../src/compaction/plan-types.ts";
@@ -79,7 +80,7 @@ function promptOf(record: ViewRecord | null, messages: readonly Message[]) {
   return buildPrompt(viewMessages(record, messages));
 }
 
-const numRuns = 10_000;
+const numRuns = propertyRuns(10_000);
 
 // design: 002.14
 test("keeps the prompt valid, and empty only if the log is empty", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { callHash } from "../../src/permissions/call-hash.ts";
 import { readCall } from "../../src/permissions/call.ts";
 import { decidePermission } from "../../src/permissions/decide.ts";
@@ -26,7 +27,7 @@ describe("the hash of a call", () => {
         const other = JSON.stringify(shuffled(JSON.parse(text), turn), null, indent);
         assert.equal(callHash("exec", ` ${other}\n`), callHash("exec", text));
       }),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
     assert.equal(
       callHash("x", '{"a":1.0,"b":"\\u0041"}', { b: 1, a: 2 }),
@@ -48,7 +49,7 @@ describe("the hash of a call", () => {
           assert.equal(callHash("x", first) === callHash("x", second), same);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), fc.jsonValue(), (value, key, other) => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { canonicalText } from "../../src/permissions/shell-words.ts";
 import { readCommand } from "../../src/permissions/shell.ts";
 import { decideCommand } from "./support.ts";
@@ -192,7 +193,7 @@ describe("with exec(git *) allowed", () => {
         for (const [layer, program] of layers) line = layer(line, program);
         assert.notEqual((await decideCommand(line, allowed)).decision, "allow", line);
       }),
-      { numRuns: 3_000 },
+      { numRuns: propertyRuns(3_000) },
     );
   });
 
@@ -269,7 +270,7 @@ describe("with exec(git *) allowed", () => {
             assert.ok(!existsSync(join(folder, "ran")), `${shell} ran another program: ${line}`);
           }
         }),
-        { numRuns: 1_500 },
+        { numRuns: propertyRuns(1_500) },
       );
       assert.ok(ran > 30, `only ${ran} lines were allowed: too few for the test to be meaningful`);
     });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Part } from "@parley/contracts";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
 import { illegal } from "../compaction/histories.ts";
 import { loopSays, message as said, person, text as saidText, used } from "./support.ts";
@@ -78,7 +79,7 @@ test("answers each tool call exactly once and alternates roles for any history",
     fc.property(histories, (messages) => {
       assert.equal(illegal(buildPrompt(messages)), undefined);
     }),
-    { numRuns: 10_000 },
+    { numRuns: propertyRuns(10_000) },
   );
 });
 
@@ -92,7 +93,7 @@ test("extends the prompt only at its end while a conversation continues", () => 
       // New text may be added to the last message; everything before it is unchanged.
       assert.deepEqual(after.slice(0, Math.max(0, before.length - 1)), before.slice(0, -1));
     }),
-    { numRuns: 2_000 },
+    { numRuns: propertyRuns(2_000) },
   );
 });
 

@@ -49,9 +49,10 @@ export class SecretMask {
     let from = 0;
     // The next position of each value, searched again only after it is passed, so each value scans the text once.
     const ahead = this.#values.map((value) => ({ at: text.indexOf(value), value }));
+    let open = last ? text.length : this.#openEnd(text, from);
     for (;;) {
       const next = nextOf(text, ahead, from);
-      const open = last ? text.length : this.#openEnd(text, from);
+      if (open < from) open = this.#openEnd(text, from);
       // An incomplete value that starts before the next match may still be the longer one.
       if (next === undefined || next.at >= open) {
         shown.push(text.subarray(from, open));

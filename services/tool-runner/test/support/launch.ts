@@ -12,6 +12,7 @@ export async function launch(stage: Stage, replica: string, env: Record<string, 
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     env: {
       PATH: process.env["PATH"] ?? "",
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
       PARLEY_NATS_URL: stage.stack.nats.urlFor("tool-runner"),
       PARLEY_REPLICA: replica,
       PARLEY_LOG_LEVEL: "silent",

@@ -1,0 +1,16 @@
+// How often a property is checked: less in `npm test` than in `npm run test:deep`. It imports nothing, so that a pure test stays quick.
+
+/** Runs of one property while PARLEY_PROPERTY_RUNS is not set. */
+const DEFAULT_RUNS = 300;
+
+/**
+ * The `numRuns` of a property: `full`, but at most as many as PARLEY_PROPERTY_RUNS says (a positive whole number, or `full`).
+ * Without the variable at most 300. Throws on any other value of the variable.
+ */
+export function propertyRuns(full: number): number {
+  const limit = process.env["PARLEY_PROPERTY_RUNS"] ?? String(DEFAULT_RUNS);
+  if (limit === "full") return full;
+  if (!/^[1-9]\d*$/.test(limit))
+    throw new Error(`PARLEY_PROPERTY_RUNS is "${limit}"; set it to a positive whole number or to "full".`);
+  return Math.min(full, Number(limit));
+}
