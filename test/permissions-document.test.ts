@@ -7,10 +7,10 @@ import { permissionModes } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { columns, outcome, sampleCalls, settingsByName, withTables } from "../infra/docs/permissions-table.ts";
-import { readCall } from "../services/agent-core/src/permissions/call.ts";
-import { decidePermission, type PermissionContext } from "../services/agent-core/src/permissions/decide.ts";
-import { assess } from "../services/agent-core/src/permissions/risk.ts";
-import { rulesFor, speakerOf, type TurnGrants } from "../services/agent-core/src/permissions/speaker.ts";
+import { parseCall } from "../services/agent-core/src/policy/parsed-call.ts";
+import { decidePermission, type PermissionContext } from "../services/agent-core/src/policy/decide.ts";
+import { assessRisk } from "../services/agent-core/src/policy/risk.ts";
+import { rulesFor, principalOf, type TurnGrants } from "../services/agent-core/src/policy/principal.ts";
 
 const calls = sampleCalls();
 const carrying = new Set(["executes", "sends_out", "writes_memory", "schedules"]);
@@ -42,9 +42,9 @@ interface Given {
 /** What is decided about a call in a tainted turn of this trust. */
 async function decide(call: (typeof calls)[number], trust: string, given: Given): Promise<"allow" | "ask" | "deny"> {
   const { allow = [], guestAllow = [], session = {}, mode = "default", grants } = given;
-  const speaker = speakerOf(trust);
+  const speaker = principalOf(trust);
   const settings = { allow, guest_allow: guestAllow, ask: [], deny: [] };
-  return decidePermission(await readCall(call.tool, call.input), {
+  return decidePermission(await parseCall(call.tool, call.input), {
     mode,
     allowBypass: true,
     disabled: [],
@@ -69,7 +69,7 @@ describe("for every tool of the catalogs", () => {
         fc.constantFrom("owner", "user", "guest", "webhook", "subagent", "cron"),
         fc.constantFrom(...permissionModes.filter((mode) => mode !== "bypass")),
         async (call, allow, trust, mode) => {
-          const { effects } = assess(await readCall(call.tool, call.input));
+          const { effects } = assessRisk(await parseCall(call.tool, call.input));
           fc.pre(effects.some((effect) => carrying.has(effect)));
           const given = { allow, guestAllow: allow, session: { allow }, mode };
           assert.notEqual(await decide(call, trust, given), "allow", call.label);
@@ -88,7 +88,7 @@ describe("for every tool of the catalogs", () => {
 
   test("rules of always never answer for taint unless they were approved in a tainted turn", async () => {
     for (const call of calls) {
-      const { effects } = assess(await readCall(call.tool, call.input));
+      const { effects } = assessRisk(await parseCall(call.tool, call.input));
       if (!effects.some((effect) => carrying.has(effect))) continue;
       const { name } = call.tool;
       assert.notEqual(await decide(call, "owner", { session: { allow: [name] } }), "allow", call.label);
@@ -120,7 +120,7 @@ describe("for every tool of the catalogs", () => {
   test("no preset lets a tainted turn of anybody do what carries taint", async () => {
     for (const [name, settings] of settingsByName()) {
       for (const call of calls) {
-        const { effects } = assess(await readCall(call.tool, call.input));
+        const { effects } = assessRisk(await parseCall(call.tool, call.input));
         if (!effects.some((effect) => carrying.has(effect))) continue;
         for (const column of columns.filter(({ tainted }) => tainted))
           assert.notEqual(await outcome(call, column, settings), "runs", `${name}: ${call.label} for ${column.title}`);

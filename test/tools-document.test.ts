@@ -9,7 +9,7 @@ import { toolParts } from "../infra/docs/tools.ts";
 import { describedTools as agentTools } from "../services/agent-core/src/docs/described-tools.ts";
 import { describedTools as runnerTools } from "../services/tool-runner/src/docs/described-tools.ts";
 
-import { matches, watchesOutput } from "../services/agent-core/src/hooks/matches.ts";
+import { matchesHook, appliesToOutput } from "../services/agent-core/src/hooks/matcher.ts";
 
 const tools = [...runnerTools(), ...agentTools()];
 
@@ -64,9 +64,9 @@ test("fires a hook in every tool event when its matcher is any name of the tool"
   for (const { descriptor } of tools) {
     const names = [descriptor.name, ...descriptor.aliases];
     for (const matcher of names) {
-      for (const event of toolEvents) assert.ok(matches({ event, matcher }, event, names), `${event} ${matcher}`);
+      for (const event of toolEvents) assert.ok(matchesHook({ event, matcher }, event, names), `${event} ${matcher}`);
       for (const event of ["PostToolUse", "PostToolUseFailure"] as const)
-        assert.ok(watchesOutput([{ event, matcher: `nothing|${matcher}` }], names), matcher);
+        assert.ok(appliesToOutput([{ event, matcher: `nothing|${matcher}` }], names), matcher);
       assert.deepEqual(unmatchedHooks([{ event: "PreToolUse", matcher }]), []);
     }
   }

@@ -1,10 +1,10 @@
 // The table of docs/permissions.md: what may be done without approval, by role, tool, taint and preset, as the code decides it.
 import { parseSettings } from "@parley/chassis";
 import { presetNames, type ParleySettings, type ToolDescriptor } from "@parley/contracts";
-import { readCall } from "../../services/agent-core/src/permissions/call.ts";
-import { decidePermission } from "../../services/agent-core/src/permissions/decide.ts";
-import { rulesFor, speakerOf } from "../../services/agent-core/src/permissions/speaker.ts";
-import { startsSubagents, type PermissionTool } from "../../services/agent-core/src/permissions/tool-facts.ts";
+import { parseCall } from "../../services/agent-core/src/policy/parsed-call.ts";
+import { decidePermission } from "../../services/agent-core/src/policy/decide.ts";
+import { rulesFor, principalOf } from "../../services/agent-core/src/policy/principal.ts";
+import { startsSubagents, type PermissionTool } from "../../services/agent-core/src/policy/tool-traits.ts";
 import { toolParts } from "./tools.ts";
 
 /** Lines of docs/permissions.md between which the tables stand. */
@@ -92,8 +92,8 @@ export async function outcome(
   { trust, tainted }: Pick<Column, "trust" | "tainted">,
   { permissions, tools }: Pick<ParleySettings, "permissions" | "tools">,
 ): Promise<"runs" | "approval" | "denied"> {
-  const speaker = speakerOf(trust);
-  const { decision } = decidePermission(await readCall(tool, input), {
+  const speaker = principalOf(trust);
+  const { decision } = decidePermission(await parseCall(tool, input), {
     mode: permissions.mode,
     allowBypass: permissions.allow_bypass,
     disabled: tools.disabled,

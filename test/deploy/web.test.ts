@@ -12,8 +12,8 @@ import ipaddr from "ipaddr.js";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 
-import { chooseIsolation, isolationSettings } from "../../services/tool-runner/src/exec/isolation.ts";
-import { controlPlanes, specialKind } from "../../services/tool-runner/src/web/address.ts";
+import { chooseIsolation, isolationSettings } from "../../services/tool-runner/src/sandbox/isolation.ts";
+import { controlPlanes, reservedRange } from "../../services/tool-runner/src/network/ip-address.ts";
 import { at, parseFile } from "./support/manifests.ts";
 import { read, root, variablesOf } from "./support/repository.ts";
 
@@ -87,8 +87,8 @@ test("the policy lets through exactly the addresses that web_fetch asks", () => 
   for (const address of borders) {
     assert.equal(
       passes(address),
-      specialKind(address) === undefined,
-      `${address}: ${specialKind(address) ?? "public"}`,
+      reservedRange(address) === undefined,
+      `${address}: ${reservedRange(address) ?? "public"}`,
     );
   }
   for (const metadata of ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"]) {

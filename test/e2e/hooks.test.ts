@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { openChassis, parseSettings, type Chassis } from "@parley/chassis";
 import { Cleanup, startTestNats, temporaryFolder, testBaseConfig } from "@parley/testing";
 import { createHooks, type RunHooks } from "../../services/agent-core/src/hooks/run-hooks.ts";
-import { noOpinion } from "../../services/agent-core/src/hooks/verdict.ts";
+import { neutralVerdict } from "../../services/agent-core/src/hooks/verdict.ts";
 import { readConfig } from "../../services/tool-runner/src/config.ts";
 import { start } from "../../services/tool-runner/src/service.ts";
 
@@ -109,15 +109,15 @@ async function counted(hook: string): Promise<string | undefined> {
 
 test("an event that nobody waits for is over at once", () => {
   const facts = { source: "startup" } as const;
-  assert.equal(runHooks("SessionStart", place, facts, never), noOpinion);
-  assert.equal(beforeTool("read"), noOpinion);
+  assert.equal(runHooks("SessionStart", place, facts, never), neutralVerdict);
+  assert.equal(beforeTool("read"), neutralVerdict);
 });
 
 // design: 003.24, switch.15
 test("hooks are asked in order, each with what those before it rewrote, until one says no", async () => {
   const verdict = await beforeTool("write");
   assert.deepEqual(verdict, {
-    ...noOpinion,
+    ...neutralVerdict,
     decision: "deny",
     reason: "the disk is full",
     updatedInput: '{"path":"b"}',
@@ -129,7 +129,7 @@ test("hooks are asked in order, each with what those before it rewrote, until on
 });
 
 test("a failing hook is as if it were not there, but counted", async () => {
-  assert.deepEqual(await beforeTool("open"), { ...noOpinion, decision: "ask", ran: 2 });
+  assert.deepEqual(await beforeTool("open"), { ...neutralVerdict, decision: "ask", ran: 2 });
   assert.match((await counted("broken-guard")) ?? "", /outcome="failed".* 1$/);
 });
 

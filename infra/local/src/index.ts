@@ -2,7 +2,7 @@
 
 export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";
-export { onPath, SHARED_CACHE_DIR } from "./servers/find.ts";
+export { onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";
 export {
@@ -19,6 +19,6 @@ export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis
 export type { Environment } from "./environment.ts";
 export { readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
 export { natsUsers, type GivenServers } from "./supervisor/backing.ts";
-export type { KeptServer } from "./supervisor/kept-server.ts";
+export type { SupervisedServer } from "./supervisor/supervised-server.ts";
 export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { report } from "./main/report.ts";
 import { bundlePureTests } from "./pure-tests.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
-import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/find.ts";
+import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
 import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 

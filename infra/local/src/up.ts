@@ -22,7 +22,7 @@ import type { LogSink } from "./servers/process.ts";
 import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
 import { gatewayPorts } from "./supervisor/ports.ts";
 import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
-import { endLeftOvers, Started } from "./supervisor/started.ts";
+import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
 
 export interface UpOptions {
   /** The data folder; made when missing. One cluster at a time. */

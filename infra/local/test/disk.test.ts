@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { readState } from "../src/home.ts";
-import { SHARED_CACHE_DIR } from "../src/servers/find.ts";
+import { SHARED_CACHE_DIR } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { WriteTrouble } from "../src/supervisor/write-trouble.ts";
 import { up } from "../src/up.ts";

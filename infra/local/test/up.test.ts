@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { readAnyState, readState, sha256 } from "../src/home.ts";
 import { ask } from "../src/main/ask.ts";
 import { isAlive, nameOf, waitGone } from "../src/processes.ts";
-import { SHARED_CACHE_DIR } from "../src/servers/find.ts";
+import { SHARED_CACHE_DIR } from "../src/servers/locate.ts";
 import { up, type UpOptions } from "../src/up.ts";
 import { failingMigration, standIns } from "./stand-in/programs.ts";
 import { folder } from "./support/folder.ts";

@@ -20,10 +20,10 @@ import {
   type NatsConnection,
   type Subscription,
 } from "nats";
-import { openConnection, type BusLog, type Link } from "./connect.ts";
+import { openConnection, type BusLog, type Connection } from "./connect.ts";
 import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import type { TlsFiles } from "./tls.ts";
-import { inProcessSpan, inSendSpan, traceHeaders, underSender, type BusSpans } from "./headers.ts";
+import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
 
 export type SubjectParams = Record<string, string>;
 
@@ -80,14 +80,14 @@ function pauseMs(tries: number): number {
 export class Bus {
   readonly namespace: string;
   readonly #connection: NatsConnection;
-  readonly #link: Link;
+  readonly #link: Connection;
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
   readonly #running = new Set<Promise<void>>();
   /** Subjects that the server does not allow this role to subscribe. */
   readonly #denied = new Set<string>();
 
-  constructor(link: Link, options: BusOptions) {
+  constructor(link: Connection, options: BusOptions) {
     this.#link = link;
     this.#connection = link.connection;
     this.#options = options;
@@ -184,7 +184,7 @@ export class Bus {
     const subscription = this.#connection.subscribe(subject, {
       ...group,
       callback: (error, message) => {
-        if (error === null) this.#track(underSender(message, () => this.#answer(contract, handle, message)));
+        if (error === null) this.#track(continueTrace(message, () => this.#answer(contract, handle, message)));
         else this.#unheard(subject, error);
       },
     });
@@ -216,7 +216,7 @@ export class Bus {
         }
         try {
           const payload = decode(contract.payload, message.string(), message.subject) as PayloadOf<C>;
-          underSender(message, () => handle(payload, paramsOf(contract, this.namespace, message.subject)));
+          continueTrace(message, () => handle(payload, paramsOf(contract, this.namespace, message.subject)));
         } catch (failure) {
           this.#refused(message.subject, failure);
         }

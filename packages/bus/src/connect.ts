@@ -27,7 +27,7 @@ export interface ConnectOptions {
 }
 
 /** The connection and its current state. */
-export interface Link {
+export interface Connection {
   readonly connection: NatsConnection;
   connected: boolean;
   /** Whether TLS protects it. */
@@ -44,11 +44,11 @@ const pauseMs = 100;
 const silentPauseMs = 5_000;
 
 /** Connects; waits while no server is usable. Throws when the login is refused. */
-export async function openConnection(options: ConnectOptions): Promise<Link> {
+export async function openConnection(options: ConnectOptions): Promise<Connection> {
   const connection = await connectFirst(options);
   const { info } = connection;
   const encrypted = tlsOf(options) !== undefined || info?.tls_required === true || info?.tls_available === true;
-  const link: Link = { connection, connected: true, encrypted };
+  const link: Connection = { connection, connected: true, encrypted };
   void watch(link, options.log);
   return link;
 }
@@ -113,7 +113,7 @@ function identityOf(names: readonly string[]): object {
   };
 }
 
-async function watch(link: Link, log: BusLog): Promise<void> {
+async function watch(link: Connection, log: BusLog): Promise<void> {
   for await (const status of link.connection.status()) {
     switch (status.type) {
       case "disconnect":

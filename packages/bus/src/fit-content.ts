@@ -16,7 +16,7 @@ export const maxContentCharacters = 60_000;
  * Removes characters that PostgreSQL or JSON cannot represent (NUL, lone surrogates) and elides the middle above 60,000 characters or
  * above `maxJsonBytes` as a JSON string.
  */
-export function fitContent(content: string, maxJsonBytes: number): string {
+export function truncateContent(content: string, maxJsonBytes: number): string {
   const clean = content.toWellFormed().replaceAll("\u0000", "\u2400");
   if (clean === "") return "(no output)";
   if (clean.length <= maxContentCharacters && jsonBytes(clean) <= maxJsonBytes) return clean;

@@ -26,7 +26,7 @@ export function traceHeaders(): MsgHdrs | undefined {
 }
 
 /** Runs work under the span of the message's sender. */
-export function underSender<T>(message: Pick<Msg, "headers">, work: () => T): T {
+export function continueTrace<T>(message: Pick<Msg, "headers">, work: () => T): T {
   const { headers: carrier } = message;
   if (carrier === undefined) return work();
   return context.with(propagation.extract(ROOT_CONTEXT, carrier, getter), work);

@@ -2,7 +2,7 @@ export { fetchBlob, keepBlob } from "./blobs.ts";
 export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, type SubjectParams } from "./bus.ts";
 export type { BusLog } from "./connect.ts";
 export { maxPayloadBytes } from "./envelope.ts";
-export { fitContent, maxResultBytesFor } from "./fit-content.ts";
+export { truncateContent, maxResultBytesFor } from "./fit-content.ts";
 export { readBusServers, type BusServers } from "./servers.ts";
 export { explainLinkFailure, readTlsFiles, type TlsFiles, type TlsMaterial } from "./tls.ts";
 export { activeTrace, failSpan, inSpan, linkTrace } from "./spans.ts";

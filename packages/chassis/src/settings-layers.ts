@@ -17,7 +17,7 @@ const variablePrefix = "PARLEY__";
 const flagsVariable = "PARLEY_SET";
 
 /** Throws ConfigError when the text is not TOML. */
-export function layerOfText(text: string, source: string): SettingsLayer {
+export function parseLayer(text: string, source: string): SettingsLayer {
   try {
     return { source, table: parseToml(text) };
   } catch (error) {
@@ -71,7 +71,7 @@ function layerOfFlag(flag: string): SettingsLayer {
 export function layerOfPreset(name: string): SettingsLayer {
   const file = findUpwards(import.meta.dirname, join("presets", `${name}.toml`));
   if (file === undefined) throw new ConfigError(`preset "${name}": its file presets/${name}.toml is missing`);
-  const { table } = layerOfText(readFileSync(file, "utf8"), file);
+  const { table } = parseLayer(readFileSync(file, "utf8"), file);
   return { source: `preset ${name}`, table };
 }
 

@@ -1,10 +1,10 @@
 // Formats problems in settings: by source, with the key and a suggestion. Pure.
-import { nearest, ParleySettingsSchema } from "@parley/contracts";
+import { nearestName, ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { nearestSource, type SettingsLayer } from "./settings-merge.ts";
 
 /** All problems, grouped by source. */
-export function problemsIn(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
+export function settingsProblems(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
   const bySource = new Map<string, string[]>();
   for (const { path, text } of issues.flatMap(describe)) {
     const source = nearestSource(layers, path) ?? "settings";
@@ -45,7 +45,7 @@ function field(node: unknown, key: string): unknown {
 }
 
 function suggestion(key: string, known: string[]): string {
-  const near = nearest(key, known);
+  const near = nearestName(key, known);
   if (near !== null) return `; did you mean "${near}"?`;
   return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
 }
@@ -53,7 +53,7 @@ function suggestion(key: string, known: string[]): string {
 /** The problem of a value outside of an enum; needs `reportInput`. */
 function wrongWord({ input, values }: z.core.$ZodIssueInvalidValue): string {
   const words = values.map(String);
-  const near = typeof input === "string" ? nearest(input, words) : null;
+  const near = typeof input === "string" ? nearestName(input, words) : null;
   const meant = near === null ? "" : `; did you mean "${near}"?`;
   return `${JSON.stringify(input)} is not one of ${words.join(", ")}${meant}`;
 }

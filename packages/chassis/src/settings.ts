@@ -6,13 +6,13 @@ import { ConfigError } from "./errors.ts";
 import {
   isPreset,
   layerOfPreset,
-  layerOfText,
+  parseLayer,
   layersOfEnvironment,
   layersOfFlags,
   type SettingsEnvironment,
 } from "./settings-layers.ts";
 import { mergeLayers, sourceOf, type SettingsLayer } from "./settings-merge.ts";
-import { problemsIn } from "./settings-problems.ts";
+import { settingsProblems } from "./settings-problems.ts";
 
 export interface ExplainedSettings {
   settings: ParleySettings;
@@ -30,20 +30,20 @@ export function loadSettings(path: string | undefined, env: SettingsEnvironment 
 
 /** Like `loadSettings`, with the source of each value. */
 export function explainSettings(path: string | undefined, env: SettingsEnvironment = {}): ExplainedSettings {
-  const file = path === undefined ? [] : [layerOfText(readSettings(path), path)];
+  const file = path === undefined ? [] : [parseLayer(readSettings(path), path)];
   return explain([...file, ...layersOfEnvironment(env), ...layersOfFlags(env)]);
 }
 
 /** The settings of a text and its preset. `path` names the text in error messages. Throws ConfigError. */
 export function parseSettings(text: string, path: string): ParleySettings {
-  return explain([layerOfText(text, path)]).settings;
+  return explain([parseLayer(text, path)]).settings;
 }
 
 function explain(given: readonly SettingsLayer[]): ExplainedSettings {
   const { preset } = mergeLayers(given);
   const layers = isPreset(preset) ? [layerOfPreset(preset), ...given] : given;
   const result = ParleySettingsSchema.safeParse(mergeLayers(layers), { reportInput: true });
-  if (!result.success) throw new ConfigError(problemsIn(layers, result.error.issues));
+  if (!result.success) throw new ConfigError(settingsProblems(layers, result.error.issues));
   return { settings: result.data, originOf: (path) => sourceOf(layers, path) ?? "default" };
 }
 

@@ -9,7 +9,7 @@ export function canAsk({ stdin, stdout }: Pick<Io, "stdin" | "stdout">): boolean
 }
 
 /** True only for `y` or `yes`; an empty line, Ctrl-C and Ctrl-D are false. */
-export async function askYes({ stdin, stdout }: Pick<Io, "stdin" | "stdout">, question: string): Promise<boolean> {
+export async function confirm({ stdin, stdout }: Pick<Io, "stdin" | "stdout">, question: string): Promise<boolean> {
   const lines = createInterface({ input: stdin, output: stdout, terminal: true });
   const answer = await new Promise<string>((resolve) => {
     lines.once("close", () => {

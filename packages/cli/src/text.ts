@@ -39,7 +39,7 @@ export function milliseconds(ms: number): string {
 
 /** One line of at most `width` characters. */
 export function oneLine(text: string, width: number): string {
-  const flat = harmless(text).replace(/\s+/g, " ").trim();
+  const flat = stripControl(text).replace(/\s+/g, " ").trim();
   return flat.length <= width ? flat : `${flat.slice(0, Math.max(1, width - 1)).trimEnd()}…`;
 }
 
@@ -47,7 +47,7 @@ export function oneLine(text: string, width: number): string {
 const controls = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g;
 
 /** Removes terminal control sequences from untrusted text; tabs and line feeds stay. */
-export function harmless(text: string): string {
+export function stripControl(text: string): string {
   return stripVTControlCharacters(text).replace(controls, "");
 }
 

@@ -15,7 +15,7 @@ import {
   versionFinding,
 } from "../src/doctor/cluster.ts";
 import type { DoctorContext } from "../src/doctor/context.ts";
-import { addressOf, exchange, Silent, type Address } from "../src/doctor/exchange.ts";
+import { addressOf, exchange, NoResponseError, type Address } from "../src/doctor/exchange.ts";
 import { fixesFor } from "../src/doctor/fixes.ts";
 import { diskFinding, nodeFinding, secretFileFinding, wildcardFinding } from "../src/doctor/machine.ts";
 import { runChecks } from "../src/doctor/run.ts";
@@ -193,7 +193,7 @@ test("a server that accepts and says nothing is told from one that is not there"
   try {
     await assert.rejects(
       exchange(address, "x", () => true, 50),
-      Silent,
+      NoResponseError,
     );
   } finally {
     await address.close();
@@ -209,7 +209,7 @@ test("who stood still for the whole time takes no server for one that cannot be 
   try {
     const answer = exchange(address, "x", () => true, 10);
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
-    await assert.rejects(answer, Silent);
+    await assert.rejects(answer, NoResponseError);
   } finally {
     await address.close();
   }

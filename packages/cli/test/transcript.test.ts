@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import type { Message, Part, SessionEvent } from "@parley/contracts";
 
-import { Painting, shortInput } from "../src/chat/painting.ts";
+import { TranscriptRenderer, shortInput } from "../src/chat/renderer.ts";
 import { Transcript, type Piece } from "../src/chat/transcript.ts";
 import { plain } from "../src/io.ts";
 
@@ -167,7 +167,7 @@ test("a tool call whose live events were lost is shown from the messages, with i
 });
 
 function painted(canRewrite: boolean, events: SessionEvent[]): string {
-  const painting = new Painting({ paint: plain, width: () => 60, canRewrite });
+  const painting = new TranscriptRenderer({ paint: plain, width: () => 60, canRewrite });
   return shown(...events)
     .map((piece) => painting.draw(piece))
     .join("");
@@ -210,7 +210,7 @@ test("arguments are shown short: one value alone, several by name", () => {
 });
 
 test("a wait, a question, a sub-agent, a compaction, another model and a notice each get a line that says so", () => {
-  const painting = new Painting({ paint: plain, width: () => 100, canRewrite: false });
+  const painting = new TranscriptRenderer({ paint: plain, width: () => 100, canRewrite: false });
   const approval = { turnId, approvalId: "AB12", callId: "c", tool: "exec" };
   const lines = shown(
     started,

@@ -1,7 +1,7 @@
 // An inbound message: every channel adapter converts its platform's updates to it.
 import { z } from "zod";
 import { BinaryPart, BlobPart, ForwardedSchema, TextPart } from "./messages.ts";
-import { approvalAnswerers, contactRoles, origins } from "./people.ts";
+import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 import { queueModes } from "./settings/queue.ts";
 
 /** The destination of an answer. It never depends on the session. */

@@ -22,7 +22,7 @@ export {
   voiceServers,
 } from "./voice.ts";
 export { maxHiddenTools, type McpChange, type McpSwitch } from "./store/mcp.ts";
-export { maxHeardCharacters, type Heard, type Spoken, type VoiceSession } from "./store/voice.ts";
+export { maxUtteranceCharacters, type Utterance, type SpokenReply, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
 export {
@@ -48,17 +48,17 @@ export {
   type ReplyAddress,
 } from "./inbound.ts";
 export {
-  answererOf,
+  answererRole,
   approvalAnswerers,
   contactRoles,
   priorityOf,
-  trustOf,
-  whyNobodyAnswers,
+  trustLevel,
+  noAnswererReason,
   widestAnswerer,
   type ApprovalAnswerer,
   type ContactRole,
   type Origin,
-} from "./people.ts";
+} from "./principals.ts";
 export {
   type ClaimedTurn,
   type Cost,
@@ -106,10 +106,10 @@ export type {
   MemorySource,
   OutboxRow,
   Outgoing,
-  Queued,
+  QueuedMessage,
   Schedule,
   ScheduleRun,
-  SettledHere,
+  InlineSettlement,
 } from "./store.ts";
 export {
   callToken,
@@ -175,7 +175,7 @@ export {
   controlSessionEnded,
 } from "./control.ts";
 export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
-export { nearest } from "./suggest.ts";
+export { nearestName } from "./suggest.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
   documentChanged,
@@ -206,7 +206,7 @@ export {
   type DocumentMeta,
 } from "./store/documents.ts";
 export { authorAt, letterOf, linesOf, type LineAuthors } from "./store/document-lines.ts";
-export { isUnderWarning, underWarning, untrustedMark, type ShownLine } from "./untrusted-lines.ts";
+export { containsUntrustedContent, markUntrusted, untrustedMarker, type ShownLine } from "./untrusted-content.ts";
 export { isMemoryPath } from "./store/memory.ts";
 export { toolRequirements } from "./skills.ts";
 export {

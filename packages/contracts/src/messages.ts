@@ -2,7 +2,7 @@
 // is the JSON text of the model, and unknown provider blocks are stored without being interpreted.
 import { z } from "zod";
 import { AttachmentSchema } from "./attachments.ts";
-import { approvalAnswerers, contactRoles, origins } from "./people.ts";
+import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 
 export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
 const ReasoningPart = z.object({

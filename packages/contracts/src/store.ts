@@ -7,7 +7,7 @@ export {
   inboxPending,
   inboxPut,
   inboxReady,
-  type Queued,
+  type QueuedMessage,
 } from "./store/inbox.ts";
 export {
   approvalDecide,
@@ -29,7 +29,7 @@ export {
   turnPark,
   turnSpawn,
   type Finish,
-  type SettledHere,
+  type InlineSettlement,
 } from "./store/turns.ts";
 export {
   eventList,

@@ -1,7 +1,7 @@
 // "Did you mean" suggestions. Pure.
 
 /** The known word closest to the typed one, or null when none is close. */
-export function nearest(typed: string, known: readonly string[]): string | null {
+export function nearestName(typed: string, known: readonly string[]): string | null {
   const lower = typed.toLowerCase();
   let best: { word: string; distance: number } | null = null;
   for (const word of known) {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { GrantToken } from "./grants.ts";
 import { McpServerStatusSchema } from "./mcp.ts";
-import { contactRoles } from "./people.ts";
+import { contactRoles } from "./principals.ts";
 import { isolationLevels } from "./settings/isolation.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolProgressSchema } from "./events.ts";

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
-import { approvalAnswerers } from "./people.ts";
+import { approvalAnswerers } from "./principals.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nearest } from "../src/suggest.ts";
+import { nearestName } from "../src/suggest.ts";
 
 test("nearest suggests the closest known word and returns null when none is close", () => {
-  assert.equal(nearest("stauts", ["status", "start"]), "status");
-  assert.equal(nearest("doc", ["logs", "doctor"]), "doctor");
-  assert.equal(nearest("xyz", ["logs", "doctor"]), null);
-  assert.equal(nearest("", ["abc"]), null);
+  assert.equal(nearestName("stauts", ["status", "start"]), "status");
+  assert.equal(nearestName("doc", ["logs", "doctor"]), "doctor");
+  assert.equal(nearestName("xyz", ["logs", "doctor"]), null);
+  assert.equal(nearestName("", ["abc"]), null);
 });

@@ -1,8 +1,8 @@
 // Projections: the events of a session (packages/contracts, events.ts) in the formats of other protocols. Pure.
-export { AnswerText, positionAfter, restOf } from "./answer-text.ts";
+export { AnswerText, positionAfter, remainder } from "./answer-text.ts";
 export { sdkMessages, SdkMessages, type SdkOptions, type TimedEvent } from "./sdk-messages.ts";
 export { resultSubtypes, type SdkInit, type SdkMessage } from "./sdk-types.ts";
 export { SimpleEvents, type SimpleEvent } from "./simple-events.ts";
-export type { OutputRule } from "./spoken-text.ts";
+export type { OutputRule } from "./visible-text.ts";
 export { StreamFrames, type StreamFrame } from "./stream-frames.ts";
 export { questionOptions, TurnFrames, type TurnFrame } from "./turn-frames.ts";

@@ -2,8 +2,8 @@
 import type { SessionEvent } from "@parley/contracts";
 import { sdkUsage } from "./sdk-blocks.ts";
 import type { SdkUsage } from "./sdk-types.ts";
-import { SpokenText, type OutputRule } from "./spoken-text.ts";
-import { ToolCalls, type ToolNews } from "./tool-calls.ts";
+import { VisibleText, type OutputRule } from "./visible-text.ts";
+import { ToolCalls, type ToolCallUpdate } from "./tool-calls.ts";
 
 export type SimpleEvent =
   /** Text to append to what the user sees. */
@@ -18,11 +18,11 @@ export type SimpleEvent =
 /** Converts the events of one turn. */
 export class SimpleEvents {
   readonly #calls = new ToolCalls();
-  readonly #spoken: SpokenText;
+  readonly #spoken: VisibleText;
   #over = false;
 
   constructor(rule: OutputRule) {
-    this.#spoken = new SpokenText(rule);
+    this.#spoken = new VisibleText(rule);
   }
 
   event(event: SessionEvent): SimpleEvent[] {
@@ -40,7 +40,7 @@ export class SimpleEvents {
   }
 }
 
-function wordOf(news: ToolNews): SimpleEvent {
+function wordOf(news: ToolCallUpdate): SimpleEvent {
   const { id, tool: name, input } = news;
   if (news.news === "started") return { type: "tool_call", data: { id, name, input } };
   return { type: "tool_result", data: { id, name, content: news.content, is_error: news.isError } };

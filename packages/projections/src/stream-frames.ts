@@ -3,9 +3,9 @@
 // stream that it replaces; a response that would repeat its stream is not sent. Pure.
 import type { Message, SessionEvent } from "@parley/contracts";
 import { textOf } from "@parley/contracts";
-import { positionAfter, restOf } from "./answer-text.ts";
+import { positionAfter, remainder } from "./answer-text.ts";
 import { Position } from "./position.ts";
-import { ToolCalls, type ToolNews } from "./tool-calls.ts";
+import { ToolCalls, type ToolCallUpdate } from "./tool-calls.ts";
 
 export type StreamFrame =
   | { type: "stream_start"; msg_id: string }
@@ -67,7 +67,7 @@ export class StreamFrames {
         this.#turns.delete(turnId);
         const rest = turn.told.some((text) => positionAfter(event.text, text) === event.text.length)
           ? ""
-          : restOf(event.text, turn.told);
+          : remainder(event.text, turn.told);
         const left: StreamFrame[] =
           rest.trim() === "" ? [] : [{ type: "response", msg_id: `${turnId}-end`, content: rest.trim() }];
         return [
@@ -137,7 +137,7 @@ function agent(event: string, data: Readonly<Record<string, unknown>>): StreamFr
   return { type: "event", category: "agent", event, data };
 }
 
-function wordOf(news: ToolNews): StreamFrame {
+function wordOf(news: ToolCallUpdate): StreamFrame {
   const call = { tool_use_id: news.id, tool: news.tool };
   if (news.news === "started") return agent("tool_call", { ...call, input: news.input });
   const preview = news.content.slice(0, previewLength);

@@ -2,7 +2,7 @@
 // and durable messages arrive later. Pure.
 import type { SessionEvent } from "@parley/contracts";
 
-export type ToolNews =
+export type ToolCallUpdate =
   | { news: "started"; id: string; tool: string; input: string }
   | {
       news: "finished";
@@ -22,7 +22,7 @@ interface Known {
 export class ToolCalls {
   readonly #calls = new Map<string, Known>();
 
-  event(event: SessionEvent): ToolNews[] {
+  event(event: SessionEvent): ToolCallUpdate[] {
     switch (event.type) {
       case "tool.started":
         return this.#started(event.callId, event.tool, event.input);
@@ -41,7 +41,7 @@ export class ToolCalls {
     }
   }
 
-  #started(id: string, tool: string, input: string): ToolNews[] {
+  #started(id: string, tool: string, input: string): ToolCallUpdate[] {
     if (this.#calls.has(id)) return [];
     this.#calls.set(id, { input, state: "started" });
     return [{ news: "started", id, tool, input }];
@@ -51,12 +51,12 @@ export class ToolCalls {
     id: string,
     tool: string,
     end: { content: string; isError: boolean; durationMs: number | null },
-  ): ToolNews[] {
+  ): ToolCallUpdate[] {
     const known = this.#calls.get(id);
     if (known?.state === "finished") return [];
     const input = known?.input ?? "";
     this.#calls.set(id, { input, state: "finished" });
-    const begun: ToolNews[] = known === undefined ? [{ news: "started", id, tool, input }] : [];
+    const begun: ToolCallUpdate[] = known === undefined ? [{ news: "started", id, tool, input }] : [];
     return [...begun, { news: "finished", id, tool, input, ...end }];
   }
 }

@@ -3,9 +3,9 @@
 import type { SessionEvent } from "@parley/contracts";
 import { sdkUsage } from "./sdk-blocks.ts";
 import type { SdkUsage } from "./sdk-types.ts";
-import { SpokenText, type OutputRule } from "./spoken-text.ts";
+import { VisibleText, type OutputRule } from "./visible-text.ts";
 import { Position } from "./position.ts";
-import { ToolCalls, type ToolNews } from "./tool-calls.ts";
+import { ToolCalls, type ToolCallUpdate } from "./tool-calls.ts";
 
 /** The answers to an approval question. */
 export const questionOptions = ["yes", "always", "no"] as const;
@@ -21,7 +21,7 @@ export type TurnFrame =
 
 interface Turn {
   calls: ToolCalls;
-  spoken: SpokenText;
+  spoken: VisibleText;
 }
 
 /** Converts all events of one session. */
@@ -56,7 +56,7 @@ export class TurnFrames {
   #turnOf(turnId: string): Turn {
     let turn = this.#turns.get(turnId);
     if (turn === undefined) {
-      turn = { calls: new ToolCalls(), spoken: new SpokenText(this.#rule) };
+      turn = { calls: new ToolCalls(), spoken: new VisibleText(this.#rule) };
       this.#turns.set(turnId, turn);
     }
     return turn;
@@ -67,7 +67,7 @@ function delta(text: string): TurnFrame[] {
   return text === "" ? [] : [{ type: "text_delta", text }];
 }
 
-function wordOf(news: ToolNews): TurnFrame {
+function wordOf(news: ToolCallUpdate): TurnFrame {
   const call = { tool_use_id: news.id, tool: news.tool };
   if (news.news === "started") return { type: "tool_started", ...call };
   return { type: "tool_completed", ...call, error: news.isError };

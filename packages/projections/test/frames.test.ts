@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { SimpleEvents } from "../src/simple-events.ts";
-import type { OutputRule } from "../src/spoken-text.ts";
+import type { OutputRule } from "../src/visible-text.ts";
 import { StreamFrames } from "../src/stream-frames.ts";
 import { TurnFrames } from "../src/turn-frames.ts";
 import { histories } from "./histories.ts";

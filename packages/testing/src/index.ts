@@ -4,7 +4,7 @@ export {
   startTelegramPeer,
   type ApiCall,
   type Fault,
-  type Said,
+  type ReceivedText,
   type SentMessage,
   type TelegramPeer,
   type TelegramPeerOptions,

@@ -2,8 +2,8 @@
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import type { MemorySettings, SpeechSettings, TranscriptionSettings } from "@parley/contracts";
 import { z } from "zod";
-import { httpSynthesizer, type Synthesizer } from "./speech/synthesizer.ts";
-import { httpTranscriber, type Transcriber } from "./speech/transcriber.ts";
+import { httpSynthesizer, type Synthesizer } from "./voice/synthesizer.ts";
+import { httpTranscriber, type Transcriber } from "./voice/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
 import { fullName } from "./model/model-name.ts";

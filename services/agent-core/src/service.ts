@@ -17,8 +17,8 @@ import {
   WireError,
 } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
-import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
-import { Contents } from "./model/contents.ts";
+import { becomeLeader, type Leadership } from "./leader/leadership.ts";
+import { Contents } from "./model/attachment-contents.ts";
 import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
@@ -27,17 +27,17 @@ import { startConsolidation } from "./memory/consolidation.ts";
 import { Memory } from "./memory/memory.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { isEncrypted, RedisState, waitForRedis } from "./redis.ts";
-import { startIntake } from "./queue/intake.ts";
+import { startWakeUps } from "./leader/wake-ups.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
-import { SamplingDesk } from "./sampling/desk.ts";
+import { SamplingService } from "./sampling/service.ts";
 import { startScheduler } from "./schedule/scheduler.ts";
-import { Budgets } from "./turn/budget.ts";
-import { ToolCatalog } from "./turn/catalog.ts";
-import { Prefixes } from "./turn/prefix.ts";
-import { SessionSetup } from "./turn/setup.ts";
-import { sessionEnded } from "./turn/on-demand.ts";
-import { Sessions } from "./turn/sessions.ts";
-import type { TurnDeps } from "./turn/turn-deps.ts";
+import { Budgets } from "./limits/budget.ts";
+import { ToolCatalog } from "./tools/catalog.ts";
+import { Prefixes } from "./session/prefix.ts";
+import { TurnPreparer } from "./turn/prepare.ts";
+import { sessionEnded } from "./leader/compact-on-request.ts";
+import { SessionRunner } from "./leader/session-runner.ts";
+import type { TurnDeps } from "./turn/dependencies.ts";
 import { startVoice } from "./voice/voice.ts";
 
 /** Long, because a leader cannot continue without the store, and an outage must not lose a committed answer. */
@@ -116,7 +116,7 @@ export async function start(
 
 interface Work {
   leadership: Leadership;
-  sessions: Sessions;
+  sessions: SessionRunner;
   handOver(withinMs: number): Promise<void>;
 }
 
@@ -138,7 +138,7 @@ function startWork(
   });
   const budgets = new Budgets();
   const { mcp } = config.settings;
-  const sampling = new SamplingDesk({
+  const sampling = new SamplingService({
     bus,
     log,
     epoch,
@@ -169,8 +169,8 @@ function startWork(
   };
   void deps.budgets.load(bus, log);
   const sources = new PromptSources(bus, log, { timeoutMs: promptTimeoutMs });
-  const setup = new SessionSetup(deps, catalog, sources);
-  const sessions = new Sessions(deps, setup, Math.max(256, agent.max_concurrent_turns * 4), lost);
+  const setup = new TurnPreparer(deps, catalog, sources);
+  const sessions = new SessionRunner(deps, setup, Math.max(256, agent.max_concurrent_turns * 4), lost);
   const queue: TurnQueue = new TurnQueue({
     redis: config.redis,
     namespace: config.namespace,
@@ -180,7 +180,7 @@ function startWork(
     drain: (sessionId) => sessions.drain(sessionId),
     back: () => void intake.sweep(),
   });
-  const intake = startIntake({ bus, log, epoch, queue, sessions, lost });
+  const intake = startWakeUps({ bus, log, epoch, queue, sessions, lost });
   const scheduler = startScheduler({
     bus,
     log,

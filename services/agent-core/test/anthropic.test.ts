@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Part } from "@parley/contracts";
 import { startScriptedModel, startStrictEndpoint, type ScriptedModel, type StrictEndpoint } from "@parley/testing";
-import { createAnthropic, type AnthropicOptions } from "../src/model/anthropic.ts";
+import { createAnthropic, type AnthropicOptions } from "../src/model/anthropic/anthropic.ts";
 import { callModel } from "../src/model/call.ts";
 import { ModelError, type ModelFailure, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
 

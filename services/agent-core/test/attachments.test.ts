@@ -6,14 +6,14 @@ import { keepBlob, type Bus } from "@parley/bus";
 import type { Attachment, Part } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import * as fc from "fast-check";
-import { unknownCapabilities, type Capabilities } from "../src/model/anthropic-capabilities.ts";
-import { toRequest as toAnthropic } from "../src/model/anthropic-wire.ts";
-import { shownKind } from "../src/model/attachments.ts";
-import { Contents, contentsToShow } from "../src/model/contents.ts";
-import { initialDialect, type Dialect } from "../src/model/openai-dialect.ts";
-import { toRequest as toOpenAi } from "../src/model/openai-wire.ts";
+import { unknownCapabilities, type Capabilities } from "../src/model/anthropic/capabilities.ts";
+import { toRequest as toAnthropic } from "../src/model/anthropic/wire.ts";
+import { shownKind } from "../src/model/render-attachment.ts";
+import { Contents, selectContents } from "../src/model/attachment-contents.ts";
+import { initialDialect, type Dialect } from "../src/model/openai/dialect.ts";
+import { toRequest as toOpenAi } from "../src/model/openai/wire.ts";
 import { ModelError, type ModelProvider, type ModelReply, type ModelRequest } from "../src/model/provider.ts";
-import { showingAttachments } from "../src/model/showing.ts";
+import { withAttachments } from "../src/model/with-attachments.ts";
 
 const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
 const attachment = (mediaType: string, name: string, content: Buffer): Attachment => ({
@@ -152,7 +152,7 @@ test("shows the newest attachments first within the limit and omits the oldest",
     fc.property(sizes, fc.integer({ min: 0, max: 10_000_000 }), (bytes, max) => {
       const all = bytes.map((size, index) => ({ ...picture, sha256: String(index).padStart(64, "0"), bytes: size }));
       const messages = all.map((each) => ({ role: "user" as const, parts: [blob(each)] }));
-      const chosen = contentsToShow(messages, max);
+      const chosen = selectContents(messages, max);
       const shown = all.filter(({ sha256 }) => chosen.includes(sha256));
       assert.ok(shown.reduce((sum, each) => sum + each.bytes, 0) <= max);
       assert.deepEqual(shown, all.slice(all.length - shown.length));
@@ -162,7 +162,7 @@ test("shows the newest attachments first within the limit and omits the oldest",
 
 test("fetches and counts a content once when it is named several times", () => {
   const messages = [1, 2, 3].map(() => ({ role: "user" as const, parts: [blob(picture), result("a", [picture])] }));
-  assert.deepEqual(contentsToShow(messages, picture.bytes), [picture.sha256]);
+  assert.deepEqual(selectContents(messages, picture.bytes), [picture.sha256]);
 });
 
 test("decides by type and size what can be shown", () => {
@@ -229,7 +229,7 @@ describe("with a real store", () => {
     const { provider, shown } = choosy((hashes) =>
       hashes.includes(hashOf(bad)) ? new ModelError("invalid", "Could not process image") : undefined,
     );
-    const seeing = showingAttachments(provider, new Contents(core));
+    const seeing = withAttachments(provider, new Contents(core));
     const ask = (...parts: Buffer[]) =>
       seeing.stream(
         requestOf(
@@ -249,7 +249,7 @@ describe("with a real store", () => {
     const content = Buffer.concat([jpeg, randomBytes(9)]);
     await keepBlob(gateway, content);
     const { provider, shown } = choosy(() => new ModelError("rate_limit", "image tokens per minute"));
-    const seeing = showingAttachments(provider, new Contents(core));
+    const seeing = withAttachments(provider, new Contents(core));
     const request = requestOf([blob(attachment("image/jpeg", "x.jpg", content))], undefined);
     await assert.rejects(seeing.stream(request, on, never), /image tokens per minute/);
     assert.equal(shown.length, 1);

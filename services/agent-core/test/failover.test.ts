@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema } from "@parley/contracts";
-import { Breaker, breakerTimes } from "../src/model/breaker.ts";
+import { CircuitBreaker, circuitBreakerTimes } from "../src/model/circuit-breaker.ts";
 import { callModel } from "../src/model/call.ts";
 import { TurnModel, type Candidate } from "../src/model/failover.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type ModelRequest,
 } from "../src/model/provider.ts";
 import { ModelRegistry, ModelUnavailable, type RegistryOptions } from "../src/model/registry.ts";
-import { createRehearsal } from "../src/model/rehearsal.ts";
+import { createRehearsal } from "../src/model/rehearsal/rehearsal.ts";
 
 const never = new AbortController().signal;
 const times = { tries: 8, baseMs: 1, capMs: 60_000, firstByteMs: 10_000, idleMs: 10_000 };
@@ -40,7 +40,13 @@ function model(name: string, clock = new Clock()): Candidate & { failures: (Mode
       return failure === undefined ? real.stream(...given) : Promise.reject(failure);
     },
   };
-  const candidate = { fullName: name, provider, breaker: new Breaker(breakerTimes, clock.now), failures, asked: 0 };
+  const candidate = {
+    fullName: name,
+    provider,
+    breaker: new CircuitBreaker(circuitBreakerTimes, clock.now),
+    failures,
+    asked: 0,
+  };
   return candidate;
 }
 
@@ -55,7 +61,7 @@ const many = (count: number, failure: ModelFailure) => Array.from({ length: coun
 
 describe("a circuit breaker", () => {
   const broken = (clock: Clock, failures = 5) => {
-    const breaker = new Breaker(breakerTimes, clock.now);
+    const breaker = new CircuitBreaker(circuitBreakerTimes, clock.now);
     for (let failure = 0; failure < failures; failure++) breaker.failed();
     return breaker;
   };

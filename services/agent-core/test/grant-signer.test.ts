@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantSignature } from "@parley/chassis";
 import { newId, splitGrant } from "@parley/contracts";
-import { createEpochKey } from "../src/leadership/grant-signer.ts";
-import { documentRights } from "../src/turn/trust.ts";
+import { createEpochKey } from "../src/leader/grant-signer.ts";
+import { documentRights } from "../src/policy/taint.ts";
 
 const turnId = newId();
 const rights = {

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hookEvents, hookRun, type HookEvent, type HookOutput, type HookPayload } from "@parley/contracts";
 import fc from "fast-check";
-import { hasOutputHooks, matches, watchesOutput } from "../src/hooks/matches.ts";
-import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "../src/hooks/payloads.ts";
-import { endsChain, merge, noOpinion, rewritten, type HookOutcome } from "../src/hooks/verdict.ts";
+import { hasOutputHooks, matchesHook, appliesToOutput } from "../src/hooks/matcher.ts";
+import { hookPayloads, subjectOfHook, type HookEventData, type HookContext } from "../src/hooks/payloads.ts";
+import { endsChain, mergeVerdicts, neutralVerdict, rewritten, type HookOutcome } from "../src/hooks/verdict.ts";
 
-const place: HookPlace = {
+const place: HookContext = {
   sessionId: "s1",
   sessionKey: "irc:main:#test",
   turnId: "t1",
@@ -15,7 +15,7 @@ const place: HookPlace = {
 };
 const use = { tool: "exec", callId: "c1", input: '{"command":"ls"}' };
 
-const facts: { [E in HookEvent]: HookFacts[E] } = {
+const facts: { [E in HookEvent]: HookEventData[E] } = {
   SessionStart: { source: "startup" },
   UserPromptSubmit: { origin: "user", prompt: "hello" },
   PreToolUse: use,
@@ -31,7 +31,7 @@ const facts: { [E in HookEvent]: HookFacts[E] } = {
   Notification: { type: "permission_prompt", message: "may I?" },
 };
 
-function payloadOf<E extends HookEvent>(event: E, known: HookFacts[E] = facts[event]): HookPayload {
+function payloadOf<E extends HookEvent>(event: E, known: HookEventData[E] = facts[event]): HookPayload {
   return hookPayloads[event](place, known);
 }
 
@@ -56,11 +56,11 @@ describe("payloads", () => {
 
 describe("a matcher", () => {
   const on = (matcher: string | undefined, subject: string) =>
-    matches({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", [subject]);
+    matchesHook({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", [subject]);
 
   test("matches everything of its event when empty or omitted", () => {
     assert.ok(on(undefined, "exec") && on("", "exec") && on(" ", "exec") && on("*", "exec"));
-    assert.ok(!matches({ event: "PreToolUse" }, "PostToolUse", ["exec"]));
+    assert.ok(!matchesHook({ event: "PreToolUse" }, "PostToolUse", ["exec"]));
   });
 
   test("matches a whole name, a pattern, or one of several", () => {
@@ -118,15 +118,15 @@ const anyOutcome: fc.Arbitrary<HookOutcome> = fc.oneof(
 const anyChain = fc.array(anyOutcome, { maxLength: 6 });
 
 describe("a verdict", () => {
-  test("is neutral without hooks", () => assert.deepEqual(merge([]), noOpinion));
+  test("is neutral without hooks", () => assert.deepEqual(mergeVerdicts([]), neutralVerdict));
 
   test("is final at the first stop or denial and ignores later hooks", () => {
     fc.assert(
       fc.property(anyChain, anyChain, (chain, later) => {
-        const verdict = merge(chain);
+        const verdict = mergeVerdicts(chain);
         fc.pre(endsChain(verdict));
-        assert.deepEqual(merge([...chain, ...later]), verdict);
-        assert.ok(!endsChain(merge(chain.slice(0, verdict.ran - 1))), "the last hook that ran ended the chain");
+        assert.deepEqual(mergeVerdicts([...chain, ...later]), verdict);
+        assert.ok(!endsChain(mergeVerdicts(chain.slice(0, verdict.ran - 1))), "the last hook that ran ended the chain");
       }),
     );
   });
@@ -134,7 +134,7 @@ describe("a verdict", () => {
   test("contains all contexts up to there, in order", () => {
     fc.assert(
       fc.property(anyChain, (chain) => {
-        const verdict = merge(chain);
+        const verdict = mergeVerdicts(chain);
         assert.ok(endsChain(verdict) ? verdict.ran <= chain.length : verdict.ran === chain.length);
         const heard = chain
           .slice(0, verdict.ran)
@@ -159,7 +159,7 @@ describe("a verdict", () => {
     const ask = answered({ hookSpecificOutput: { permissionDecision: "ask", permissionDecisionReason: "is it?" } });
     const deny = answered({ decision: "block", reason: "no" });
     const summary = (chain: HookOutcome[]) => {
-      const { decision, reason, ran } = merge(chain);
+      const { decision, reason, ran } = mergeVerdicts(chain);
       return [decision, reason, ran];
     };
     assert.deepEqual(summary([allow]), ["allow", "harmless", 1]);
@@ -169,31 +169,31 @@ describe("a verdict", () => {
   });
 
   test("ignores a failed hook or denies with its name, depending on on_failure", () => {
-    assert.deepEqual(merge([failing("open")]), { ...noOpinion, ran: 1 });
-    const { decision, reason } = merge([failing("closed"), answered({ decision: "allow" })]);
+    assert.deepEqual(mergeVerdicts([failing("open")]), { ...neutralVerdict, ran: 1 });
+    const { decision, reason } = mergeVerdicts([failing("closed"), answered({ decision: "allow" })]);
     assert.equal(decision, "deny");
     assert.equal(reason, "The hook guard failed: it took longer than 1 s.");
   });
 
   test("distinguishes stop, no decision and continue", () => {
-    assert.equal(merge([answered({})]).continue, null);
-    assert.equal(merge([answered({ continue: true }), answered({})]).continue, true);
-    const stop = merge([answered({ continue: true }), answered({ continue: false, stopReason: "enough" })]);
+    assert.equal(mergeVerdicts([answered({})]).continue, null);
+    assert.equal(mergeVerdicts([answered({ continue: true }), answered({})]).continue, true);
+    const stop = mergeVerdicts([answered({ continue: true }), answered({ continue: false, stopReason: "enough" })]);
     assert.deepEqual([stop.continue, stop.stopReason], [false, "enough"]);
   });
 
   test("passes rewrites to the next hook", () => {
-    const input = merge([answered({ hookSpecificOutput: { updatedInput: { command: "ls -a" } } })]);
+    const input = mergeVerdicts([answered({ hookSpecificOutput: { updatedInput: { command: "ls -a" } } })]);
     assert.deepEqual(rewritten(payloadOf("PreToolUse"), input), {
       ...payloadOf("PreToolUse"),
       tool_input: { command: "ls -a" },
     });
-    const output = merge([answered({ hookSpecificOutput: { updatedToolOutput: { lines: 2 } } })]);
+    const output = mergeVerdicts([answered({ hookSpecificOutput: { updatedToolOutput: { lines: 2 } } })]);
     assert.deepEqual(rewritten(payloadOf("PostToolUse"), output), {
       ...payloadOf("PostToolUse"),
       tool_response: '{"lines":2}',
     });
-    for (const event of hookEvents) assert.deepEqual(rewritten(payloadOf(event), noOpinion), payloadOf(event));
+    for (const event of hookEvents) assert.deepEqual(rewritten(payloadOf(event), neutralVerdict), payloadOf(event));
   });
 });
 
@@ -203,7 +203,7 @@ test("delays a tool's output only for hooks whose event and name match", () => {
     { event: "PostToolUseFailure" as const, matcher: "exec|web_*" },
   ];
   assert.deepEqual(
-    ["read", "exec", "web_fetch"].map((tool) => watchesOutput(hooks, [tool])),
+    ["read", "exec", "web_fetch"].map((tool) => appliesToOutput(hooks, [tool])),
     [false, true, true],
   );
   assert.deepEqual([hasOutputHooks(hooks), hasOutputHooks(hooks.slice(0, 1))], [true, false]);

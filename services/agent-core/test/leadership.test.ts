@@ -7,9 +7,9 @@ import { Cleanup, startStoreStack, startTestRedis, testBaseConfig, type StoreSta
 import { Redis } from "ioredis";
 import pg from "pg";
 import { readConfig } from "../src/config.ts";
-import { becomeLeader, type Leadership } from "../src/leadership/leadership.ts";
+import { becomeLeader, type Leadership } from "../src/leader/leadership.ts";
 
-/** The lock that a leader's writes hold shared and a takeover holds exclusively; services/store/src/transaction.ts. */
+/** The lock that a leader's writes hold shared and a takeover holds exclusively; services/store/src/db/operation.ts. */
 const epochLock = 7_305_510_218;
 
 const cleanup = new Cleanup();

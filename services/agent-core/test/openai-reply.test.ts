@@ -3,9 +3,9 @@ import { describe, test } from "node:test";
 import type { ToolCall } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { refused } from "../src/model/openai-errors.ts";
-import { ReplyBuilder } from "../src/model/openai-reply.ts";
-import { SseParser, type SseEvent } from "../src/model/openai-sse.ts";
+import { rejectedRequest } from "../src/model/openai/errors.ts";
+import { ReplyBuilder } from "../src/model/openai/reply.ts";
+import { SseParser, type SseEvent } from "../src/model/openai/sse.ts";
 import { ModelError, type ModelDelta, type ModelFailure, type ModelReply } from "../src/model/provider.ts";
 
 /** Chunks of a stream; a string is sent unchanged. */
@@ -329,7 +329,7 @@ describe("errors", () => {
   });
 
   const status = (code: number, body: unknown, headers: Record<string, string> = {}) =>
-    refused(
+    rejectedRequest(
       { status: code, statusText: "Said", headers: new Headers(headers) },
       typeof body === "string" ? body : JSON.stringify(body),
     );

@@ -8,7 +8,7 @@ import { readBaseConfig } from "@parley/chassis";
 import { noUsage, type Part, type ToolCall } from "@parley/contracts";
 import { readConfig } from "../src/config.ts";
 import { callModel } from "../src/model/call.ts";
-import { createOpenAi } from "../src/model/openai.ts";
+import { createOpenAi } from "../src/model/openai/openai.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
 import { secretsIn } from "../src/model/model-access.ts";
 

@@ -5,9 +5,9 @@ import { ParleySettingsSchema, rootDocuments, type ContextSettings } from "@parl
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { assemblePrompt, type PromptInput } from "../src/prompt/assemble.ts";
-import { cutText, missingFrom } from "../src/prompt/cut.ts";
+import { excerpt, missingFrom } from "../src/prompt/excerpt.ts";
 import type { PromptDocument, PromptDocuments } from "../src/prompt/documents.ts";
-import { documentNotes, type NoteInput } from "../src/prompt/notes.ts";
+import { documentNotes, type NoteInput } from "../src/prompt/document-notes.ts";
 import { readSkills, withMissing } from "../src/prompt/skills.ts";
 
 const context: ContextSettings = ParleySettingsSchema.parse({}).context;
@@ -172,7 +172,7 @@ test("property: keeps a truncated text within its limit and counts the omitted c
       fc.string({ unit: fc.constantFrom("a", "é", "漢", "🙂", "\n"), minLength: 0, maxLength: 6_000 }),
       fc.integer({ min: 1_000, max: 5_000 }),
       (text, max) => {
-        const cut = cutText(text, max, (missing) => missingFrom("MEMORY.md", missing, text.length, true));
+        const cut = excerpt(text, max, (missing) => missingFrom("MEMORY.md", missing, text.length, true));
         if (text.length <= max) return assert.equal(cut, text);
         assert.ok(cut.length <= max);
         assert.ok(cut.isWellFormed());

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ModelError, type ModelRequest } from "../src/model/provider.ts";
-import { createRehearsal, rehearse } from "../src/model/rehearsal.ts";
-import { emptyRound, parseScript } from "../src/model/rehearsal-script.ts";
+import { createRehearsal, rehearse } from "../src/model/rehearsal/rehearsal.ts";
+import { emptyRound, parseScript } from "../src/model/rehearsal/script.ts";
 
 const requestOf = (script: string): ModelRequest => ({
   system: "s",

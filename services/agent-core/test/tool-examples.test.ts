@@ -1,12 +1,12 @@
 // How a tool's example arguments are sent to each kind of model endpoint.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unknownCapabilities } from "../src/model/anthropic-capabilities.ts";
-import { toRequest as toAnthropic } from "../src/model/anthropic-wire.ts";
-import { initialDialect } from "../src/model/openai-dialect.ts";
-import { toRequest as toOpenAi } from "../src/model/openai-wire.ts";
+import { unknownCapabilities } from "../src/model/anthropic/capabilities.ts";
+import { toRequest as toAnthropic } from "../src/model/anthropic/wire.ts";
+import { initialDialect } from "../src/model/openai/dialect.ts";
+import { toRequest as toOpenAi } from "../src/model/openai/wire.ts";
 import type { ModelRequest } from "../src/model/provider.ts";
-import { prefixOf } from "../src/turn/prefix.ts";
+import { prefixOf } from "../src/session/prefix.ts";
 import { tool } from "./turn/support.ts";
 
 const examples = [{ at: "noon" }, { at: "never" }];

@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { ParleySettingsSchema, type ContextSettings, type LineRange } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { showDocuments, type PromptDocument, type PromptDocuments } from "../src/prompt/documents.ts";
-import { documentNotes } from "../src/prompt/notes.ts";
+import { renderDocuments, type PromptDocument, type PromptDocuments } from "../src/prompt/documents.ts";
+import { documentNotes } from "../src/prompt/document-notes.ts";
 import { readSkills } from "../src/prompt/skills.ts";
-import { markLines, untrustedRemark } from "../src/prompt/untrusted.ts";
+import { markLines, untrustedNotice } from "../src/prompt/untrusted-markup.ts";
 
 const context: ContextSettings = ParleySettingsSchema.parse({}).context;
 
@@ -17,13 +17,13 @@ function document(content: string, untrusted: LineRange[] = [], more: Partial<Pr
   return { path: "MEMORY.md", version: 1, content, untrusted, turnId: null, ...more };
 }
 
-const shown = (one: PromptDocument, limits = context) => showDocuments([one], limits, true).text;
+const shown = (one: PromptDocument, limits = context) => renderDocuments([one], limits, true).text;
 
 test("marks only untrusted lines in the prompt, after the remark on them", () => {
   assert.equal(
     shown(document("\n# Memory\ntea\nPay in advance!\n\nTwice!\ncake\nObey.\n", [range(4, 6), range(8)])),
     `<document path="MEMORY.md">
-(${untrustedRemark})
+(${untrustedNotice})
 # Memory
 tea
 <untrusted>
@@ -122,7 +122,7 @@ test("marks untrusted lines in a note and adds the remark only if it shows some"
   const was = document("tea");
   assert.equal(
     note(was, document("tea\nObey.", [range(2)], { version: 2 })),
-    `[Documents have changed]\n\nMEMORY.md has changed. New content:\n\n${untrustedRemark}\n\ntea\n<untrusted>\nObey.\n</untrusted>`,
+    `[Documents have changed]\n\nMEMORY.md has changed. New content:\n\n${untrustedNotice}\n\ntea\n<untrusted>\nObey.\n</untrusted>`,
   );
   assert.match(
     note(undefined, document("Obey.", [range(1)])) ?? "",

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { createOpenAi } from "../src/model/openai.ts";
+import { createOpenAi } from "../src/model/openai/openai.ts";
 import type { ModelProvider, ModelSize } from "../src/model/provider.ts";
-import { Refreshing } from "../src/model/refreshing.ts";
-import { createRehearsal } from "../src/model/rehearsal.ts";
+import { CachedValue } from "../src/model/cached-value.ts";
+import { createRehearsal } from "../src/model/rehearsal/rehearsal.ts";
 import { ContextWindows } from "../src/model/window.ts";
 
 const times = { freshMs: 300_000, failedMs: 30_000, firstWaitMs: 10_000, loadMs: 10_000 };
@@ -21,7 +21,7 @@ describe("a cached value", () => {
     const clock = new Clock();
     let loads = 0;
     const gate = Promise.withResolvers<void>();
-    const value = new Refreshing(
+    const value = new CachedValue(
       async () => {
         loads += 1;
         if (loads === 2) await gate.promise;
@@ -46,7 +46,7 @@ describe("a cached value", () => {
   test("is kept when loading fails and loaded again after a while", async () => {
     const clock = new Clock();
     let loads = 0;
-    const value = new Refreshing(
+    const value = new CachedValue(
       async () => {
         loads += 1;
         if (loads === 2) throw new Error("away");
@@ -68,13 +68,13 @@ describe("a cached value", () => {
   });
 
   test("blocks readers for a bounded time only when it never loads", async () => {
-    const value = new Refreshing(() => new Promise<number>(() => undefined), { ...times, firstWaitMs: 1 });
+    const value = new CachedValue(() => new Promise<number>(() => undefined), { ...times, firstWaitMs: 1 });
     assert.equal(await value.get(), undefined);
   });
 
   test("is loaded once for any number of concurrent readers", async () => {
     let loads = 0;
-    const value = new Refreshing(async () => (loads += 1), times);
+    const value = new CachedValue(async () => (loads += 1), times);
     assert.deepEqual(await Promise.all([value.get(), value.get(), value.get()]), [1, 1, 1]);
   });
 });

@@ -4,10 +4,10 @@ import { describe, test } from "node:test";
 import type { Part } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { unknownCapabilities } from "../src/model/anthropic-capabilities.ts";
-import { toRequest as toAnthropic } from "../src/model/anthropic-wire.ts";
-import { initialDialect } from "../src/model/openai-dialect.ts";
-import { toRequest as toOpenAi } from "../src/model/openai-wire.ts";
+import { unknownCapabilities } from "../src/model/anthropic/capabilities.ts";
+import { toRequest as toAnthropic } from "../src/model/anthropic/wire.ts";
+import { initialDialect } from "../src/model/openai/dialect.ts";
+import { toRequest as toOpenAi } from "../src/model/openai/wire.ts";
 import type { ModelRequest, PromptMessage } from "../src/model/provider.ts";
 
 const words = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" });

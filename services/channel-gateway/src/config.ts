@@ -2,7 +2,7 @@
 // that parley.toml uses.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
-import { sha256Hex } from "./digest.ts";
+import { sha256Hex } from "./channels/digest.ts";
 
 export interface HttpConfig {
   host: string;

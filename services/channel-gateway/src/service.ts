@@ -1,19 +1,19 @@
 // Assembles the gateway from its parts at start and closes them at the end.
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
-import { AccountStates } from "./account-states.ts";
-import { Accounts, type ChannelAccount } from "./accounts.ts";
+import { AccountStates } from "./accounts/account-states.ts";
+import { Accounts, type ChannelAccount } from "./accounts/accounts.ts";
 import { createAccounts } from "./channels/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";
-import { disabledHooks } from "./http/hooks.ts";
+import { disabledWebhooks } from "./http/webhooks.ts";
 import { listenHttp } from "./http/server.ts";
-import { Waiters } from "./http/waiters.ts";
-import { Inbound } from "./inbound.ts";
-import { Live } from "./live.ts";
-import { createObservers, openObservers } from "./observers/observe.ts";
-import { SessionStreams } from "./session-stream.ts";
-import { Sessions } from "./sessions.ts";
+import { OpenRequests } from "./http/open-requests.ts";
+import { InboundHandler } from "./ingress/inbound.ts";
+import { EventHub } from "./live/event-hub.ts";
+import { createObservers, openObservers } from "./delivery/observers.ts";
+import { SessionStreams } from "./live/session-stream.ts";
+import { SessionDirectory } from "./live/session-directory.ts";
 
 /** Replacements for tests. */
 export interface GatewayOverrides {
@@ -35,7 +35,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const toObserve = createObservers(config.settings.observers, config.channelSecrets);
   const disabled = [
     ...configured.disabled,
-    ...disabledHooks(config.settings, config.channelSecrets),
+    ...disabledWebhooks(config.settings, config.channelSecrets),
     ...toObserve.disabled,
   ];
   const { bus, log, metrics } = await openChassis(config, {
@@ -43,12 +43,12 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     context: overrides.context,
   });
   const events = createEvents({ metrics, log });
-  const live = new Live(bus);
-  const sessions = new Sessions(bus);
+  const live = new EventHub(bus);
+  const sessions = new SessionDirectory(bus);
   const streams = new SessionStreams({ bus, live });
-  const inbound = new Inbound({ bus, log, live, sessions, events, settings: config.settings });
-  const waiters = new Waiters();
-  const watchers = new Waiters();
+  const inbound = new InboundHandler({ bus, log, live, sessions, events, settings: config.settings });
+  const waiters = new OpenRequests();
+  const watchers = new OpenRequests();
   const owner = { replica: config.replica, incarnation: config.incarnation };
   const states = new AccountStates(log);
   for (const id of Object.keys(config.settings.webhooks)) states.set(`hook:${id}`, { state: "listening" });

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ConfigError, readBaseConfig } from "@parley/chassis";
 import fc from "fast-check";
 import { readConfig } from "../src/config.ts";
-import { sha256, sha256Hex } from "../src/digest.ts";
+import { sha256, sha256Hex } from "../src/channels/digest.ts";
 import { hostAllowed, hostName, originAllowed, ownNames, tokenAccepted, tokenOf } from "../src/http/access.ts";
 
 test("returns the name of a Host header without port and brackets, and null for invalid headers", () => {

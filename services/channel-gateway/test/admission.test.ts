@@ -4,11 +4,11 @@ import { test } from "node:test";
 import type { ContactRole } from "@parley/contracts";
 import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
-import { admit, dependsOnPairing, type PeoplePolicy, type Sender } from "../src/admit.ts";
-import { readSpoken } from "../src/commands/spoken.ts";
-import { queueModeOf } from "../src/queue-mode.ts";
-import { newPairingCode, pairingCodeHash } from "../src/pairing-code.ts";
-import { sessionKeyOf } from "../src/route.ts";
+import { decideAccess, needsContact, type PeoplePolicy, type Sender } from "../src/ingress/access-policy.ts";
+import { parseInput } from "../src/operations/parse-input.ts";
+import { queueModeOf } from "../src/ingress/queue-mode.ts";
+import { newPairingCode, pairingCodeHash } from "../src/ingress/pairing-code.ts";
+import { sessionKeyOf } from "../src/ingress/route.ts";
 
 const modes = fc.constantFrom(...queueModes);
 const ids = fc.constantFrom("", "a", "b", "c");
@@ -35,7 +35,7 @@ test("admits nobody through empty allow-lists unless the contact is paired", () 
     fc.property(policies, senders, (policy, sender) => {
       fc.pre(policy.dm_policy !== "open" && sender.direct);
       const empty = { ...policy, owners: [], allow_from: [] };
-      assert.notEqual(admit(empty, sender, null).verdict, "let_in");
+      assert.notEqual(decideAccess(empty, sender, null).verdict, "let_in");
     }),
   );
 });
@@ -43,7 +43,7 @@ test("admits nobody through empty allow-lists unless the contact is paired", () 
 test("grants the owner role only by the settings or by pairing", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
-      const admission = admit(policy, sender, contact);
+      const admission = decideAccess(policy, sender, contact);
       if (admission.verdict !== "let_in" || admission.role !== "owner") return;
       assert.ok(policy.owners.includes(sender.contactId) || contact === "owner");
     }),
@@ -55,7 +55,7 @@ test("ignores unlisted groups and applies the settings in listed ones", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
       fc.pre(!sender.direct);
-      const { verdict } = admit(policy, sender, contact);
+      const { verdict } = decideAccess(policy, sender, contact);
       if (verdict === "ignore") return;
       assert.equal(verdict, "let_in", "no pairing codes in groups");
       assert.ok(policy.groups.includes(sender.group ?? sender.conversation));
@@ -68,9 +68,9 @@ test("ignores unlisted groups and applies the settings in listed ones", () => {
 test("never admits a sender without an identity or a blocked sender", () => {
   fc.assert(
     fc.property(policies, senders, (policy, sender) => {
-      assert.equal(admit(policy, { ...sender, contactId: "" }, "owner").verdict, "ignore");
+      assert.equal(decideAccess(policy, { ...sender, contactId: "" }, "owner").verdict, "ignore");
       const unlisted = { ...policy, owners: [], allow_from: [] };
-      assert.equal(admit(unlisted, sender, "blocked").verdict, "ignore");
+      assert.equal(decideAccess(unlisted, sender, "blocked").verdict, "ignore");
     }),
   );
 });
@@ -78,8 +78,8 @@ test("never admits a sender without an identity or a blocked sender", () => {
 test("decides independently of the stored contact when the store is not queried", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
-      fc.pre(!dependsOnPairing(policy, sender));
-      assert.deepEqual(admit(policy, sender, contact), admit(policy, sender, null));
+      fc.pre(!needsContact(policy, sender));
+      assert.deepEqual(decideAccess(policy, sender, contact), decideAccess(policy, sender, null));
     }),
   );
 });
@@ -107,7 +107,7 @@ test("shares one session among the owner's direct conversations only", () => {
 
 test("parses a command from the first word, but not a path or text after a space", () => {
   const command = (text: string) => {
-    const spoken = readSpoken(text);
+    const spoken = parseInput(text);
     return spoken.kind === "command" ? spoken.command : null;
   };
   assert.deepEqual(command("/stop"), { name: "/stop", rest: "" });
@@ -115,15 +115,15 @@ test("parses a command from the first word, but not a path or text after a space
   assert.deepEqual(command("/queue edit 1 two\nlines "), { name: "/queue", rest: "edit 1 two\nlines" });
   assert.deepEqual(command("/constructor"), { name: "/constructor", rest: "" });
   for (const text of ["stop", " /stop", "/etc/hosts", "/", "// comment", "say /stop", "/1", ""]) {
-    assert.deepEqual(readSpoken(text), { kind: "message", text });
+    assert.deepEqual(parseInput(text), { kind: "message", text });
   }
 });
 
 test("parses /steer, /later and /now as messages with a mode, and without text as commands", () => {
-  assert.deepEqual(readSpoken("/steer go left"), { kind: "message", text: "go left", mode: "steer" });
-  assert.deepEqual(readSpoken("/later@bot go\nright"), { kind: "message", text: "go\nright", mode: "queue" });
-  assert.deepEqual(readSpoken("/now /etc"), { kind: "message", text: "/etc", mode: "interrupt" });
-  assert.deepEqual(readSpoken("/now "), { kind: "command", command: { name: "/now", rest: "" } });
+  assert.deepEqual(parseInput("/steer go left"), { kind: "message", text: "go left", mode: "steer" });
+  assert.deepEqual(parseInput("/later@bot go\nright"), { kind: "message", text: "go\nright", mode: "queue" });
+  assert.deepEqual(parseInput("/now /etc"), { kind: "message", text: "/etc", mode: "interrupt" });
+  assert.deepEqual(parseInput("/now "), { kind: "command", command: { name: "/now", rest: "" } });
 });
 
 // design: switch.3

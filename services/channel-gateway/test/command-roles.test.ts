@@ -7,10 +7,10 @@ import { Client } from "pg";
 import type { Bus } from "@parley/bus";
 import { parseSettings } from "@parley/chassis";
 import { store, type ContactRole, type InboundMessage } from "@parley/contracts";
-import type { CommandDeps, Speaker } from "../src/commands/command.ts";
-import { carryOut, commands } from "../src/commands/run.ts";
-import { SessionActs } from "../src/session-acts.ts";
-import { Sessions } from "../src/sessions.ts";
+import type { CommandDeps, Speaker } from "../src/operations/operation.ts";
+import { runOperation, commands } from "../src/operations/registry.ts";
+import { SessionService } from "../src/operations/session-service.ts";
+import { SessionDirectory } from "../src/live/session-directory.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 
 let stack: GatewayStack;
@@ -27,12 +27,12 @@ before(async () => {
   database = new Client({ connectionString: stack.stack.postgres.ownerUrl });
   await database.connect();
   const settings = parseSettings('[session]\npolicy = "per_conversation"\n[queue]\nmode = "coalesce"', "test");
-  const sessions = new Sessions(bus);
+  const sessions = new SessionDirectory(bus);
   deps = {
     bus,
     sessions,
     settings,
-    acts: new SessionActs({ bus, sessions, settings }),
+    acts: new SessionService({ bus, sessions, settings }),
     cancel: (what) => bus.request(store.turnCancel, what),
     say: () => assert.fail("a command sent a message to the agent"),
     look: () => undefined,
@@ -81,7 +81,7 @@ async function say(from: Person, text: string): Promise<void> {
 function command(from: Person, text: string, where = inRoom()): Promise<string> {
   const [name = "", ...words] = text.split(" ");
   const speaker = { ...where, ...from, channel: "test", account: "main", replyTo: null, ref: randomUUID() };
-  return carryOut(deps, { name, rest: words.join(" ").trim() }, speaker);
+  return runOperation(deps, { name, rest: words.join(" ").trim() }, speaker);
 }
 
 /** Runs a turn of this person in the room until the next test; resolves with its id. */

@@ -5,8 +5,8 @@ import { after, afterEach, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { noUsage, store } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { accessRules } from "../src/commands/access.ts";
-import { carryOut, commands } from "../src/commands/run.ts";
+import { accessRules } from "../src/operations/access.ts";
+import { runOperation, commands } from "../src/operations/registry.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader } from "./support/watchers.ts";
@@ -57,7 +57,7 @@ async function ask(conversation: string, text: string, on = gateway): Promise<vo
   assert.equal((await on.call("/v1/chat/completions", { body })).status, 200);
 }
 
-/** Blocks the agent's next turn until `letGo` is called; `begun` resolves when that turn runs. */
+/** Blocks the agent's next turn until `release` is called; `begun` resolves when that turn runs. */
 function busy(): { begun: Promise<string>; letGo: () => void } {
   const begun = Promise.withResolvers<string>();
   const goOn = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ test("refuses owner commands to guests with a text before any side effect", asyn
   for (const { command: name, forms = ["AB12"], direct } of accessRules) {
     if (direct !== "owner") continue;
     for (const form of forms) {
-      const said = await carryOut(untouched as never, { name, rest: form }, speaker);
+      const said = await runOperation(untouched as never, { name, rest: form }, speaker);
       assert.equal(said, `${forms[0] === "AB12" ? name : `${name} ${form}`} is for the owner only.`);
     }
   }

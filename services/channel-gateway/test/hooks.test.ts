@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import { disabledHooks, hooksOf } from "../src/http/hooks.ts";
+import { disabledWebhooks, webhooksOf } from "../src/http/webhooks.ts";
 import { githubHeaders, hookSecret, parleyHeaders, standardHeaders } from "./support/sign.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
@@ -116,13 +116,13 @@ test("refuses invalid deliveries with a reason, stores nothing, and accepts late
 });
 
 test("disables a hook without a secret and refuses one whose reply_to account is not configured", () => {
-  assert.equal(hooksOf(settings, new Map()).get("build")?.secret, null);
-  const [first] = disabledHooks(settings, new Map());
+  assert.equal(webhooksOf(settings, new Map()).get("build")?.secret, null);
+  const [first] = disabledWebhooks(settings, new Map());
   assert.equal(first?.name, "hook:build");
   assert.match(first?.reason ?? "", /\[webhooks\.build\].*PARLEY_CHANNEL_HOOK/);
   const wrong = parseSettings(
     '[webhooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
     "parley.toml",
   );
-  assert.throws(() => hooksOf(wrong, secrets), /\[channels\.telegram\.gone\] is not configured/);
+  assert.throws(() => webhooksOf(wrong, secrets), /\[channels\.telegram\.gone\] is not configured/);
 });

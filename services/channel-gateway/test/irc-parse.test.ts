@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { InboundDraft } from "../src/channel.ts";
+import type { InboundDraft } from "../src/channels/channel.ts";
 import { parseLine } from "../src/channels/irc/line.ts";
-import { parse, type Parsed, type Surroundings } from "../src/channels/irc/parse.ts";
+import { parse, type Parsed, type ParseContext } from "../src/channels/irc/parse.ts";
 
-const here: Surroundings = {
+const here: ParseContext = {
   account: "main",
   nick: "parley",
   mapping: "rfc1459",

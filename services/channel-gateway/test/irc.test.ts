@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { WireError, type IrcAccount } from "@parley/contracts";
 import { startIi, startInspIrcd, type Ii } from "@parley/testing";
-import type { ChannelAdapter, HeldLease, OutboundText, SendOutcome } from "../src/channel.ts";
+import type { ChannelAdapter, LeaseRef, OutboundText, SendOutcome } from "../src/channels/channel.ts";
 import { createIrc, type IrcTuning } from "../src/channels/irc/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { letIn, startScriptedIrc } from "./support/scripted-irc.ts";
@@ -57,7 +57,7 @@ async function running(adapter: ChannelAdapter, host = new TestHost()): Promise<
   return { adapter, host, lose: end, ended, [Symbol.asyncDispose]: end };
 }
 
-async function connecting(adapter: ChannelAdapter, host: TestHost, lease: HeldLease): Promise<void> {
+async function connecting(adapter: ChannelAdapter, host: TestHost, lease: LeaseRef): Promise<void> {
   await adapter.connect?.(host, lease);
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { WebSocket, type ClientOptions } from "ws";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
-import { SseReader, WsReader, type Heard } from "./support/watchers.ts";
+import { SseReader, WsReader, type ReceivedFrame } from "./support/watchers.ts";
 
 let stack: GatewayStack;
 let one: Replica;
@@ -24,7 +24,7 @@ beforeEach(() => {
 
 const name = () => `talk-${conversation}`;
 const key = () => `http:default:${name()}`;
-const isEnd = (said: string) => (frame: Heard) =>
+const isEnd = (said: string) => (frame: ReceivedFrame) =>
   frame.type === "turn.finished" && frame["text"] === `You said: ${said}`;
 const say = async (gateway: Replica, text: string) => {
   const response = await gateway.call("/api/messages", { body: { text, conversation: name() } });

@@ -1,8 +1,8 @@
 // The parsing of MCP prompt commands and the texts about MCP servers, without a server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { promptCommand, wordsOf } from "../src/commands/mcp.ts";
-import { promptsText, serversText, switchedText, toolsText } from "../src/commands/mcp-words.ts";
+import { promptCommand, wordsOf } from "../src/operations/mcp.ts";
+import { promptsText, serversText, switchedText, toolsText } from "../src/operations/mcp-text.ts";
 
 test("splits prompt arguments at spaces outside of quotes", () => {
   assert.deepEqual(wordsOf('"New York"  NY'), ["New York", "NY"]);

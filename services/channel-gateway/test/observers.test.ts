@@ -8,8 +8,8 @@ import { ParleySettingsSchema, sessionEvent, type SessionEvent } from "@parley/c
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
 import fc from "fast-check";
 import { z } from "zod";
-import { Batches, bodyOf } from "../src/observers/batches.ts";
-import { createObservers, observe } from "../src/observers/observe.ts";
+import { Batches, bodyOf } from "../src/delivery/observer-batches.ts";
+import { createObservers, observe } from "../src/delivery/observers.ts";
 import { startReplica, type Replica } from "./support/stack.ts";
 
 const started = (turnId: string): SessionEvent => ({ type: "turn.started", turnId, inboxIds: [], attempt: 1 });

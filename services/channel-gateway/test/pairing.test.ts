@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { store, WireError, type InputOf, type RequestContract } from "@parley/contracts";
-import type { PeoplePolicy } from "../src/admit.ts";
-import { Inbound, type InboundDeps } from "../src/inbound.ts";
-import { pairingCodeHash, pairingText } from "../src/pairing-code.ts";
+import type { PeoplePolicy } from "../src/ingress/access-policy.ts";
+import { InboundHandler, type InboundDeps } from "../src/ingress/inbound.ts";
+import { pairingCodeHash, pairingText } from "../src/ingress/pairing-code.ts";
 
 const draft = {
   externalId: "1",
@@ -28,7 +28,7 @@ function dyingAfterTheRequest() {
   };
   const events = { inbound: () => undefined };
   const deps = { bus: { request }, policy: "singleton", events, live: {}, sessions: {} };
-  return { inbound: new Inbound(deps as unknown as InboundDeps), kept };
+  return { inbound: new InboundHandler(deps as unknown as InboundDeps), kept };
 }
 
 test("stores the text with the code together with the request, as the last store request", async () => {

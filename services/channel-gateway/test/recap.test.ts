@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "@parley/contracts";
-import { recap } from "../src/commands/recap.ts";
+import { recap } from "../src/operations/recap.ts";
 
 const message = (seq: number, role: Message["role"], text: string, name?: string): Message => ({
   seq,

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noCost, noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
-import { follow } from "../src/follow.ts";
-import type { LiveListener, RepairReason } from "../src/live.ts";
-import { SessionStreams, type StreamDeps } from "../src/session-stream.ts";
+import { subscribe } from "../src/live/subscribe.ts";
+import type { EventListener, RepairReason } from "../src/live/event-hub.ts";
+import { SessionStreams, type StreamDeps } from "../src/live/session-stream.ts";
 
 const sessionId = "s";
 
@@ -26,7 +26,7 @@ function durable(seq: number): SessionEvent {
 class Model {
   seq = 0;
   readonly #scheduler: fc.Scheduler;
-  readonly #listeners = new Set<LiveListener>();
+  readonly #listeners = new Set<EventListener>();
   readonly #repairs = new Set<(reason: RepairReason) => void>();
   readonly deps: StreamDeps;
 
@@ -101,7 +101,7 @@ test("sends every durable event after a watcher's position once and in order", a
         const watch = async (after: number | null) => {
           const watcher: (typeof watchers)[number] = { seqs: [], from: undefined };
           watchers.push(watcher);
-          await follow(deps, sessionId, after ?? undefined, {
+          await subscribe(deps, sessionId, after ?? undefined, {
             begin: (from) => {
               watcher.from = from;
             },
@@ -141,7 +141,7 @@ test("sends every durable event after a watcher's position once and in order", a
 
 test("sends live events that arrive while the stream opens", async () => {
   const answer = Promise.withResolvers<void>();
-  let publish: LiveListener | undefined;
+  let publish: EventListener | undefined;
   const streams = new SessionStreams({
     bus: {
       request: (async () => {
@@ -159,7 +159,7 @@ test("sends live events that arrive while the stream opens", async () => {
   });
   const bus = { request: async () => assert.fail("nothing was missed") } as unknown as StreamDeps["bus"];
   const received: (string | undefined)[] = [];
-  const following = follow({ bus, streams }, sessionId, undefined, {
+  const following = subscribe({ bus, streams }, sessionId, undefined, {
     begin: () => undefined,
     send: (frame) => received.push(frame.event.type),
     fail: (error) => assert.fail(String(error)),

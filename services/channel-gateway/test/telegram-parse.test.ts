@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { admit, type PeoplePolicy } from "../src/admit.ts";
-import type { InboundDraft } from "../src/channel.ts";
+import { decideAccess, type PeoplePolicy } from "../src/ingress/access-policy.ts";
+import type { InboundDraft } from "../src/channels/channel.ts";
 import { parse } from "../src/channels/telegram/parse.ts";
 
 const me = { id: 7, is_bot: true, first_name: "Parley", username: "Parley_Bot" };
@@ -96,8 +96,8 @@ test("authorizes a topic by its group", () => {
     require_mention: false,
   };
   const sender = { contactId: topic.contact.id, ...topic };
-  assert.deepEqual(admit(people, sender, null), { verdict: "let_in", role: "guest" });
-  const elsewhere = admit({ ...people, groups: ["-1001:3"] }, sender, null);
+  assert.deepEqual(decideAccess(people, sender, null), { verdict: "let_in", role: "guest" });
+  const elsewhere = decideAccess({ ...people, groups: ["-1001:3"] }, sender, null);
   assert.deepEqual(elsewhere, { verdict: "ignore", reason: "group_not_listed" });
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { WireError, type TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import type { ChannelAdapter } from "../src/channel.ts";
+import type { ChannelAdapter } from "../src/channels/channel.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 

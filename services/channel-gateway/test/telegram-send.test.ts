@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import type { ChannelAdapter, OutboundText, SendOutcome } from "../src/channel.ts";
+import type { ChannelAdapter, OutboundText, SendOutcome } from "../src/channels/channel.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 
 const token = "7000001:AAStandInTokenOfAStandInBotForTests";

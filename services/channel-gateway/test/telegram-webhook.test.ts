@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fastify, { type FastifyInstance } from "fastify";
 import type { TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer } from "@parley/testing";
-import type { ChannelAdapter } from "../src/channel.ts";
+import type { ChannelAdapter } from "../src/channels/channel.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 

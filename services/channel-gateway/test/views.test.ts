@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { z } from "zod";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
-import { WsReader, type Heard } from "./support/watchers.ts";
+import { WsReader, type ReceivedFrame } from "./support/watchers.ts";
 
 let stack: GatewayStack;
 let gateway: Replica;
@@ -26,7 +26,7 @@ function eventsIn(text: string): { event: string; data: unknown }[] {
 }
 
 /** Resolves when `count` matching frames were received. */
-async function heard(ws: WsReader, count: number, fits: (frame: Heard) => boolean): Promise<void> {
+async function heard(ws: WsReader, count: number, fits: (frame: ReceivedFrame) => boolean): Promise<void> {
   await ws.until(() => ws.heard.filter(fits).length >= count);
 }
 
@@ -100,7 +100,7 @@ test("?format=turns sends deltas and one turn_complete, answers pings, refuses e
 // design: 004.16
 test("?format=stream sends each model call as a stream with its own id, without repetition", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
-  const isEnd = (frame: Heard) => frame.type === "event" && frame["event"] === "thinking_finished";
+  const isEnd = (frame: ReceivedFrame) => frame.type === "event" && frame["event"] === "thinking_finished";
   // The first message creates the session; from then on all events are received.
   let begin = 0;
   for (const [at, content] of ["zero", "one", "two"].entries()) {

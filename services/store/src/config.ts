@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
-import type { BlobPlacesConfig } from "./blobs/open.ts";
-import type { BucketConfig } from "./blobs/place.ts";
-import { withTls } from "./database-url.ts";
+import type { BlobBackendsConfig } from "./blobs/open.ts";
+import type { BucketConfig } from "./blobs/backend.ts";
+import { withTls } from "./db/database-url.ts";
 
-export interface StoreConfig extends BaseConfig, BlobPlacesConfig {
+export interface StoreConfig extends BaseConfig, BlobBackendsConfig {
   /** URL of a role that can only read and write data. */
   databaseUrl: string;
   /** Maximum connections of this replica. */

@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { grantSignature } from "@parley/chassis";
 import { splitGrant, WireError, type Grant } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "./database.ts";
+import { withClient, type Database, type PoolClient } from "./db/database.ts";
 
 /** Maximum cached keys and verified grants; the oldest entry is evicted first. */
 const maxKept = 1_000;

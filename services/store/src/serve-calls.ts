@@ -2,19 +2,19 @@
 // here; the handlers take session, author and audience only from them.
 import type { Bus, Served } from "@parley/bus";
 import { store, type Grant, type InputOf, type OutputOf, type RequestContract } from "@parley/contracts";
-import type { BlobRules } from "./blobs/keep.ts";
-import type { Database } from "./database.ts";
+import type { BlobRules } from "./blobs/put.ts";
+import type { Database } from "./db/database.ts";
 import { Grants } from "./grants.ts";
 import type { ServedMemory } from "./memory/serve.ts";
-import * as blobs from "./verbs/blobs.ts";
-import * as documents from "./verbs/call-documents.ts";
-import * as checkpoints from "./verbs/checkpoints.ts";
-import * as processes from "./verbs/processes.ts";
-import * as questions from "./verbs/raised-questions.ts";
-import { putDocumentBack } from "./verbs/rewind-documents.ts";
-import { permitted, type PermittedRewind } from "./verbs/rewind-permits.ts";
-import * as rewinds from "./verbs/rewinds.ts";
-import * as steps from "./verbs/steps.ts";
+import * as blobs from "./handlers/blobs/blobs.ts";
+import * as documents from "./handlers/documents/call-documents.ts";
+import * as checkpoints from "./handlers/checkpoints/checkpoints.ts";
+import * as processes from "./handlers/processes/processes.ts";
+import * as questions from "./handlers/questions/poll.ts";
+import { putDocumentBack } from "./handlers/documents/rewind-documents.ts";
+import { permitted, type PermittedRewind } from "./handlers/checkpoints/rewind-permits.ts";
+import * as rewinds from "./handlers/checkpoints/rewinds.ts";
+import * as steps from "./handlers/steps/steps.ts";
 
 export function serveCalls(bus: Bus, database: Database, blobRules: BlobRules, memory: ServedMemory): Served[] {
   const grants = new Grants(database);
@@ -57,11 +57,11 @@ export function serveCalls(bus: Bus, database: Database, blobRules: BlobRules, m
     bus.serve(store.callBlobPut, (input) => blobs.put(database, input)),
     bus.serve(store.callBlobCommit, (input) => blobs.commit(database, blobRules, input)),
     granted(store.callBlobGet, (grant, input) => blobs.getForCall(database, blobRules, grant, input)),
-    granted(store.questionRaise, (grant, input) => questions.raise(database, bus, grant, input)),
-    granted(store.questionLook, (grant, input) => questions.look(database, grant, input)),
+    granted(store.questionRaise, (grant, input) => questions.ask(database, bus, grant, input)),
+    granted(store.questionLook, (grant, input) => questions.poll(database, grant, input)),
     granted(store.processBegin, (grant, input) => processes.begin(database, grant, input)),
     bus.serve(store.processTold, async ({ by, ids }) =>
-      processes.told(database, "grant" in by ? await grants.check(by.grant) : by, { ids }),
+      processes.markReported(database, "grant" in by ? await grants.check(by.grant) : by, { ids }),
     ),
     bus.serve(store.checkpointTrack, async ({ by, files }) => {
       const checked =

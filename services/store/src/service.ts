@@ -10,51 +10,51 @@ import {
 } from "@parley/chassis";
 import { outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
-import type { BlobRules } from "./blobs/keep.ts";
-import { openPlaces } from "./blobs/open.ts";
-import { openDatabase, type Database } from "./database.ts";
-import { isEncrypted } from "./database-url.ts";
+import type { BlobRules } from "./blobs/put.ts";
+import { openBackends } from "./blobs/open.ts";
+import { openDatabase, type Database } from "./db/database.ts";
+import { isEncrypted } from "./db/database-url.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
-import { knownMigrations } from "./migrate.ts";
-import { keepForgetting } from "./retention.ts";
+import { knownMigrations } from "./db/migrate.ts";
+import { startRetentionJob } from "./retention/retention.ts";
 import { serveCalls } from "./serve-calls.ts";
-import * as blobs from "./verbs/blobs.ts";
-import * as checkpoints from "./verbs/checkpoints.ts";
-import * as appendTurn from "./verbs/append-turn.ts";
-import * as approvals from "./verbs/approvals.ts";
-import * as claimTurn from "./verbs/claim-turn.ts";
-import * as commitStep from "./verbs/commit-step.ts";
-import * as compact from "./verbs/compact.ts";
-import * as contacts from "./verbs/contacts.ts";
-import * as documentLines from "./verbs/document-lines.ts";
-import * as documents from "./verbs/documents.ts";
-import * as endTurn from "./verbs/end-turn.ts";
-import * as fireSchedules from "./verbs/fire-schedules.ts";
-import * as heartbeat from "./verbs/heartbeat.ts";
-import * as history from "./verbs/history.ts";
-import * as inbox from "./verbs/inbox.ts";
-import * as leadership from "./verbs/leadership.ts";
-import * as leases from "./verbs/leases.ts";
-import * as mcp from "./verbs/mcp.ts";
-import * as outbox from "./verbs/outbox.ts";
-import * as rewindPermits from "./verbs/rewind-permits.ts";
-import * as parkTurn from "./verbs/park-turn.ts";
-import * as processes from "./verbs/processes.ts";
-import * as questions from "./verbs/questions.ts";
-import * as queue from "./verbs/queue.ts";
-import * as sessionFork from "./verbs/session-fork.ts";
-import * as sessionRoutes from "./verbs/session-routes.ts";
-import * as sampled from "./verbs/sampled.ts";
-import * as schedules from "./verbs/schedules.ts";
-import * as sessions from "./verbs/sessions.ts";
-import * as spawn from "./verbs/spawn.ts";
-import * as steps from "./verbs/steps.ts";
-import * as todos from "./verbs/todos.ts";
-import * as turns from "./verbs/turns.ts";
-import * as usage from "./verbs/usage.ts";
-import * as voice from "./verbs/voice.ts";
-import * as voiceHeard from "./verbs/voice-heard.ts";
-import * as voiceReplies from "./verbs/voice-replies.ts";
+import * as blobs from "./handlers/blobs/blobs.ts";
+import * as checkpoints from "./handlers/checkpoints/checkpoints.ts";
+import * as appendTurn from "./handlers/turns/append.ts";
+import * as approvals from "./handlers/questions/approvals.ts";
+import * as claimTurn from "./handlers/turns/claim.ts";
+import * as commitStep from "./handlers/steps/commit.ts";
+import * as compact from "./handlers/sessions/compact.ts";
+import * as contacts from "./handlers/contacts/contacts.ts";
+import * as documentLines from "./handlers/documents/trust.ts";
+import * as documents from "./handlers/documents/documents.ts";
+import * as endTurn from "./handlers/turns/end.ts";
+import * as fireSchedules from "./handlers/schedules/fire.ts";
+import * as heartbeat from "./handlers/schedules/heartbeat.ts";
+import * as history from "./handlers/sessions/history.ts";
+import * as inbox from "./handlers/inbox/inbox.ts";
+import * as leadership from "./handlers/coordination/leadership.ts";
+import * as leases from "./handlers/coordination/leases.ts";
+import * as mcp from "./handlers/coordination/mcp.ts";
+import * as outbox from "./handlers/outbox/outbox.ts";
+import * as rewindPermits from "./handlers/checkpoints/rewind-permits.ts";
+import * as parkTurn from "./handlers/turns/park.ts";
+import * as processes from "./handlers/processes/processes.ts";
+import * as questions from "./handlers/questions/questions.ts";
+import * as queue from "./handlers/inbox/queue.ts";
+import * as sessionFork from "./handlers/sessions/fork.ts";
+import * as sessionRoutes from "./handlers/sessions/routes.ts";
+import * as sampled from "./handlers/steps/sampling.ts";
+import * as schedules from "./handlers/schedules/schedules.ts";
+import * as sessions from "./handlers/sessions/sessions.ts";
+import * as spawn from "./handlers/turns/spawn.ts";
+import * as steps from "./handlers/steps/steps.ts";
+import * as todos from "./handlers/sessions/todos.ts";
+import * as turns from "./handlers/turns/turns.ts";
+import * as usage from "./handlers/sessions/usage.ts";
+import * as voice from "./handlers/voice/sessions.ts";
+import * as voiceHeard from "./handlers/voice/utterances.ts";
+import * as voiceReplies from "./handlers/voice/replies.ts";
 
 export async function start(
   config: StoreConfig,
@@ -70,9 +70,9 @@ export async function start(
 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
-  const places = await openPlaces(config, log);
+  const places = await openBackends(config, log);
   const checkpointDays = config.settings.checkpoints.retention_days;
-  keepForgetting(
+  startRetentionJob(
     database,
     { ...config, keepHours, places, checkpointDays },
     config.settings.session,
@@ -152,7 +152,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
       announce(input.outgoing ?? []);
       return output;
     }),
-    bus.serve(store.stepSampled, (input) => sampled.keepSampled(database, input)),
+    bus.serve(store.stepSampled, (input) => sampled.recordSampling(database, input)),
     bus.serve(store.turnAppend, (input) => appendTurn.append(database, input)),
     bus.serve(store.turnPark, (input) => parkTurn.park(database, input)),
     bus.serve(store.turnSpawn, (input) => spawn.spawn(database, bus, input)),
@@ -228,15 +228,15 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.voiceOpen, (input) => voice.begin(database, input)),
     bus.serve(store.voiceStop, (input) => voice.stop(database, bus, input)),
     bus.serve(store.voiceGet, (input) => voice.get(database, input)),
-    bus.serve(store.voiceWork, (input) => voice.work(database, input)),
+    bus.serve(store.voiceWork, (input) => voice.listActive(database, input)),
     bus.serve(store.voiceClaim, (input) => voice.claim(database, input)),
-    bus.serve(store.voiceMove, (input) => voice.move(database, bus, input)),
+    bus.serve(store.voiceMove, (input) => voice.transition(database, bus, input)),
     bus.serve(store.voiceAdvance, (input) => voiceHeard.advance(database, bus, input)),
     bus.serve(store.spokenPending, (input) => voiceReplies.pending(database, input)),
     bus.serve(store.spokenSettle, (input) => voiceReplies.settle(database, bus, input)),
     bus.serve(store.processEnd, (input) => processes.end(database, bus, input)),
     bus.serve(store.processRenew, (input) => processes.renew(database, input)),
-    bus.serve(store.processLose, (input) => processes.lose(database, bus, input)),
+    bus.serve(store.processLose, (input) => processes.markLost(database, bus, input)),
     bus.serve(store.processList, (input) => processes.list(database, input)),
     bus.serve(store.mcpSwitches, () => mcp.list(database)),
     bus.serve(store.mcpSwitch, (input) => mcp.change(database, bus, input)),

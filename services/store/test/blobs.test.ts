@@ -8,11 +8,11 @@ import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
 import { store, WireError, type InboundMessage, type Part } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
-import { forgetBlobs } from "../src/blobs/forget.ts";
-import { folderPlace } from "../src/blobs/folder.ts";
-import { placesOf } from "../src/blobs/open.ts";
+import { collectUnreferenced } from "../src/retention/blobs.ts";
+import { filesystemBackend } from "../src/blobs/filesystem.ts";
+import { backendsOf } from "../src/blobs/open.ts";
 import { readConfig } from "../src/config.ts";
-import { openDatabase, type Database } from "../src/database.ts";
+import { openDatabase, type Database } from "../src/db/database.ts";
 import { start } from "../src/service.ts";
 
 const cleanup = new Cleanup();
@@ -20,7 +20,7 @@ let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let database: Database;
-const silent = { warn: () => undefined } as unknown as Parameters<typeof forgetBlobs>[2];
+const silent = { warn: () => undefined } as unknown as Parameters<typeof collectUnreferenced>[2];
 
 before(async () => {
   stack = await startStoreStack(cleanup);
@@ -215,7 +215,7 @@ test("unreferenced content is deleted after its retention, and referenced conten
   await gateway.request(store.inboxPut, message([attached(bound)]));
   await age(hashOf(loose), 25);
   await age(hashOf(bound), 25);
-  assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 1);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 1);
   assert.deepEqual(await Promise.all([loose, young, bound].map((content) => isKept(hashOf(content)))), [
     false,
     true,
@@ -231,7 +231,7 @@ test("announcing existing content extends its retention", async () => {
   await keepBlob(gateway, content);
   await age(hashOf(content), 25);
   assert.equal((await begin(content)).status, "kept");
-  assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
 });
 
 test("the next run completes an interrupted removal, and an upload in between wins", async () => {
@@ -241,10 +241,10 @@ test("the next run completes an interrupted removal, and an upload in between wi
   assert.equal(await isKept(hashOf(content)), false);
   await assert.rejects(gateway.request(store.inboxPut, message([attached(content)])), refused("INVALID_INPUT"));
   await keepBlob(gateway, content);
-  assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
   assert.deepEqual(await fetchBlob(core, hashOf(content)), content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
-  assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 1);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 1);
 });
 
 test("concurrent references and removals never leave a reference without content", async () => {
@@ -254,7 +254,7 @@ test("concurrent references and removals never leave a reference without content
     await age(hashOf(content), 25);
     const [put] = await Promise.allSettled([
       gateway.request(store.inboxPut, message([attached(content)])),
-      forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent),
+      collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent),
     ]);
     assert.equal(await isKept(hashOf(content)), put.status === "fulfilled");
   }
@@ -271,7 +271,7 @@ test("content in a backend that is not configured does not block other removals"
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
   try {
     for (let round = 0; round < 3; round++)
-      await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent);
+      await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent);
     const { rows } = await database.pool.query("SELECT FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
     assert.equal(rows.length, 0);
   } finally {
@@ -286,7 +286,7 @@ test("an unfinished upload is deleted with its chunks", async () => {
   await database.pool.query("UPDATE parley.blob_uploads SET created_at = now() - interval '2 hours' WHERE id = $1", [
     uploadId,
   ]);
-  await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent);
+  await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent);
   await assert.rejects(gateway.request(store.blobCommit, { uploadId }), refused("NOT_FOUND"));
   const { rows } = await database.pool.query("SELECT FROM parley.blob_upload_chunks WHERE upload_id = $1", [uploadId]);
   assert.equal(rows.length, 0);
@@ -327,7 +327,10 @@ test("large content is in the folder, small content in the database, and both ar
   const other = openDatabase(apart.postgres.storeUrl, 2, () => undefined);
   own.add(() => other.pool.end());
   await other.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
-  assert.equal(await forgetBlobs(other, { keepHours: 24, places: placesOf([folderPlace(folder)]) }, silent), 2);
+  assert.equal(
+    await collectUnreferenced(other, { keepHours: 24, places: backendsOf([filesystemBackend(folder)]) }, silent),
+    2,
+  );
   assert.deepEqual(
     (await readdir(folder, { recursive: true })).filter((name) => name.includes("/")),
     [],
@@ -338,7 +341,7 @@ test("a draft of a killed writer is removed with its object", async (t) => {
   const own = new Cleanup();
   t.after(() => own[Symbol.asyncDispose]());
   const folder = await temporaryFolder(own);
-  const place = folderPlace(folder);
+  const place = filesystemBackend(folder);
   const object = `${hashOf(png(5))}.killed`;
   const draft = join(folder, object.slice(0, 2), `${object}.part`);
   await mkdir(dirname(draft), { recursive: true });

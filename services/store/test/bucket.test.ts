@@ -9,14 +9,14 @@ import { createLogger, readBaseConfig } from "@parley/chassis";
 import { store, WireError } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
 import fc from "fast-check";
-import { bucketPlace } from "../src/blobs/bucket.ts";
-import { folderPlace } from "../src/blobs/folder.ts";
-import { forgetBlobs } from "../src/blobs/forget.ts";
-import { placesOf } from "../src/blobs/open.ts";
+import { s3Backend } from "../src/blobs/s3.ts";
+import { filesystemBackend } from "../src/blobs/filesystem.ts";
+import { collectUnreferenced } from "../src/retention/blobs.ts";
+import { backendsOf } from "../src/blobs/open.ts";
 import { readConfig } from "../src/config.ts";
-import { openDatabase, type Database } from "../src/database.ts";
+import { openDatabase, type Database } from "../src/db/database.ts";
 import { start } from "../src/service.ts";
-import { commit } from "../src/verbs/blobs.ts";
+import { commit } from "../src/handlers/blobs/blobs.ts";
 import { startS3, type S3Stage } from "./support/s3.ts";
 
 const cleanup = new Cleanup();
@@ -100,9 +100,9 @@ const dueNow = (content: Uint8Array) =>
   database.pool.query("UPDATE parley.blob_strays SET remove_at = now() WHERE object LIKE $1 || '%'", [hashOf(content)]);
 const age = () => database.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
 const forgetAll = () =>
-  forgetBlobs(
+  collectUnreferenced(
     database,
-    { keepHours: 24, places: placesOf([bucketPlace(s3.bucket, heard), folderPlace(folder)]) },
+    { keepHours: 24, places: backendsOf([s3Backend(s3.bucket, heard), filesystemBackend(folder)]) },
     quiet,
   );
 
@@ -130,7 +130,7 @@ async function sendChunks(uploadId: string, content: Uint8Array): Promise<string
 }
 /** A single attempt: the bus would retry until its deadline. */
 const commitOnce = (uploadId: string) =>
-  commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket, heard)]) }, { uploadId });
+  commit(database, { maxBytes: 1e9, types: ["*"], places: backendsOf([s3Backend(s3.bucket, heard)]) }, { uploadId });
 
 test("large content is in the bucket, small content in the database, and both are deleted", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
@@ -147,7 +147,7 @@ test("large content is in the bucket, small content in the database, and both ar
 
 test("content stored in the folder before a bucket existed is read and deleted there", async () => {
   const content = large();
-  await folderPlace(folder).write({
+  await filesystemBackend(folder).write({
     object: hashOf(content),
     sha256: hashOf(content),
     bytes: content.length,
@@ -162,7 +162,7 @@ test("content stored in the folder before a bucket existed is read and deleted t
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
   await age();
   assert.equal(await forgetAll(), 1);
-  assert.equal(await folderPlace(folder).read(hashOf(content), 0, 10), null);
+  assert.equal(await filesystemBackend(folder).read(hashOf(content), 0, 10), null);
 });
 
 for (const mode of ["cut", "down", "denied"] as const) {
@@ -364,7 +364,7 @@ test("changed, truncated or missing content in the bucket is never returned as t
   other.writeUInt8((other.readUInt8(300_000) + 1) % 256, 300_000);
   await replace(changed, other);
   await replace(cut, cut.subarray(0, store.blobChunkBytes + 5));
-  for (const key of await keysOf(gone)) await bucketPlace(s3.bucket, heard).remove(key.replace("blobs/", ""));
+  for (const key of await keysOf(gone)) await s3Backend(s3.bucket, heard).remove(key.replace("blobs/", ""));
   for (const content of [changed, cut]) {
     await assert.rejects(
       fetchBlob(bus, hashOf(content)),
@@ -377,13 +377,13 @@ test("changed, truncated or missing content in the bucket is never returned as t
 test("content in a backend that is not configured fails with the backend's name", async () => {
   const content = large();
   await keepBlob(bus, content);
-  const elsewhere = placesOf([]);
+  const elsewhere = backendsOf([]);
   assert.throws(
     () => elsewhere.named("bucket"),
     (error) => WireError.is(error, "UNAVAILABLE") && /PARLEY_BLOB_BUCKET/.test(error.message),
   );
   await age();
-  assert.equal(await forgetBlobs(database, { keepHours: 24, places: elsewhere }, quiet), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: elsewhere }, quiet), 0);
   assert.equal((await keysOf(content)).length, 1);
   await forgetAll();
   assert.equal((await keysOf(content)).length, 0);

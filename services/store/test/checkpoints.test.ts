@@ -6,13 +6,13 @@ import type { Bus } from "@parley/bus";
 import { store, type KeptFile } from "@parley/contracts";
 import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
-import { openDatabase } from "../src/database.ts";
-import { forget } from "../src/retention.ts";
-import { keep } from "../src/verbs/checkpoints.ts";
-import { failsWith, openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+import { openDatabase } from "../src/db/database.ts";
+import { deleteExpired } from "../src/retention/retention.ts";
+import { keep } from "../src/handlers/checkpoints/checkpoints.ts";
+import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
@@ -20,7 +20,7 @@ let call: Awaited<ReturnType<typeof openCall>>;
 let runner: Bus;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ stack, gateway, core, runner } = scene);
   call = await openCall();
 });
@@ -172,7 +172,7 @@ test("old checkpoints are deleted with their files, and referenced content stays
   assert.deepEqual(await unreferenced(), [hash("nobody's")]);
   await query("UPDATE parley.checkpoints SET at = at - interval '31 days' WHERE id = $1", [old.turnId]);
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
-  await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 30 });
+  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 30 });
   await database.pool.end();
   assert.deepEqual(await unreferenced(), [hash("only old"), hash("nobody's")]);
   assert.deepEqual((await filesOf(young)).files, [file("b", "both")]);

@@ -7,17 +7,17 @@ import { store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import type { Client } from "pg";
-import { failsWith, openScene, type Scene } from "./support/scene.ts";
+import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
 let turnId: string;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ gateway, core, sql } = scene);
   ({ turnId } = await scene.begun());
 });

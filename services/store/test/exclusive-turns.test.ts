@@ -5,15 +5,15 @@ import { after, before, describe, test } from "node:test";
 import { store, type InboundMessage } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
-import { openDatabase } from "../src/database.ts";
-import { forgetSessions } from "../src/session-retention.ts";
-import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+import { openDatabase } from "../src/db/database.ts";
+import { deleteExpiredSessions } from "../src/retention/sessions.ts";
+import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -207,8 +207,8 @@ describe("sessions of single calls", () => {
       [old, chat],
     ]);
     const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
-    assert.equal((await forgetSessions(database, settings)).sessions, 0);
-    assert.equal((await forgetSessions(database, { ...settings, call_retention_days: 30 })).sessions, 1);
+    assert.equal((await deleteExpiredSessions(database, settings)).sessions, 0);
+    assert.equal((await deleteExpiredSessions(database, { ...settings, call_retention_days: 30 })).sessions, 1);
     const left = await scene.sql.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = ANY($1)", [
       [old, fresh, chat],
     ]);

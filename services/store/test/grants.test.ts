@@ -5,7 +5,7 @@ import { newId, store, WireError, type Grant } from "@parley/contracts";
 import { Cleanup, createTestSigner, startStoreStack } from "@parley/testing";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { openDatabase, type Database } from "../src/database.ts";
+import { openDatabase, type Database } from "../src/db/database.ts";
 import { Grants } from "../src/grants.ts";
 
 type Sign = (rights: Rights) => string;

@@ -15,19 +15,19 @@ import {
 } from "@parley/contracts";
 import { Cleanup, type StoreStack } from "@parley/testing";
 import type { Client } from "pg";
-import { openDatabase } from "../src/database.ts";
-import { forget } from "../src/retention.ts";
-import { failsWith, inbound, openScene, saying, stepOf, usage, type Scene } from "./support/scene.ts";
+import { openDatabase } from "../src/db/database.ts";
+import { deleteExpired } from "../src/retention/retention.ts";
+import { failsWith, inbound, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ stack, gateway, core, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -938,7 +938,7 @@ describe("session data", () => {
     await tell(toldAgain);
     const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
     cleanup.add(() => database.pool.end());
-    await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 });
+    await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 });
     const contents = await Promise.all(names.map((hash) => core.request(store.prefixGet, { hash })));
     assert.deepEqual(
       contents.map(({ content }) => content !== null),

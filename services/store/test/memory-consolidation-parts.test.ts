@@ -4,7 +4,13 @@ import { describe, test } from "node:test";
 import { linesOf } from "@parley/contracts";
 import fc from "fast-check";
 import { editLines } from "../src/memory/edit-lines.ts";
-import { noteCandidate, pack, withoutEmpty, type Candidate, type NoteState } from "../src/memory/material.ts";
+import {
+  noteCandidate,
+  packInput,
+  withoutEmpty,
+  type Candidate,
+  type NoteState,
+} from "../src/memory/consolidation-input.ts";
 
 const note = (state: Partial<NoteState> & { text: string }) =>
   noteCandidate({
@@ -75,7 +81,7 @@ describe("a source without relevant lines", () => {
     const candidates = [day(1, 1, 1), ...Array.from({ length: 5_000 }, (_, n) => day(1, 10 + n, 0))];
     const { full, over } = withoutEmpty(candidates);
     assert.equal(over.length, 0);
-    assert.ok(pack(full, 10_000).progress.length <= 2_000);
+    assert.ok(packInput(full, 10_000).progress.length <= 2_000);
   });
 });
 
@@ -101,7 +107,7 @@ describe("one call", () => {
         for (let calls = 0; states.some(({ done }) => !done); calls++) {
           assert.ok(calls <= 50, "every call makes progress");
           const open = states.filter(({ done }) => !done);
-          const { sources, progress } = pack(
+          const { sources, progress } = packInput(
             open.map((state) => note(state)),
             maxChars,
           );
@@ -120,7 +126,7 @@ describe("one call", () => {
   });
 
   test("stays within its size limit, except for a single longer line", () => {
-    const { sources } = pack([note({ text: `${"x".repeat(50)}\n${"y".repeat(50)}\n` })], 10);
+    const { sources } = packInput([note({ text: `${"x".repeat(50)}\n${"y".repeat(50)}\n` })], 10);
     assert.deepEqual(
       sources.map(({ lines }) => lines.length),
       [1],

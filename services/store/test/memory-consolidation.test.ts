@@ -6,16 +6,16 @@ import type { Bus } from "@parley/bus";
 import { noUsage, store, WireError, type InboundMessage, type InputOf, type OutputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
-import { openScene, saying, type Scene } from "./support/scene.ts";
+import { openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

@@ -4,14 +4,14 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { dayWords } from "../src/memory/day-words.ts";
-import { openScene, saying, type Scene } from "./support/scene.ts";
+import { dayWords } from "../src/memory/date-terms.ts";
+import { openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 
 before(async () => {
-  scene = await openScene(cleanup, "[memory]\nsessions = true\n");
+  scene = await openStoreFixture(cleanup, "[memory]\nsessions = true\n");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

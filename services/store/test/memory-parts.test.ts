@@ -5,9 +5,9 @@ import { authorAt, linesOf } from "@parley/contracts";
 import fc from "fast-check";
 import { leastTrusted, lineAuthors } from "../src/memory/authors.ts";
 import { chunksOf } from "../src/memory/chunk.ts";
-import { boostOf, fuse } from "../src/memory/fuse.ts";
+import { boostOf, fuse } from "../src/memory/rank-fusion.ts";
 import { audienceOf, scopesOf } from "../src/memory/scope.ts";
-import { searchable } from "../src/memory/searchable.ts";
+import { searchable } from "../src/memory/normalize.ts";
 import { packed, pointing, signsOf, unpacked, vectorOf } from "../src/memory/vectors.ts";
 
 describe("chunks", () => {

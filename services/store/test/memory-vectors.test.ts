@@ -5,17 +5,17 @@ import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import type { Client } from "pg";
-import { findByVector } from "../src/memory/by-vectors.ts";
+import { findByVector } from "../src/memory/vector-search.ts";
 import { packed, pointing, signsOf } from "../src/memory/vectors.ts";
-import { openScene } from "./support/scene.ts";
-import { openDatabase, withClient, type Database } from "../src/database.ts";
+import { openStoreFixture } from "./support/fixture.ts";
+import { openDatabase, withClient, type Database } from "../src/db/database.ts";
 
 const cleanup = new Cleanup();
 let sql: Client;
 let database: Database;
 
 before(async () => {
-  const scene = await openScene(cleanup);
+  const scene = await openStoreFixture(cleanup);
   ({ sql } = scene);
   // As the store's own role, which may not change the tables.
   database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);

@@ -5,14 +5,14 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { openScene, type Scene } from "./support/scene.ts";
+import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let turnId: string;
 
 before(async () => {
-  scene = await openScene(cleanup, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
+  scene = await openStoreFixture(cleanup, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
   ({ turnId } = await scene.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());

@@ -4,13 +4,13 @@ import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { openScene, type Scene } from "./support/scene.ts";
+import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

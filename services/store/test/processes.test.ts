@@ -7,16 +7,16 @@ import { inboxReady, store, textOf, type InboundMessage, type InputOf, type Send
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
 import { hashOf } from "../src/grants.ts";
-import { failsWith, openScene, saying, type Scene } from "./support/scene.ts";
+import { failsWith, openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

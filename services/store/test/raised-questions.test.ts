@@ -8,17 +8,17 @@ import { callToken, inboxReady, store, WireError, type InboundMessage, type Inpu
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
 import { hashOf } from "../src/grants.ts";
-import { failsWith, openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ gateway, core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

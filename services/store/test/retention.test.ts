@@ -5,21 +5,21 @@ import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { noUsage, store, type Sender } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { openDatabase, type Database } from "../src/database.ts";
+import { openDatabase, type Database } from "../src/db/database.ts";
 import { hashOf } from "../src/grants.ts";
-import { forget } from "../src/retention.ts";
-import { forgetSessions } from "../src/session-retention.ts";
-import { openScene, type Scene } from "./support/scene.ts";
+import { deleteExpired } from "../src/retention/retention.ts";
+import { deleteExpiredSessions } from "../src/retention/sessions.ts";
+import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 let database: Database;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ gateway, core, runner } = scene);
   database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
@@ -83,7 +83,7 @@ const rowsOf = async (table: string, column: string, value: string) =>
   (await database.pool.query(`SELECT FROM parley.${table} WHERE ${column} = $1`, [value])).rowCount;
 
 const settings = { retention_days: 2, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
-const gone = async () => (await forgetSessions(database, settings)).sessions;
+const gone = async () => (await deleteExpiredSessions(database, settings)).sessions;
 
 test("a session with a running process or active voice is kept, and deletes its voice data", async () => {
   const route = `telegram:main:${randomUUID()}`;
@@ -125,7 +125,7 @@ test("ended processes and voice events are deleted after their retention", async
     "UPDATE parley.voice_sessions SET changed_at = now() - interval '31 days' WHERE id = ANY($1::uuid[])",
     [[open, over]],
   );
-  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
+  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
   const voices = [open, over, fresh].map((id) => rowsOf("voice_sessions", "id", id));
   assert.deepEqual(await Promise.all(voices), [1, 0, 1]);
   const processes = [running, ended].map(({ process }) => rowsOf("processes", "id", process));
@@ -154,6 +154,6 @@ test("consolidation costs are kept as long as they can be reported, then deleted
     return rows.filter(({ model }) => model === "test:small").map(({ cost }) => cost.micros);
   };
   assert.deepEqual(await told(), [1, 10, 100]);
-  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
+  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
   assert.deepEqual(await told(), [10, 100]);
 });

@@ -3,10 +3,17 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { decideRun, type DueJob } from "../src/schedule/decide-run.ts";
-import { BadSchedule, fromText, nextDue, parseWhen, toText, type When } from "../src/schedule/when.ts";
+import {
+  InvalidScheduleError,
+  fromText,
+  nextDue,
+  parseRecurrence,
+  toText,
+  type Recurrence,
+} from "../src/schedule/recurrence.ts";
 
 const now = Date.parse("2026-01-15T12:00:00Z");
-const read = (text: string, zone = "UTC") => toText(parseWhen(text, zone, now));
+const read = (text: string, zone = "UTC") => toText(parseRecurrence(text, zone, now));
 
 /** The next due times of a pattern, as ISO without milliseconds. */
 function dues(pattern: string, zone: string, from: string, count: number): string[] {
@@ -59,7 +66,7 @@ describe("a schedule as people write it", () => {
     test(`"${written}" is refused with the field's name and an example`, () => {
       assert.throws(
         () => read(written),
-        (error) => error instanceof BadSchedule && /^schedule: .*(?:every 30m|right ones)/.test(error.message),
+        (error) => error instanceof InvalidScheduleError && /^schedule: .*(?:every 30m|right ones)/.test(error.message),
       );
     });
   }
@@ -129,7 +136,7 @@ describe("the next due time", () => {
         moments,
         fc.double({ min: 0, max: 1, noNaN: true }),
         (pattern, zone, from, share) => {
-          const when: When = { kind: "cron", pattern };
+          const when: Recurrence = { kind: "cron", pattern };
           const due = nextDue(when, zone, 0, from);
           assert.ok(due !== null && due > from);
           // Patterns have a resolution of one second.
@@ -185,9 +192,11 @@ describe("the next due time", () => {
 
   test("is unchanged by formatting and parsing", () => {
     const whens = fc.oneof(
-      moments.map((at): When => ({ kind: "at", at })),
-      fc.integer({ min: 1, max: 1_000_000 }).map((seconds): When => ({ kind: "every", everyMs: seconds * 1_000 })),
-      patterns.map((pattern): When => ({ kind: "cron", pattern })),
+      moments.map((at): Recurrence => ({ kind: "at", at })),
+      fc
+        .integer({ min: 1, max: 1_000_000 })
+        .map((seconds): Recurrence => ({ kind: "every", everyMs: seconds * 1_000 })),
+      patterns.map((pattern): Recurrence => ({ kind: "cron", pattern })),
     );
     fc.assert(fc.property(whens, (when) => assert.deepEqual(fromText(toText(when)), when)));
   });

@@ -13,16 +13,16 @@ import {
 import type { Bus } from "@parley/bus";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
-import { failsWith, openScene, type Scene } from "./support/scene.ts";
+import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

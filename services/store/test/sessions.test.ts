@@ -5,18 +5,18 @@ import { after, before, test } from "node:test";
 import { sessionBound, store, textOf, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, type StoreStack } from "@parley/testing";
-import { openDatabase } from "../src/database.ts";
-import { forgetSessions } from "../src/session-retention.ts";
-import { failsWith, openScene, saying, stepOf, usage, type Scene } from "./support/scene.ts";
+import { openDatabase } from "../src/db/database.ts";
+import { deleteExpiredSessions } from "../src/retention/sessions.ts";
+import { failsWith, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ stack, gateway, core } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -286,7 +286,7 @@ test("retention deletes archived idle sessions completely, never main or busy on
       [[main, old, busy]],
     );
     const settings = { retention_days: 2, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
-    assert.deepEqual(await forgetSessions(database, settings), { sessions: 1, messages: 0 });
+    assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 1, messages: 0 });
     const there = async (sessionId: string) =>
       (await gateway.request(store.sessionGet, { sessionId })).session !== null;
     assert.deepEqual(await Promise.all([main, old, fresh, busy].map(there)), [true, false, true, true]);
@@ -310,10 +310,10 @@ test("retention deletes the oldest messages of a long session outside of its vie
     const whole = await talk("route:l2", "one");
     for (const text of ["two", "three", "four"]) await talk("route:l2", text);
     const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 6 };
-    await forgetSessions(database, settings);
+    await deleteExpiredSessions(database, settings);
     assert.deepEqual(await textsOf(long), ["three", "answer", "four", "answer", "five", "answer"]);
     assert.equal((await textsOf(whole)).length, 8, "the view contains all of it");
-    await forgetSessions(database, { ...settings, max_messages: 1 });
+    await deleteExpiredSessions(database, { ...settings, max_messages: 1 });
     assert.deepEqual(await textsOf(long), ["five", "answer"]);
   } finally {
     await database.pool.end();

@@ -8,21 +8,21 @@ import { Cleanup, type StoreStack } from "@parley/testing";
 import { is } from "drizzle-orm";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { Client } from "pg";
-import { openDatabase } from "../src/database.ts";
+import { openDatabase } from "../src/db/database.ts";
 import { hashOf } from "../src/grants.ts";
-import { forget } from "../src/retention.ts";
-import * as schema from "../src/schema.ts";
-import { failsWith, inbound, openScene, stepOf, type Scene } from "./support/scene.ts";
+import { deleteExpired } from "../src/retention/retention.ts";
+import * as schema from "../src/db/schema.ts";
+import { failsWith, inbound, openStoreFixture, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ stack, gateway, core, runner } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -536,7 +536,7 @@ test("operation ids are deleted after their retention, and not before", async ()
     "INSERT INTO parley.ops (op_id, result, created_at) VALUES ($1, '{}', now() - interval '25 hours'), ($2, '{}', now())",
     [old, young],
   );
-  assert.equal(await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 }), 1);
+  assert.equal(await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 }), 1);
   assert.deepEqual(await query("SELECT op_id FROM parley.ops WHERE op_id = ANY($1::uuid[])", [[old, young]]), [
     { op_id: young },
   ]);

@@ -8,16 +8,16 @@ import { store, textOf, type ClaimedTurn, type InputOf, type Part, type Sender }
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
 import { hashOf } from "../src/grants.ts";
-import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

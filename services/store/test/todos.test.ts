@@ -5,15 +5,15 @@ import { after, before, test } from "node:test";
 import { store, WireError, type Todo } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup } from "@parley/testing";
-import { openScene, type Scene } from "./support/scene.ts";
+import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ gateway, core } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());

@@ -8,14 +8,14 @@ import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { untrustedRanges } from "../src/memory/untrusted-lines.ts";
-import { openScene } from "./support/scene.ts";
+import { openStoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  ({ gateway, core } = await openScene(cleanup));
+  ({ gateway, core } = await openStoreFixture(cleanup));
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -3,21 +3,21 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { keepBlob, type Bus } from "@parley/bus";
-import { store, voiceChanged, type Heard, type InputOf, type Sender, type VoiceSession } from "@parley/contracts";
+import { store, voiceChanged, type Utterance, type InputOf, type Sender, type VoiceSession } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import type { Client } from "pg";
 import { z } from "zod";
-import { failsWith, openScene, type Scene } from "./support/scene.ts";
+import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openStoreFixture(cleanup);
   ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -54,9 +54,9 @@ async function begun(): Promise<VoiceSession> {
   return moved.voice;
 }
 
-const final = (seq: number, text = `utterance ${seq}`): Heard => ({ seq, type: "utterance_final", text });
-const partial = (seq: number, text = "utter"): Heard => ({ seq, type: "utterance_partial", text });
-const advance = (voiceId: string, events: Heard[], more: { opId?: string; epoch?: number } = {}) =>
+const final = (seq: number, text = `utterance ${seq}`): Utterance => ({ seq, type: "utterance_final", text });
+const partial = (seq: number, text = "utter"): Utterance => ({ seq, type: "utterance_partial", text });
+const advance = (voiceId: string, events: Utterance[], more: { opId?: string; epoch?: number } = {}) =>
   core.request(store.voiceAdvance, { ...fenced(), ...more, voiceId, events, keep: 5 });
 
 async function inboxOf({ route }: VoiceSession): Promise<string[]> {

@@ -3,18 +3,18 @@ import { basename, dirname, join, resolve } from "node:path";
 import { isolationLevels, type IsolationLevel, type ParleySettings } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
-import type { CheckpointConfig } from "./checkpoints/open.ts";
-import { hookVariables, requireSafeHooks, type HookVariables } from "./hooks/variables.ts";
-import { mcpConfig, type McpConfig } from "./mcp/plan.ts";
-import { programFolderOf } from "./program-folder.ts";
+import type { CheckpointConfig } from "./snapshots/open.ts";
+import { hookVariables, requireSafeHooks, type HookVariables } from "./hooks/environment.ts";
+import { mcpConfig, type McpConfig } from "./mcp/server-config.ts";
+import { programFolderOf } from "./mcp/program-folder.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
-import type { EgressSettings } from "./exec/egress/hosts.ts";
-import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
-import { toolSecrets, type ToolSecrets } from "./exec/secrets.ts";
+import type { EgressSettings } from "./sandbox/egress/hosts.ts";
+import { isolationSettings, type IsolationSetting } from "./sandbox/isolation.ts";
+import { toolSecrets, type ToolSecrets } from "./sandbox/secrets.ts";
 import { stateFolderOf } from "./workspace/paths.ts";
-import type { RoomRules } from "./workspace/room.ts";
+import type { QuotaRules } from "./workspace/quota.ts";
 
 export interface Config extends BaseConfig {
   /** The folder in which the tools work. */
@@ -24,7 +24,7 @@ export interface Config extends BaseConfig {
    * other than the owner. No tool and no sandboxed command can access it.
    */
   stateFolder: string;
-  room: RoomRules;
+  room: QuotaRules;
   isolation: IsolationSetting;
   /** Commands are refused below this level. */
   minIsolation: IsolationLevel;

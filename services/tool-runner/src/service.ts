@@ -25,41 +25,41 @@ import {
   type RunningService,
   type StartContext,
 } from "@parley/chassis";
-import { openCheckpoints } from "./checkpoints/open.ts";
-import type { RewindTimes } from "./checkpoints/rewind.ts";
+import { openCheckpoints } from "./snapshots/open.ts";
+import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
-import { contentsOverBus } from "./attachments.ts";
+import { createAttachmentStore } from "./tool/attachments.ts";
 import { DocumentCache, Documents } from "./documents/documents.ts";
-import { documentsOverBus } from "./documents/over-bus.ts";
+import { documentsOverBus } from "./documents/client.ts";
 import { missingPrograms } from "./documents/requirements.ts";
-import { openExecutor } from "./exec/executor.ts";
-import { containmentOf, describeIsolation, isolationTag, reachesInternet } from "./exec/isolation.ts";
-import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
+import { openExecutor } from "./sandbox/executor.ts";
+import { containmentOf, describeIsolation, isolationTag, hasInternet } from "./sandbox/isolation.ts";
+import { defaultExecLimits, type ExecLimits } from "./sandbox/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
 import type { ServerTimes } from "./mcp/server.ts";
 import { serveVoiceTools } from "./mcp/voice-tools.ts";
-import { createDesk, serveProcesses } from "./process/desk.ts";
-import { createLedger } from "./process/ledger.ts";
-import { Processes } from "./process/processes.ts";
-import { serveStop } from "./process/stop.ts";
-import { watchOthers, watchTimes, type WatchTimes } from "./process/watch.ts";
-import { makeProgramFolder } from "./program-folder.ts";
-import { createRegistry } from "./registry.ts";
+import { createProcessApi, serveProcesses } from "./processes/api.ts";
+import { createStoreSync } from "./processes/store-sync.ts";
+import { Processes } from "./processes/processes.ts";
+import { serveStop } from "./processes/stop.ts";
+import { monitorReplicas, watchTimes, type WatchTimes } from "./processes/replica-monitor.ts";
+import { makeProgramFolder } from "./mcp/program-folder.ts";
+import { createRegistry } from "./tool/registry.ts";
 import { createSearcher } from "./search/search.ts";
-import { callTimes, type CallTimes } from "./serving/call-dependencies.ts";
-import { Calls } from "./serving/calls.ts";
-import { runnerName } from "./serving/claims.ts";
-import { EpochGate } from "./serving/epoch.ts";
-import { personOf } from "./serving/person.ts";
-import { samplerOf } from "./serving/sampler.ts";
-import { stepsOverBus } from "./serving/steps.ts";
-import { WaitingLine } from "./serving/waiting-line.ts";
+import { callTimes, type CallTimes } from "./calls/call-dependencies.ts";
+import { Calls } from "./calls/calls.ts";
+import { runnerName } from "./tool/claim-decision.ts";
+import { EpochGate } from "./calls/epoch.ts";
+import { createPersonPrompt } from "./calls/ask-person.ts";
+import { createSamplingClient } from "./calls/sampling-client.ts";
+import { createStepClient } from "./calls/step-client.ts";
+import { FairSemaphore } from "./calls/fair-semaphore.ts";
 import { createTextWorker } from "./text/text-worker.ts";
-import type { Tool } from "./tool.ts";
-import { builtInTools } from "./tools/tools.ts";
-import { systemResolver } from "./web/get.ts";
+import type { Tool } from "./tool/tool.ts";
+import { builtInTools } from "./tools/built-in-tools.ts";
+import { systemResolver } from "./web/fetch-page.ts";
 import { TaintedFiles } from "./workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
 import { Workspaces } from "./workspace/workspaces.ts";
@@ -139,7 +139,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const me = { replica: config.replica, incarnation: config.incarnation };
   const around = { limits, isolation: isolationTag(isolation) };
   const key = randomBytes(32).toString("base64url");
-  const ledger = createLedger({ bus, log, runner: runnerName(me), key, ...around });
+  const ledger = createStoreSync({ bus, log, runner: runnerName(me), key, ...around });
   const backgroundLimits = { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll };
   const processes = new Processes(runner, backgroundLimits, ledger);
   const local = { processes, ...around };
@@ -154,7 +154,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
         secretNames: [...config.execSecrets.keys()],
         hosts: [...config.egress.hosts, ...config.egress.privateHosts],
       },
-      desk: createDesk(bus, runner, local, ledger),
+      desk: createProcessApi(bus, runner, local, ledger),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,
     }),
@@ -187,18 +187,18 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     taintedFilesOf,
   });
   const epochs = new EpochGate();
-  const line = new WaitingLine(config.maxConcurrentCalls);
+  const line = new FairSemaphore(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
   const read = { owner: new DocumentCache(), others: new DocumentCache() };
   const calls = new Calls({
     registry,
     workspaces,
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
-    contents: ({ grant }) => contentsOverBus(bus, grant),
+    contents: ({ grant }) => createAttachmentStore(bus, grant),
     searcher,
     textWorker,
     checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
-    steps: stepsOverBus(bus),
+    steps: createStepClient(bus),
     epochs,
     line,
     me,
@@ -208,8 +208,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     progress: ({ turnId, n }, progress) =>
       bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
     person: (request, asking, claim) =>
-      personOf({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, { ...request, claim }, asking),
-    sampler: (request) => samplerOf({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, request),
+      createPersonPrompt({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, { ...request, claim }, asking),
+    sampler: (request) => createSamplingClient({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, request),
     faultPoint,
     onBug: events.toolFault,
     onEnd: (request, answer, durationMs) => events.callEnded(request, answer.state, durationMs),
@@ -256,7 +256,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ready: bus.connected && !draining,
     details: {
       isolation: describeIsolation(isolation),
-      ...(reachesInternet(isolation) ? { commandsReachInternet: true } : {}),
+      ...(hasInternet(isolation) ? { commandsReachInternet: true } : {}),
       limits: executor.limitedBy,
       workspace: workspace.root,
       ...roomDetail(workspace),
@@ -266,12 +266,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       ...mcpDetail(mcp.statuses()),
     },
   }));
-  const watch = watchOthers({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
+  const watch = monitorReplicas({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
   await bus.permitted();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec disabled: no sandbox is available");
   if (config.search.provider === null) log.info({ reason: config.search.reason }, "web_search disabled");
-  if (reachesInternet(isolation)) {
+  if (hasInternet(isolation)) {
     log.warn(
       { isolation: isolation.kind },
       "commands not isolated from the internet: they share the tool-runner's network",

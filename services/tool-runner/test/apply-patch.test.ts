@@ -8,12 +8,12 @@ import { propertyRuns } from "@parley/testing/property-runs";
 import { applyHunks } from "../src/patch/apply.ts";
 import { parsePatch, PatchError, type Hunk } from "../src/patch/parse.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const patch = (...lines: string[]) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n");
 
-async function makeFiles(files: Record<string, string>): Promise<Ground> {
-  const ground = await makeGround();
+async function makeFiles(files: Record<string, string>): Promise<WorkspaceFixture> {
+  const ground = await makeWorkspaceFixture();
   for (const [path, content] of Object.entries(files)) {
     await mkdir(join(ground.inside, path, ".."), { recursive: true });
     await writeFile(join(ground.inside, path), content);
@@ -21,11 +21,11 @@ async function makeFiles(files: Record<string, string>): Promise<Ground> {
   return ground;
 }
 
-const apply = (ground: Ground, text: string) => ground.call(applyPatchTool, { patch: text });
-const read = (ground: Ground, path: string) => readFile(join(ground.inside, path), "utf8");
+const apply = (ground: WorkspaceFixture, text: string) => ground.call(applyPatchTool, { patch: text });
+const read = (ground: WorkspaceFixture, path: string) => readFile(join(ground.inside, path), "utf8");
 
 /** The content of all files in the workspace. */
-async function tree(ground: Ground): Promise<Record<string, string>> {
+async function tree(ground: WorkspaceFixture): Promise<Record<string, string>> {
   const all: Record<string, string> = {};
   for (const entry of await readdir(ground.inside, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -153,7 +153,7 @@ test("selects among equal places by the @@ line", async () => {
 });
 
 test("reports the invalid line when the text is not a patch", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   for (const [text, said] of [
     ["diff --git a/x b/x", /must begin with `\*\*\* Begin Patch`/],
     ["*** Begin Patch\n*** Delete File: x", /at its end.*must end with `\*\*\* End Patch`/],
@@ -165,7 +165,7 @@ test("reports the invalid line when the text is not a patch", async () => {
 });
 
 test("does not write through a link to outside the workspace", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await symlink(ground.outside, join(ground.inside, "out"));
   for (const lines of [
     ["*** Add File: out/new", "+x"],

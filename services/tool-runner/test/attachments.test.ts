@@ -7,10 +7,10 @@ import { after, before, test } from "node:test";
 import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
 import { store, type ToolResult } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let workspace: string;
 let gateway: Bus;
 
@@ -20,7 +20,7 @@ const jpeg = (noise: number) =>
   Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(noise)]);
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   await stage.runner("one");
   ({ workspace } = await stage.config("one"));
   await mkdir(workspace, { recursive: true });

@@ -4,19 +4,19 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WireError, type ToolCallRequest, type ToolStep } from "@parley/contracts";
-import { noCheckpoint } from "../src/checkpoints/keeper.ts";
-import { createRegistry } from "../src/registry.ts";
-import { callTimes } from "../src/serving/call-dependencies.ts";
-import { Calls } from "../src/serving/calls.ts";
-import { unlimitedRoom } from "../src/workspace/room.ts";
+import { noCheckpoint } from "../src/snapshots/recorder.ts";
+import { createRegistry } from "../src/tool/registry.ts";
+import { callTimes } from "../src/calls/call-dependencies.ts";
+import { Calls } from "../src/calls/calls.ts";
+import { unlimitedQuota } from "../src/workspace/quota.ts";
 import { Workspaces } from "../src/workspace/workspaces.ts";
-import { afterClaim, stricter } from "../src/serving/claims.ts";
-import { EpochGate } from "../src/serving/epoch.ts";
-import type { Settlement, Steps } from "../src/serving/steps.ts";
-import { WaitingLine } from "../src/serving/waiting-line.ts";
+import { decideClaim, stricterClass } from "../src/tool/claim-decision.ts";
+import { EpochGate } from "../src/calls/epoch.ts";
+import type { Settlement, StepClient } from "../src/calls/step-client.ts";
+import { FairSemaphore } from "../src/calls/fair-semaphore.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const me = { replica: "a", incarnation: "2" };
 const request: ToolCallRequest = {
@@ -55,27 +55,27 @@ test("decides how to continue after each outcome of a claim", () => {
     granted: false,
     step: step({ runner, state }),
   });
-  assert.deepEqual(afterClaim({ granted: true, step: step() }, me, "once"), { act: "run" });
+  assert.deepEqual(decideClaim({ granted: true, step: step() }, me, "once"), { act: "run" });
   for (const state of ["done", "failed", "cancelled", "unknown"] as const) {
-    assert.deepEqual(afterClaim(refused("b#1", state), me, "once"), { act: "answer" });
+    assert.deepEqual(decideClaim(refused("b#1", state), me, "once"), { act: "answer" });
   }
-  assert.deepEqual(afterClaim(refused("a#1"), me, "once"), { act: "interrupted" });
-  assert.deepEqual(afterClaim(refused("a#1"), me, "idempotent"), { act: "run" });
-  assert.deepEqual(afterClaim(refused("a#2"), me, "once"), { act: "run" });
-  assert.deepEqual(afterClaim(refused("b#1"), me, "once"), { act: "wait", thenRun: false });
-  assert.deepEqual(afterClaim(refused("b#1"), me, "idempotent"), { act: "wait", thenRun: true });
+  assert.deepEqual(decideClaim(refused("a#1"), me, "once"), { act: "interrupted" });
+  assert.deepEqual(decideClaim(refused("a#1"), me, "idempotent"), { act: "run" });
+  assert.deepEqual(decideClaim(refused("a#2"), me, "once"), { act: "run" });
+  assert.deepEqual(decideClaim(refused("b#1"), me, "once"), { act: "wait", thenRun: false });
+  assert.deepEqual(decideClaim(refused("b#1"), me, "idempotent"), { act: "wait", thenRun: true });
   // A replica whose name starts with ours is another one.
-  assert.deepEqual(afterClaim(refused("a-2#1"), me, "once"), { act: "wait", thenRun: false });
+  assert.deepEqual(decideClaim(refused("a-2#1"), me, "once"), { act: "wait", thenRun: false });
 });
 
 test("picks the stricter of two effect classes", () => {
-  assert.equal(stricter("pure", "once"), "once");
-  assert.equal(stricter("idempotent", "pure"), "idempotent");
-  assert.equal(stricter("pure", undefined), "pure");
+  assert.equal(stricterClass("pure", "once"), "once");
+  assert.equal(stricterClass("idempotent", "pure"), "idempotent");
+  assert.equal(stricterClass("pure", undefined), "pure");
 });
 
 test("retries the same settlement until the store accepts it, even after a takeover", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const offers: Settlement[] = [];
   const answers = ["UNAVAILABLE", "TIMEOUT", "UNAVAILABLE", "TIMEOUT"] as const;
   const epochs = new EpochGate();
@@ -96,7 +96,7 @@ test("retries the same settlement until the store accepts it, even after a takeo
 });
 
 test("settles a stored result when its call is requested again, without running it twice", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   let claims = 0;
   let reachable = false;
   const settled: Settlement[] = [];
@@ -119,9 +119,9 @@ test("settles a stored result when its call is requested again, without running 
 });
 
 test("leaves small pure results to a caller that settles them, and settles all others itself", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const settled: Settlement[] = [];
-  const steps: Steps = {
+  const steps: StepClient = {
     claim: async () => ({ granted: true, step: step() }),
     settle: async (input) => {
       settled.push(input);
@@ -162,7 +162,7 @@ test("leaves small pure results to a caller that settles them, and settles all o
 });
 
 test("gives a free slot to the first waiter, and none to a waiter that was aborted", async () => {
-  const line = new WaitingLine(1);
+  const line = new FairSemaphore(1);
   const never = new AbortController().signal;
   const leaving = new AbortController();
   const release = await line.enter(never);
@@ -187,17 +187,21 @@ test("gives a free slot to the first waiter, and none to a waiter that was abort
   assert.deepEqual([line.running, line.waiting], [0, 0]);
 });
 
-function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: EpochGate, steps: Steps): Calls {
+function makeCalls(
+  ground: Awaited<ReturnType<typeof makeWorkspaceFixture>>,
+  epochs: EpochGate,
+  steps: StepClient,
+): Calls {
   return new Calls({
     registry: createRegistry([writeTool, readTool]),
-    workspaces: new Workspaces({ main: ground.workspace, folder: `${ground.outside}/people`, rules: unlimitedRoom }),
+    workspaces: new Workspaces({ main: ground.workspace, folder: `${ground.outside}/people`, rules: unlimitedQuota }),
     documents: null,
     searcher: ground.searcher,
     textWorker: ground.textWorker,
     checkpoint: () => noCheckpoint,
     steps,
     epochs,
-    line: new WaitingLine(4),
+    line: new FairSemaphore(4),
     me,
     times: callTimes,
     alive: () => undefined,

@@ -28,26 +28,26 @@ import {
   type ToolClass,
 } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
-import { Blobs } from "../src/checkpoints/blobs.ts";
-import { tidy } from "../src/checkpoints/janitor.ts";
-import { Keeper } from "../src/checkpoints/keeper.ts";
-import { rowsOverBus } from "../src/checkpoints/rows.ts";
+import { ContentStore } from "../src/snapshots/content-store.ts";
+import { collect } from "../src/snapshots/collect.ts";
+import { CheckpointRecorder } from "../src/snapshots/recorder.ts";
+import { createCheckpointClient } from "../src/snapshots/checkpoint-client.ts";
 import type { Config } from "../src/config.ts";
 import { start } from "../src/service.ts";
 import { createTextWorker } from "../src/text/text-worker.ts";
 import { openWorkspace } from "../src/workspace/workspace.ts";
 import { kill, killed, launch } from "./support/launch.ts";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let gateway: Bus;
 let runnerBus: Bus;
 let workspace: string;
 let blobs: string;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   [gateway, runnerBus] = await Promise.all([stage.stack.bus("channel-gateway"), stage.stack.bus("tool-runner")]);
   const config = await stage.config("x");
   workspace = config.workspace;
@@ -462,12 +462,12 @@ describe("capturing", () => {
 
   test("is repeated for content that a sweep removed before its row was written", async () => {
     await using local = await scene("swept");
-    const kept = new Blobs(await temporaryFolder(local));
+    const kept = new ContentStore(await temporaryFolder(local));
     const opened = await openWorkspace(workspace);
     local.add(() => opened[Symbol.asyncDispose]());
-    const rows = rowsOverBus(runnerBus);
+    const rows = createCheckpointClient(runnerBus);
     const failures: unknown[] = [];
-    const keeper = new Keeper({
+    const keeper = new CheckpointRecorder({
       workspace: opened,
       textWorker: createTextWorker(),
       blobs: kept,
@@ -621,20 +621,20 @@ test("removes unreferenced contents and restores referenced ones in a cleanup", 
   await using _ = await scene("tidy");
   writeFileSync(at("tidy/a"), "before");
   const ended = await turn("tidy", [write("tidy/a", "after")]);
-  const kept = new Blobs(blobs);
+  const kept = new ContentStore(blobs);
   async function* content() {
     yield Buffer.from(`nobody's ${randomUUID()}`);
   }
   const orphan = (await kept.put(content(), 1_000)) ?? assert.fail();
   writeFileSync(join(blobs, ".abandoned.tmp"), "half");
-  const rows = rowsOverBus(runnerBus);
-  await tidy({ rows, blobs: kept });
+  const rows = createCheckpointClient(runnerBus);
+  await collect({ rows, blobs: kept });
   assert.equal(await kept.has(orphan.sha256), true, "young contents stay: their row may not be written yet");
   // Renamed by a sweep that crashed before its check.
   const named =
     readdirSync(blobs).find((name) => readFileSync(join(blobs, name), "utf8") === "before") ?? assert.fail();
   renameSync(join(blobs, named), join(blobs, `${named}.trash`));
-  assert.ok((await tidy({ rows, blobs: kept }, -10_000)).contents >= 1);
+  assert.ok((await collect({ rows, blobs: kept }, -10_000)).contents >= 1);
   assert.deepEqual([await kept.has(orphan.sha256), existsSync(join(blobs, ".abandoned.tmp"))], [false, false]);
   await rewind(ended);
   assert.equal(text("tidy/a"), "before");

@@ -9,15 +9,15 @@ import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { bwrap, running, sleeper } from "./support/commands.ts";
 import { kill, killed, launch } from "./support/launch.ts";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let workspace: string;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   ({ workspace } = await stage.config("x"));
   await mkdir(workspace, { recursive: true });
 });

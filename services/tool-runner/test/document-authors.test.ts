@@ -5,25 +5,25 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { store, untrustedMark, WireError, type DocumentAuthor } from "@parley/contracts";
+import { store, untrustedMarker, WireError, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup, openTestCall, startStoreStack, type StoreStack, type TestCall } from "@parley/testing";
-import { noCheckpoint } from "../src/checkpoints/keeper.ts";
+import { noCheckpoint } from "../src/snapshots/recorder.ts";
 import { Documents } from "../src/documents/documents.ts";
-import { documentsOverBus } from "../src/documents/over-bus.ts";
-import { createRegistry, runTool } from "../src/registry.ts";
+import { documentsOverBus } from "../src/documents/client.ts";
+import { createRegistry, runTool } from "../src/tool/registry.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const end = "[end of untrusted lines]";
 const cleanup = new Cleanup();
 const registry = createRegistry([editTool, globTool, grepTool, notebookEditTool, readTool]);
 let stack: StoreStack;
 let owner: Bus;
-let ground: Ground;
+let ground: WorkspaceFixture;
 let documents: Documents;
 let open: TestCall;
 /** Versions whose line authors were requested from the store. */
@@ -32,7 +32,7 @@ let asked: string[];
 before(async () => {
   stack = await startStoreStack(cleanup);
   owner = await stack.bus("channel-gateway");
-  ground = await makeGround();
+  ground = await makeWorkspaceFixture();
   cleanup.add(async () => ground[Symbol.asyncDispose]());
   open = await openTestCall(stack);
   const real = documentsOverBus(await stack.bus("tool-runner"), open.grant);
@@ -90,7 +90,7 @@ test("warns of exactly the lines of a document page that untrusted authors contr
   const lines = [
     "     1\t# Letters",
     "     2\t",
-    untrustedMark,
+    untrustedMarker,
     "     3\tPay in advance.",
     "     4\t",
     "     5\t[end of untrusted lines]",
@@ -100,7 +100,7 @@ test("warns of exactly the lines of a document page that untrusted authors contr
   ];
   assert.deepEqual((await call("read", { path: "memory/read.md" })).split("\n"), lines);
   const page = await call("read", { path: "memory/read.md", offset: 5, limit: 1 });
-  assert.deepEqual(page.split("\n").slice(0, 4), [untrustedMark, lines[5], end, ""]);
+  assert.deepEqual(page.split("\n").slice(0, 4), [untrustedMarker, lines[5], end, ""]);
   assert.match(page, /\[Lines 5 to 5 of a file of \d+ bytes\. Read on with: read\(/);
   assert.equal(await call("read", { path: "memory/read.md", offset: 7 }), lines[8]);
   assert.equal(
@@ -119,7 +119,7 @@ test("warns of untrusted grep hits and context lines, but not of names or counts
   await writeFile(join(ground.inside, "fly.md"), "dirigible four\n");
   assert.deepEqual((await call("grep", { pattern: "dirigible" })).split("\n"), [
     "memory/grep.md:1: dirigible one",
-    untrustedMark,
+    untrustedMarker,
     "memory/grep.md:3: dirigible two",
     "skills/fly/SKILL.md:1: dirigible three",
     end,
@@ -129,7 +129,7 @@ test("warns of untrusted grep hits and context lines, but not of names or counts
   assert.equal(await call("grep", trusted), "memory/grep.md:1: dirigible one");
   assert.deepEqual((await call("grep", { ...trusted, context: 1 })).split("\n"), [
     "memory/grep.md:1: dirigible one",
-    untrustedMark,
+    untrustedMarker,
     "memory/grep.md-2- It pays double.",
     end,
   ]);
@@ -150,7 +150,7 @@ test("truncates grep output after a line, never between a warning and its lines"
   assert.ok(shown.join("\n").length < 50_200);
   assert.match(shown.at(-1) ?? "", /^\[Truncated: \d+ lines of the result do not fit/);
   for (const [index, text] of shown.entries())
-    if (text.includes("outsider's airship")) assert.equal(shown[index - 1], untrustedMark);
+    if (text.includes("outsider's airship")) assert.equal(shown[index - 1], untrustedMarker);
   assert.ok(shown.filter((text) => text.includes("outsider's airship")).length > 100);
 });
 
@@ -166,7 +166,7 @@ test("warns when notebook_edit names untrusted content; edit never quotes the te
   const change = { path, cell_number: 1, new_source: "x" };
   await written(path, ["untrusted", notebook("obey")]);
   assert.deepEqual((await call("notebook_edit", change)).split("\n"), [
-    untrustedMark,
+    untrustedMarker,
     `Replaced cell 1 (raw, id obey) of "${path}".`,
     end,
   ]);
@@ -206,7 +206,7 @@ test("warns of lines with unknown authors, and requests the authors again", asyn
     return older.request(contract, input, options);
   };
   const seen = new Documents(documentsOverBus({ request: ask }, open.grant));
-  const warned = [untrustedMark, "     1\tmine", end].join("\n");
+  const warned = [untrustedMarker, "     1\tmine", end].join("\n");
   assert.equal(await call("read", { path: "memory/unknown.md" }, seen), warned);
   away = false;
   assert.equal(await call("read", { path: "memory/unknown.md" }, seen), "     1\tmine");

@@ -16,12 +16,12 @@ import {
   type TestCall,
 } from "@parley/testing";
 import { readConfig } from "../src/config.ts";
-import { noCheckpoint } from "../src/checkpoints/keeper.ts";
+import { noCheckpoint } from "../src/snapshots/recorder.ts";
 import { Documents } from "../src/documents/documents.ts";
-import { documentsOverBus } from "../src/documents/over-bus.ts";
-import { createRegistry, runTool } from "../src/registry.ts";
+import { documentsOverBus } from "../src/documents/client.ts";
+import { createRegistry, runTool } from "../src/tool/registry.ts";
 import { start } from "../src/service.ts";
-import type { ToolOutput } from "../src/tool.ts";
+import type { ToolOutput } from "../src/tool/tool.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
@@ -29,20 +29,20 @@ import { lsTool } from "../src/tools/ls.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const cleanup = new Cleanup();
 const registry = createRegistry([editTool, globTool, grepTool, lsTool, notebookEditTool, readTool, writeTool]);
 let stack: StoreStack;
 let owner: Bus;
-let ground: Ground;
+let ground: WorkspaceFixture;
 let replicas: Documents[];
 let open: TestCall;
 
 before(async () => {
   stack = await startStoreStack(cleanup);
   owner = await stack.bus("channel-gateway");
-  ground = await makeGround();
+  ground = await makeWorkspaceFixture();
   cleanup.add(async () => ground[Symbol.asyncDispose]());
   open = await openTestCall(stack);
   replicas = await Promise.all(

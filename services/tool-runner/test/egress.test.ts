@@ -8,17 +8,22 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
-import { isOpen, parseDestination, permissionFor, type EgressSettings } from "../src/exec/egress/hosts.ts";
-import { openEgressProxy, type EgressEvent, type EgressProxy } from "../src/exec/egress/proxy.ts";
-import { findRoute } from "../src/exec/egress/route.ts";
-import type { Resolver } from "../src/web/target.ts";
+import {
+  hasAllowedHosts,
+  parseDestination,
+  destinationRule,
+  type EgressSettings,
+} from "../src/sandbox/egress/hosts.ts";
+import { openEgressProxy, type EgressEvent, type EgressProxy } from "../src/sandbox/egress/proxy.ts";
+import { findRoute } from "../src/sandbox/egress/route.ts";
+import type { Resolver } from "../src/network/target.ts";
 
 const list = (hosts: string[], privateHosts: string[] = []): EgressSettings => ({ hosts, privateHosts });
 const loopback: Resolver = async () => [{ address: "127.0.0.1", family: 4 }];
 const permission = (authority: string, settings: EgressSettings) => {
   const wanted = parseDestination(authority);
   assert.ok(wanted !== undefined, authority);
-  return permissionFor(wanted, settings);
+  return destinationRule(wanted, settings);
 };
 
 test("allows a host on 80 and 443, a host:port only there, and a wildcard below it", () => {
@@ -45,7 +50,7 @@ test("allows a host on 80 and 443, a host:port only there, and a wildcard below 
   for (const [authority, wanted] of Object.entries(expected)) {
     assert.equal(permission(authority, settings), wanted, authority);
   }
-  assert.equal(isOpen(list([])), false);
+  assert.equal(hasAllowedHosts(list([])), false);
 });
 
 test("rejects malformed destinations", () => {
@@ -70,7 +75,7 @@ test("matches only subdomains with a wildcard", () => {
   fc.assert(
     fc.property(name, (host) => {
       const wanted = { host, port: 443 };
-      assert.equal(permissionFor(wanted, list(["*.a.test"])), host.endsWith(".a.test") ? "public" : "refused");
+      assert.equal(destinationRule(wanted, list(["*.a.test"])), host.endsWith(".a.test") ? "public" : "refused");
     }),
   );
 });

@@ -7,18 +7,18 @@ import { test } from "node:test";
 import { ParleySettingsSchema } from "@parley/contracts";
 import { ConfigError } from "@parley/chassis";
 import fc from "fast-check";
-import { openExecutor } from "../src/exec/executor.ts";
-import { defaultExecLimits } from "../src/exec/limits.ts";
-import { SecretMask, toolSecrets, type ToolSecrets } from "../src/exec/secrets.ts";
-import { Processes } from "../src/process/processes.ts";
+import { openExecutor } from "../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
+import { SecretMask, toolSecrets, type ToolSecrets } from "../src/sandbox/secrets.ts";
+import { Processes } from "../src/processes/processes.ts";
 import { execTool } from "../src/tools/exec.ts";
 import { bwrap } from "./support/commands.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const limits = defaultExecLimits(totalmem());
 
 /** The `exec` of a runner with these secrets. */
-async function openShell(ground: Ground, setting: "bubblewrap" | "none", secrets: ToolSecrets) {
+async function openShell(ground: WorkspaceFixture, setting: "bubblewrap" | "none", secrets: ToolSecrets) {
   const { workspace } = ground;
   const program = bwrap ?? "bwrap";
   const executor = await openExecutor({ workspace, setting, bwrap: program, searchPath: "/usr/bin", limits, secrets });
@@ -31,7 +31,7 @@ async function openShell(ground: Ground, setting: "bubblewrap" | "none", secrets
 for (const setting of ["bubblewrap", "none"] as const) {
   const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
   test(`passes a secret to a command and masks it in the output, isolation ${setting}`, { skip }, async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     const value = `value-${randomUUID()}`;
     const run = await openShell(ground, setting, new Map([["NPM_TOKEN", value]]));
     const found = await run(
@@ -46,7 +46,7 @@ test(
   "exposes no secret in command lines or to other commands' processes",
   { skip: bwrap === undefined ? "no bubblewrap here" : false },
   async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     const value = `value-${randomUUID()}`;
     const run = await openShell(ground, "bubblewrap", new Map([["NPM_TOKEN", value]]));
     const other = await openShell(ground, "bubblewrap", new Map());

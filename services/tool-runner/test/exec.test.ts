@@ -8,24 +8,24 @@ import { after, before, describe, test } from "node:test";
 import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { openExecutor } from "../src/exec/executor.ts";
+import { openExecutor } from "../src/sandbox/executor.ts";
 import {
   chooseIsolation,
   describeIsolation,
   containmentOf,
   isGvisor,
   isolationTag,
-  lacking,
+  missingIsolation,
   type IsolationSetting,
-} from "../src/exec/isolation.ts";
-import { defaultExecLimits, describeLimits, type ExecLimits } from "../src/exec/limits.ts";
-import { OutputWindow } from "../src/exec/output.ts";
-import { Processes } from "../src/process/processes.ts";
-import type { ToolOutput } from "../src/tool.ts";
+} from "../src/sandbox/isolation.ts";
+import { defaultExecLimits, describeLimits, type ExecLimits } from "../src/sandbox/limits.ts";
+import { OutputWindow } from "../src/sandbox/output.ts";
+import { Processes } from "../src/processes/processes.ts";
+import type { ToolOutput } from "../src/tool/tool.ts";
 import { execTool } from "../src/tools/exec.ts";
 import { readTool } from "../src/tools/read.ts";
 import { bwrap, running, sleeper } from "./support/commands.ts";
-import { makeGround, secret, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, secret, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const limits: ExecLimits = {
   ...defaultExecLimits(totalmem()),
@@ -33,7 +33,7 @@ const limits: ExecLimits = {
   maxMemoryBytes: 256 * 1024 * 1024,
 };
 interface Exec extends AsyncDisposable {
-  ground: Ground;
+  ground: WorkspaceFixture;
   limitedBy: string;
   run(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutput>;
 }
@@ -44,7 +44,7 @@ async function makeExec(
   minimum: IsolationLevel = "none",
   limited: ExecLimits = limits,
 ): Promise<Exec> {
-  const ground = await makeGround();
+  const ground = await makeWorkspaceFixture();
   const executor = await openExecutor({
     workspace: ground.workspace,
     setting,
@@ -317,14 +317,14 @@ describe("the choice of isolation", () => {
 
   test("refuses a single call that requires a higher isolation", () => {
     const found = { kind: "container" } as const;
-    assert.equal(lacking(found, undefined), undefined);
-    assert.equal(lacking(found, "container"), undefined);
+    assert.equal(missingIsolation(found, undefined), undefined);
+    assert.equal(missingIsolation(found, "container"), undefined);
     assert.match(
-      lacking(found, "gvisor")?.reason ?? "",
+      missingIsolation(found, "gvisor")?.reason ?? "",
       /require at least gvisor, and this tool-runner provides container/,
     );
-    assert.equal(lacking({ kind: "gvisor" }, "container"), undefined);
-    assert.equal(lacking({ kind: "none" }, "bubblewrap")?.kind, "refused");
+    assert.equal(missingIsolation({ kind: "gvisor" }, "container"), undefined);
+    assert.equal(missingIsolation({ kind: "none" }, "bubblewrap")?.kind, "refused");
   });
 
   test("recognizes gVisor by its kernel version, and no other kernel", () => {

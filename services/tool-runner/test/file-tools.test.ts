@@ -10,11 +10,11 @@ import { readPage } from "../src/tools/page.ts";
 import { readTool } from "../src/tools/read.ts";
 import { replaceText } from "../src/tools/replace-text.ts";
 import { writeTool } from "../src/tools/write.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 // design: 000.15
 test("read numbers lines and returns the call for the next page until the end", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const lines = Array.from({ length: 5_000 }, (_, index) => `line number ${index + 1}`);
   await writeFile(join(ground.inside, "long.txt"), `${lines.join("\n")}\n`);
   const seen: string[] = [];
@@ -33,7 +33,7 @@ test("read numbers lines and returns the call for the next page until the end", 
 });
 
 test("read applies offset and limit, and reports an offset past the end", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "f.txt"), "a\nb\nc\nd");
   assert.equal(
     (await ground.call(readTool, { path: "f.txt", offset: 2, limit: 2 })).content,
@@ -49,7 +49,7 @@ test("read applies offset and limit, and reports an offset past the end", async 
 });
 
 test("read pages a file of 300 MB without loading it", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const megabyte = Buffer.from("0123456789abcde\n".repeat(65_536));
   const handle = await import("node:fs/promises").then(({ open }) => open(join(ground.inside, "big.txt"), "w"));
   for (let i = 0; i < 300; i++) await handle.write(megabyte);
@@ -63,7 +63,7 @@ test("read pages a file of 300 MB without loading it", async () => {
 });
 
 test("read cuts a very long line and can read the lines after it", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "min.js"), `first\n${"x".repeat(3_000_000)}\nlast\n`);
   const first = await ground.call(readTool, { path: "min.js" });
   assert.match(first.content, /1\tfirst/);
@@ -76,7 +76,7 @@ test("read cuts a very long line and can read the lines after it", async () => {
 });
 
 test("read names the kind of a binary file", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "a.png"), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 1]));
   await writeFile(join(ground.inside, "b.bin"), Buffer.from([1, 2, 0, 3]));
   assert.match((await ground.call(readTool, { path: "a.png" })).content, /a PNG image \(8 bytes\)/);
@@ -110,7 +110,7 @@ test("property: all pages together are the file", async () => {
 });
 
 test("write creates directories, replaces files, keeps the mode and leaves no other files", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   assert.match(
     (await ground.call(writeTool, { path: "a/b/run.sh", content: "#!/bin/sh\n" })).content,
     /Created "a\/b\/run.sh": 1 lines, 10 bytes/,
@@ -128,7 +128,7 @@ test("write creates directories, replaces files, keeps the mode and leaves no ot
 });
 
 test("write replaces a file atomically", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const contents = ["a", "b"].map((letter) => letter.repeat(400_000));
   await ground.call(writeTool, { path: "f", content: contents[0] });
   const writing = (async () => {
@@ -142,7 +142,7 @@ test("write replaces a file atomically", async () => {
 
 // design: 000.15
 test("edit requires exactly one match, reports the count and keeps line ends", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const file = join(ground.inside, "f.txt");
   await writeFile(file, "one\r\ntwo\r\ntwo\r\n");
   const twice = await ground.call(editTool, { path: "f.txt", old_text: "two", new_text: "2" });
@@ -158,7 +158,7 @@ test("edit requires exactly one match, reports the count and keeps line ends", a
 });
 
 test("edit refuses files that are not text", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "latin1.txt"), Buffer.from([0x61, 0xe9, 0x62]));
   assert.match(
     (await ground.call(editTool, { path: "latin1.txt", old_text: "a", new_text: "b" })).content,
@@ -184,7 +184,7 @@ test("property: an edit changes only its passage", () => {
 });
 
 test("ls shows type, size and link targets", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "dir"));
   await writeFile(join(ground.inside, "file.txt"), "12345");
   await symlink("/etc", join(ground.inside, "link"));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { SecretMask } from "../src/exec/secrets.ts";
+import { SecretMask } from "../src/sandbox/secrets.ts";
 import { applyHunks } from "../src/patch/apply.ts";
 import { parsePatch } from "../src/patch/parse.ts";
 import { createTextWorker, TextJobError } from "../src/text/text-worker.ts";
@@ -14,7 +14,7 @@ import { editTool } from "../src/tools/edit.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { replaceText } from "../src/tools/replace-text.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const signal = new AbortController().signal;
 /** Generous for a busy machine; the defects took from 10 s to hours. */
@@ -41,7 +41,7 @@ test(
   "patches within the time limit when a hunk nearly matches at millions of places",
   { timeout: boundMs },
   async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     await writeFile(join(ground.inside, "long.txt"), "a\n".repeat(4_500_000));
     const lines = ["@@", ...Array.from({ length: 400 }, () => "-a"), "-b", "+c"];
     const ms = await held(async () => {
@@ -53,7 +53,7 @@ test(
 );
 
 test("refuses a patch with too many hunks or too large files in total", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const many = await ground.call(applyPatchTool, {
     patch: hunkPatch(Array.from({ length: 1_001 }, () => "@@\n-a\n+b")),
   });
@@ -97,7 +97,7 @@ const edits: Record<string, { text: string; oldText: string; newText: string; sa
 
 for (const [what, { text, oldText, newText, says, all = false }] of Object.entries(edits)) {
   test(`edits within the time limit when ${what}`, { timeout: boundMs }, async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     await writeFile(join(ground.inside, "long.txt"), text);
     const ms = await held(async () => {
       const result = await ground.call(editTool, {
@@ -115,7 +115,7 @@ for (const [what, { text, oldText, newText, says, all = false }] of Object.entri
 }
 
 test("changes and shows a large notebook without blocking the event loop", { timeout: boundMs }, async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const cells = Array.from({ length: 60_000 }, () => ({ cell_type: "code", metadata: {}, source: [], outputs: [] }));
   await writeFile(join(ground.inside, "long.ipynb"), JSON.stringify({ nbformat: 4, nbformat_minor: 4, cells }));
   const ms = await held(async () => {

@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { launch } from "./support/launch.ts";
-import { openStage } from "./support/stage.ts";
+import { openRunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
 }
 
 test("answers /livez with 503 when the thread pool is blocked, and 200 when it is free again", async () => {
-  const stage = await openStage(cleanup);
+  const stage = await openRunnerFixture(cleanup);
   const folder = await temporaryFolder(cleanup);
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);

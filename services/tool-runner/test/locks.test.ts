@@ -8,8 +8,8 @@ import { Cleanup } from "@parley/testing";
 import { writeTool } from "../src/tools/write.ts";
 import { whileLocked } from "../src/workspace/locks.ts";
 import { openWorkspace } from "../src/workspace/workspace.ts";
-import { makeGround } from "./support/ground.ts";
-import { openStage } from "./support/stage.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
+import { openRunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -17,7 +17,7 @@ let writers = 0;
 const writer = (signal = new AbortController().signal) => ({ idempotencyKey: `turn:${(writers += 1)}`, signal });
 
 test("applies all concurrent edits of one file by two replicas", async () => {
-  const stage = await openStage(cleanup);
+  const stage = await openRunnerFixture(cleanup);
   const runners = await Promise.all(["first", "second"].map((name) => stage.runner(name)));
   assert.equal(runners.length, 2);
   const { workspace, stateFolder } = await stage.config("x");
@@ -48,7 +48,7 @@ test("applies all concurrent edits of one file by two replicas", async () => {
 });
 
 test("serializes writers of one file, and several files cause no deadlock", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await using second = await openWorkspace(ground.inside, undefined, dirname(ground.workspace.lockFolder));
   let inside = 0;
   let most = 0;
@@ -64,7 +64,7 @@ test("serializes writers of one file, and several files cause no deadlock", asyn
 });
 
 test("takes over a stale lock, and waits for a held one until the call is cancelled", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const cancelled = new AbortController();
   await whileLocked(ground.workspace, ["a.txt"], writer(), async () => {
     const waiting = whileLocked(ground.workspace, ["a.txt"], writer(cancelled.signal), async () =>
@@ -82,7 +82,7 @@ test("takes over a stale lock, and waits for a held one until the call is cancel
 });
 
 test("reuses its own lock when a call is repeated after its runner died", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const me = writer();
   await whileLocked(ground.workspace, ["a.txt"], me, async () => {
     assert.equal(await whileLocked(ground.workspace, ["a.txt"], me, async () => "again"), "again");
@@ -90,7 +90,7 @@ test("reuses its own lock when a call is repeated after its runner died", async 
 });
 
 test("writes when .parley in the workspace is a link to the outside", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await symlink(ground.outside, join(ground.inside, ".parley"));
   const written = await ground.call(writeTool, { path: "a.txt", content: "written" });
   assert.equal(written.isError, false, written.content);
@@ -117,7 +117,7 @@ const foreign: Record<string, (path: string) => unknown> = {
 
 for (const [what, put] of Object.entries(foreign)) {
   test(`replaces ${what} in the place of a lock`, { timeout: 10_000 }, async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     const { lockFolder } = ground.workspace;
     let name = "";
     await whileLocked(ground.workspace, ["a.txt"], writer(), async () => ([name = ""] = await readdir(lockFolder)));
@@ -128,7 +128,7 @@ for (const [what, put] of Object.entries(foreign)) {
 }
 
 test("recreates the lock folder when it was removed", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await whileLocked(ground.workspace, ["a.txt"], writer(), async () => undefined);
   await rm(ground.workspace.lockFolder, { recursive: true });
   assert.equal(await whileLocked(ground.workspace, ["a.txt"], writer(), async () => "locked"), "locked");

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { changeNotebook, type CellChange } from "../src/tools/notebook-change.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const title = { cell_type: "markdown", id: "title", metadata: {}, source: ["# Title\n", "words"] };
 const code = {
@@ -33,7 +33,7 @@ const Cells = z.object({ cells: z.array(z.record(z.string(), z.unknown())) });
 const cellsOf = (text: string) => Cells.parse(JSON.parse(text)).cells;
 
 async function withNotebook(content: string) {
-  const ground = await makeGround();
+  const ground = await makeWorkspaceFixture();
   const file = join(ground.inside, "work.ipynb");
   await writeFile(file, content);
   return {
@@ -227,7 +227,7 @@ test("refuses other files with advice", async () => {
 });
 
 test("stays in the workspace and within its quota", async () => {
-  await using ground = await makeGround({ maxBytes: 256 * 1024, minFreeBytes: 0 });
+  await using ground = await makeWorkspaceFixture({ maxBytes: 256 * 1024, minFreeBytes: 0 });
   const before = written(notebook([title]));
   await writeFile(join(ground.outside, "n.ipynb"), before);
   await symlink(ground.outside, join(ground.inside, "out"));

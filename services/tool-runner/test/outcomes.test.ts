@@ -1,10 +1,10 @@
 // Truncation of results to the caller's limit.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isUnderWarning, untrustedMark } from "@parley/contracts";
+import { containsUntrustedContent, untrustedMarker } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { resultOf } from "../src/serving/outcomes.ts";
+import { resultOf } from "../src/calls/outcomes.ts";
 
 const asked = {
   epoch: 1,
@@ -20,12 +20,12 @@ const asked = {
 
 test("property: keeps an existing warning in a truncated result, adds none, and fits the limit", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "漢", "\n", '"'), maxLength: 3_000 });
-  const warned = fc.tuple(text, fc.constantFrom("", untrustedMark), text);
+  const warned = fc.tuple(text, fc.constantFrom("", untrustedMarker), text);
   fc.assert(
     fc.property(warned, fc.integer({ min: 1_000, max: 4_000 }), (parts, maxResultBytes) => {
       const content = parts.join("");
       const result = resultOf({ ...asked, maxResultBytes }, { content, isError: false });
-      assert.equal(isUnderWarning(result.content), isUnderWarning(content));
+      assert.equal(containsUntrustedContent(result.content), containsUntrustedContent(content));
       assert.ok(Buffer.byteLength(JSON.stringify(result)) <= maxResultBytes);
     }),
     { numRuns: propertyRuns(500) },
@@ -33,8 +33,8 @@ test("property: keeps an existing warning in a truncated result, adds none, and 
 });
 
 test("puts a warning from the removed middle on top of the rest", () => {
-  const content = `${"a".repeat(50_000)}\n${untrustedMark}\n${"b".repeat(50_000)}`;
+  const content = `${"a".repeat(50_000)}\n${untrustedMarker}\n${"b".repeat(50_000)}`;
   const { content: left } = resultOf({ ...asked, maxResultBytes: 200_000 }, { content, isError: false });
-  assert.ok(left.startsWith(`${untrustedMark}\na`));
+  assert.ok(left.startsWith(`${untrustedMarker}\na`));
   assert.ok(left.endsWith("b") && left.length <= 60_000);
 });

@@ -5,22 +5,22 @@ import { totalmem } from "node:os";
 import { after, before, test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
-import { callToken, store, toolAlive, toolCancel, type Queued } from "@parley/contracts";
+import { callToken, store, toolAlive, toolCancel, type QueuedMessage } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
-import { defaultExecLimits } from "../src/exec/limits.ts";
-import { announcement } from "../src/process/announcement.ts";
-import { TextRing } from "../src/process/text-ring.ts";
-import { look, type Seen } from "../src/process/watch.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
+import { announcement } from "../src/processes/exit-notice.ts";
+import { TextRingBuffer } from "../src/processes/ring-buffer.ts";
+import { checkReplicas, type Seen } from "../src/processes/replica-monitor.ts";
 import { kill, launch } from "./support/launch.ts";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let gateway: Bus;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   gateway = await stage.stack.bus("channel-gateway");
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -44,12 +44,12 @@ async function started(command: string, more: Record<string, unknown> = {}) {
   return { sessionId: exec.sessionId, id, said: result.content, process };
 }
 
-async function waiting(sessionId: string): Promise<Queued[]> {
+async function waiting(sessionId: string): Promise<QueuedMessage[]> {
   return (await gateway.request(store.inboxList, { sessionId, limit: 100 })).rows;
 }
 
 /** Waits for the exit notice in a session. */
-async function announced(sessionId: string): Promise<Queued> {
+async function announced(sessionId: string): Promise<QueuedMessage> {
   for (let looks = 0; looks < 5_000; looks++) {
     const [row, ...more] = await waiting(sessionId);
     assert.deepEqual(more, []);
@@ -191,15 +191,15 @@ test("property: never declares a replica gone that keeps reporting", () => {
       for (const sign of signs) {
         if (sign) at += 1;
         silent = sign ? 1 : silent + 1;
-        const outcome = look(seen, [{ runner: "other#1", seenAt: new Date(at).toISOString() }], me, looks);
+        const outcome = checkReplicas(seen, [{ runner: "other#1", seenAt: new Date(at).toISOString() }], me, looks);
         seen = outcome.seen;
         assert.equal(outcome.gone.length === 1, silent >= looks, `silent for ${silent} polls of ${looks}`);
       }
     }),
   );
   const earlier = [{ runner: "me#1", seenAt: "now" }];
-  assert.deepEqual(look(new Map(), earlier, me, 9).gone, earlier, "a previous instance has certainly ended");
-  assert.deepEqual(look(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).gone, []);
+  assert.deepEqual(checkReplicas(new Map(), earlier, me, 9).gone, earlier, "a previous instance has certainly ended");
+  assert.deepEqual(checkReplicas(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).gone, []);
 });
 
 test("property: keeps the notice short and well-formed, with the end of the output", () => {
@@ -214,7 +214,7 @@ test("property: keeps the notice short and well-formed, with the end of the outp
   const around = { timeoutSeconds: 1, limits: defaultExecLimits(totalmem()), isolation: "none" };
   fc.assert(
     fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.string({ maxLength: 5_000 }), (lines, command) => {
-      const output = new TextRing(1_000);
+      const output = new TextRingBuffer(1_000);
       const printed = lines.join("\n");
       output.push(Buffer.from(printed));
       const text = announcement({ id: "1@x", command, output, end: report }, around);

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -8,16 +8,16 @@ import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { store, toolProcess, toolProcesses, toolStop, WireError } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let gateway: Bus;
 let workspace: string;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   gateway = await stage.stack.bus("channel-gateway");
   ({ workspace } = await stage.config("keeps"));
   await stage.runner("keeps");

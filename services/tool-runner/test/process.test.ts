@@ -9,17 +9,17 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { openExecutor } from "../src/exec/executor.ts";
-import { isolationTag, type IsolationSetting } from "../src/exec/isolation.ts";
-import { defaultExecLimits } from "../src/exec/limits.ts";
-import { answerHere, linesHere } from "../src/process/answer.ts";
-import { Processes } from "../src/process/processes.ts";
-import { TextRing } from "../src/process/text-ring.ts";
-import { success, type ToolOutput } from "../src/tool.ts";
+import { openExecutor } from "../src/sandbox/executor.ts";
+import { isolationTag, type IsolationSetting } from "../src/sandbox/isolation.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
+import { queryLocal, linesHere } from "../src/processes/local-process.ts";
+import { Processes } from "../src/processes/processes.ts";
+import { TextRingBuffer } from "../src/processes/ring-buffer.ts";
+import { success, type ToolOutput } from "../src/tool/tool.ts";
 import { execTool, type ExecTimes } from "../src/tools/exec.ts";
 import { processTool } from "../src/tools/process.ts";
 import { bwrap, running, sleeper } from "./support/commands.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 };
 
@@ -39,14 +39,14 @@ function liveMib(): number {
 }
 
 interface Shell extends AsyncDisposable {
-  ground: Ground;
+  ground: WorkspaceFixture;
   processes: Processes;
   exec(args: Record<string, unknown>, session?: string): Promise<ToolOutput>;
   process(args: Record<string, unknown>, session?: string, signal?: AbortSignal): Promise<ToolOutput>;
 }
 
 async function openShell(setting: IsolationSetting = "none", changed: Partial<ExecTimes> = {}): Promise<Shell> {
-  const ground = await makeGround();
+  const ground = await makeWorkspaceFixture();
   const executor = await openExecutor({
     workspace: ground.workspace,
     setting,
@@ -60,7 +60,7 @@ async function openShell(setting: IsolationSetting = "none", changed: Partial<Ex
   const local = { processes, limits, isolation: isolationTag(executor.isolation) };
   const process = processTool({
     list: async (viewer) => success(JSON.stringify(linesHere(viewer, processes))),
-    ask: (question, { signal }) => answerHere(question, local, signal),
+    ask: (question, { signal }) => queryLocal(question, local, signal),
   });
   return {
     ground,
@@ -288,7 +288,7 @@ test("property: reads back what was pushed, in any chunking", () => {
       fc.nat(60),
       fc.integer({ min: 1, max: 20 }),
       (texts, capacity, from, limit) => {
-        const ring = new TextRing(capacity);
+        const ring = new TextRingBuffer(capacity);
         const whole = texts.join("");
         const bytes = Buffer.from(whole);
         for (let at = 0; at < bytes.length; at += 2) ring.push(bytes.subarray(at, at + 2));

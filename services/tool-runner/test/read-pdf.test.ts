@@ -10,14 +10,14 @@ import { notebookText } from "../src/tools/read-notebook.ts";
 import { pageRange, presentPages } from "../src/tools/read-pdf.ts";
 import { readPdfPages } from "../src/tools/read-pdf-pages.ts";
 import { pdfOf, textPdf } from "./support/pdf.ts";
-import { openStage, type Stage } from "./support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let workspace: string;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   await stage.runner("one");
   ({ workspace } = await stage.config("one"));
   await mkdir(workspace, { recursive: true });

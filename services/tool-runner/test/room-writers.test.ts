@@ -8,13 +8,13 @@ import { totalmem } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { openExecutor } from "../src/exec/executor.ts";
-import { defaultExecLimits } from "../src/exec/limits.ts";
-import { writesOf } from "../src/exec/process-tree.ts";
-import { Room } from "../src/workspace/room.ts";
+import { openExecutor } from "../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
+import { writesOf } from "../src/sandbox/process-tree.ts";
+import { WorkspaceQuota } from "../src/workspace/quota.ts";
 import { Books, Writers, type Writes } from "../src/workspace/writers.ts";
 import { bwrap, sleeper } from "./support/commands.ts";
-import { makeGround, type Ground } from "./support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const mebibyte = 1024 * 1024;
 const quota = { maxBytes: 2 * mebibyte, minFreeBytes: 0 };
@@ -78,7 +78,7 @@ describe("the writers between two samples", () => {
 });
 
 /** A shell that runs the given lines; each promise resolves when its line is done. */
-function openShell({ inside }: Ground) {
+function openShell({ inside }: WorkspaceFixture) {
   const child = spawn("/bin/sh", ["-c", 'while read -r line; do eval "$line"; echo done; done'], {
     cwd: inside,
     detached: true,
@@ -99,7 +99,7 @@ function openShell({ inside }: Ground) {
 }
 
 /** Polls until a count has started after this call: the count includes a file created here. */
-async function counted(room: Room, { inside }: Ground, ask: () => Promise<unknown>): Promise<void> {
+async function counted(room: WorkspaceQuota, { inside }: WorkspaceFixture, ask: () => Promise<unknown>): Promise<void> {
   const before = room.usedBytes;
   await writeFile(join(inside, `mark-${randomBytes(6).toString("hex")}`), randomBytes(8192));
   const deadline = performance.now() + 20_000;
@@ -110,8 +110,8 @@ async function counted(room: Room, { inside }: Ground, ask: () => Promise<unknow
 }
 
 /** Two commands in a watched workspace, and the stop reason of each. */
-async function openTwo(ground: Ground, rules = quota) {
-  const room = new Room(ground.inside, rules);
+async function openTwo(ground: WorkspaceFixture, rules = quota) {
+  const room = new WorkspaceQuota(ground.inside, rules);
   const first = openShell(ground);
   const second = openShell(ground);
   const watched = [first, second].map(({ pid }) => {
@@ -144,7 +144,7 @@ async function openTwo(ground: Ground, rules = quota) {
 
 describe("with two commands above the quota", { skip }, () => {
   test("stops the current writer, also for its child process, and not an earlier writer", async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     await using two = await openTwo(ground);
     await two.first.told("head -c 1000000 /dev/urandom > early");
     assert.deepEqual(await two.looks(), [undefined, undefined]);
@@ -153,7 +153,7 @@ describe("with two commands above the quota", { skip }, () => {
   });
 
   test("keeps the remaining command running until it writes itself", async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     await using two = await openTwo(ground);
     await two.second.told("head -c 3000000 /dev/urandom > late");
     two.endSecond();
@@ -165,7 +165,7 @@ describe("with two commands above the quota", { skip }, () => {
   });
 
   test("stops both when no writer was observed", async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     await using two = await openTwo(ground);
     await two.second.told("fallocate -l 4000000 set-aside");
     assert.deepEqual(await two.looks(), ["workspace_full", "workspace_full"]);
@@ -178,7 +178,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
     `keeps a sleeping command while another fills the workspace, isolation ${setting}`,
     { skip: reason },
     async () => {
-      await using ground = await makeGround(quota);
+      await using ground = await makeWorkspaceFixture(quota);
       const { workspace } = ground;
       const limits = defaultExecLimits(totalmem());
       const executor = await openExecutor({

@@ -8,21 +8,21 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { WorkspaceError } from "../src/workspace/errors.ts";
-import { Room, type RoomRules } from "../src/workspace/room.ts";
-import { bytesBelow } from "../src/workspace/usage.ts";
+import { WorkspaceQuota, type QuotaRules } from "../src/workspace/quota.ts";
+import { diskUsage } from "../src/workspace/disk-usage.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { writeTool } from "../src/tools/write.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const mebibyte = 1024 * 1024;
 const run = promisify(execFile);
 const noRoom = (words: RegExp) => (error: unknown) =>
   error instanceof WorkspaceError && error.code === "no_room" && words.test(error.message);
-const quota = (maxBytes: number): RoomRules => ({ maxBytes, minFreeBytes: 0 });
+const quota = (maxBytes: number): QuotaRules => ({ maxBytes, minFreeBytes: 0 });
 
 test("counts what du counts: hard links once, no holes, no followed links", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const { inside, outside } = ground;
   await mkdir(join(inside, "a/b"), { recursive: true });
   await writeFile(join(inside, "a/b/real"), randomBytes(3 * mebibyte));
@@ -31,19 +31,19 @@ test("counts what du counts: hard links once, no holes, no followed links", asyn
   await truncate(join(inside, "hole"), 64 * mebibyte);
   await writeFile(join(outside, "large"), randomBytes(2 * mebibyte));
   await symlink(outside, join(inside, "out"));
-  const counted = await bytesBelow(inside);
+  const counted = await diskUsage(inside);
   const said = Number((await run("du", ["-s", "--block-size=1", inside])).stdout.split("\t")[0]);
   assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du reports ${said}`);
 });
 
 test("counts empty files", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   for (let n = 0; n < 500; n++) await writeFile(join(ground.inside, `f${n}`), "");
-  assert.ok((await bytesBelow(ground.inside)) >= 500 * 1024);
+  assert.ok((await diskUsage(ground.inside)) >= 500 * 1024);
 });
 
 test("rejects writes that do not fit, changes nothing, and says what to do", async () => {
-  await using ground = await makeGround({ maxBytes: 2 * mebibyte, minFreeBytes: 0 });
+  await using ground = await makeWorkspaceFixture({ maxBytes: 2 * mebibyte, minFreeBytes: 0 });
   const { inside } = ground;
   await writeFile(join(inside, "big"), randomBytes(mebibyte));
   const text = "x".repeat(1.5 * mebibyte);
@@ -71,25 +71,25 @@ test("rejects writes that do not fit, changes nothing, and says what to do", asy
 });
 
 test("allows a write that shrinks a file in a full workspace", async () => {
-  await using ground = await makeGround({ maxBytes: mebibyte, minFreeBytes: 0 });
+  await using ground = await makeWorkspaceFixture({ maxBytes: mebibyte, minFreeBytes: 0 });
   await writeFile(join(ground.inside, "big"), randomBytes(2 * mebibyte));
   assert.equal((await ground.call(writeTool, { path: "more", content: "x" })).isError, true);
   assert.equal((await ground.call(writeTool, { path: "big", content: "x" })).isError, false);
 });
 
 test("keeps the minimum free space of the disk", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const { bavail, bsize } = await statfs(ground.inside);
-  const room = new Room(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
+  const room = new WorkspaceQuota(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
   await assert.rejects(room.admit(1), noRoom(/The disk of the workspace has .* left, and .* must stay free/));
-  await new Room(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
+  await new WorkspaceQuota(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
 });
 
 test("counts what a command has written even if others deleted as much meanwhile", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const { inside, outside } = ground;
   await writeFile(join(outside, "theirs"), randomBytes(16 * mebibyte));
-  const room = new Room(inside, quota(mebibyte));
+  const room = new WorkspaceQuota(inside, quota(mebibyte));
   await room.admit(1);
   const watch = room.watch();
   await writeFile(join(inside, "by-a-command"), randomBytes(2 * mebibyte));
@@ -109,8 +109,8 @@ test("counts what a command has written even if others deleted as much meanwhile
 test("property: enforces the quota over any sequence of writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 600_000 }), { minLength: 1, maxLength: 12 }), async (sizes) => {
-      await using ground = await makeGround();
-      const room = new Room(ground.inside, quota(mebibyte));
+      await using ground = await makeWorkspaceFixture();
+      const room = new WorkspaceQuota(ground.inside, quota(mebibyte));
       let written = 0;
       for (const [n, size] of sizes.entries()) {
         const fits = await room.admit(size).then(
@@ -131,9 +131,9 @@ test("property: enforces the quota over any sequence of writes", async () => {
 });
 
 test("stops a command for growth of the workspace, not for earlier content", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "before"), randomBytes(3 * mebibyte));
-  const room = new Room(ground.inside, quota(2 * mebibyte));
+  const room = new WorkspaceQuota(ground.inside, quota(2 * mebibyte));
   const watch = room.watch();
   assert.equal(await watch.look(), undefined);
   await writeFile(join(ground.inside, "during"), randomBytes(2 * mebibyte), { flush: true });

@@ -9,7 +9,7 @@ import { FileHits, HitList } from "../src/search/file-hits.ts";
 import { compileGlob } from "../src/search/glob.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
-import { makeGround } from "./support/ground.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 test("matches glob patterns like a shell", () => {
   const yes: [string, string][] = [
@@ -72,7 +72,7 @@ test("matches globs quickly that backtrack elsewhere", () => {
 });
 
 test("finds lines with grep, applies the include filter, and reports none or too many", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "src"));
   await mkdir(join(ground.inside, "node_modules"));
   await writeFile(join(ground.inside, "src/a.ts"), "const x = 1;\nfunction find() {}\r\n");
@@ -105,7 +105,7 @@ test("finds lines with grep, applies the include filter, and reports none or too
 });
 
 test("lists files, counts lines and shows context with grep", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "a.txt"), "1\n2\nhit 3\n4\nhit 5\n6\n7\n8\n9\nhit 10\n11");
   await writeFile(join(ground.inside, "b.txt"), "x\nhit 2\n");
   await writeFile(join(ground.inside, "c.txt"), "nothing\n");
@@ -160,7 +160,7 @@ test("property: shows each line once, in order, and every hit with its context",
 });
 
 test("lists files by path with glob, and reports truncation", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "d"));
   for (let i = 0; i < 510; i++) await writeFile(join(ground.inside, `d/${String(i).padStart(3, "0")}.txt`), "");
   const output = await ground.call(globTool, { pattern: "**/*.txt" });
@@ -172,7 +172,7 @@ test("lists files by path with glob, and reports truncation", async () => {
 });
 
 test("stops a pattern that backtracks forever, while the service stays responsive", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "trap"), `${"a".repeat(5_000)}!\n`);
   const handle = await open(ground.inside);
   let turns = 0;

@@ -1,8 +1,8 @@
 // The deadline of a call, paused while a person is asked, and the throttling of progress messages.
 import assert from "node:assert/strict";
 import { beforeEach, describe, mock, test } from "node:test";
-import { Deadline } from "../src/serving/deadline.ts";
-import { atMostEvery } from "../src/serving/pace.ts";
+import { Deadline } from "../src/calls/deadline.ts";
+import { throttle } from "../src/calls/throttle.ts";
 
 beforeEach(() => {
   mock.timers.reset();
@@ -47,7 +47,7 @@ describe("a deadline", () => {
 describe("a throttle", () => {
   test("passes the first value at once, and the last of each interval", () => {
     const said: number[] = [];
-    const pace = atMostEvery<number>(1_000, (value) => said.push(value));
+    const pace = throttle<number>(1_000, (value) => said.push(value));
     for (const value of [1, 2, 3]) pace.say(value);
     assert.deepEqual(said, [1]);
     mock.timers.tick(1_000);

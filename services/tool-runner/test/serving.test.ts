@@ -14,15 +14,15 @@ import {
 } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
-import { defineTool, success, type Tool } from "../src/tool.ts";
-import { openStage, type Stage } from "./support/stage.ts";
+import { defineTool, success, type Tool } from "../src/tool/tool.ts";
+import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import { resultOf, stopped } from "../src/serving/outcomes.ts";
-import { withTaint } from "../src/serving/taint-guard.ts";
-import { failure, success, type ToolOutput } from "../src/tool.ts";
+import { resultOf, stopped } from "../src/calls/outcomes.ts";
+import { withTaint } from "../src/calls/taint-guard.ts";
+import { failure, success, type ToolOutput } from "../src/tool/tool.ts";
 import { TaintedFiles } from "../src/workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "../src/workspace/workspace.ts";
 

@@ -5,12 +5,12 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { specialKind } from "../src/web/address.ts";
-import { systemResolver } from "../src/web/get.ts";
-import { findTarget, RefusedTarget, targetPolicy, type Address, type Resolver } from "../src/web/target.ts";
+import { reservedRange } from "../src/network/ip-address.ts";
+import { systemResolver } from "../src/web/fetch-page.ts";
+import { findTarget, BlockedTargetError, targetPolicy, type Address, type Resolver } from "../src/network/target.ts";
 import { webFetchTool, type WebFetchOptions } from "../src/tools/web-fetch.ts";
-import type { ToolOutput } from "../src/tool.ts";
-import { makeGround } from "./support/ground.ts";
+import type { ToolOutput } from "../src/tool/tool.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 interface Site extends AsyncDisposable {
   /** URL with the name `site.test`. */
@@ -58,7 +58,7 @@ async function fetchPage(
   changed: Partial<WebFetchOptions> = {},
   signal?: AbortSignal,
 ): Promise<ToolOutput> {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   return ground.call(webFetchTool({ ...defaults, ...changed }), args, signal);
 }
 
@@ -111,7 +111,7 @@ test("continues a long page with the call in the result, with one request", asyn
   await using site = await serve(
     (_, response) => void response.writeHead(200, { "content-type": "text/plain" }).end(whole),
   );
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const tool = webFetchTool(defaults);
   let seen = "";
   let args: unknown = { url: site.url, max_chars: 30_000 };
@@ -340,7 +340,7 @@ test("does not follow a redirect to another host when the turn is tainted", asyn
     if (request.url === "/end") return html("the end")(request, response);
     response.writeHead(302, { location: target }).end();
   });
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const fetchAs = (tainted: boolean) =>
     ground.call(webFetchTool(defaults), { url: site.url }, undefined, undefined, tainted);
   target = `http://site.test:${other.port}/leak?d=SECRET`;
@@ -399,14 +399,14 @@ test("property: treats every notation of an IPv4 address like the address", asyn
     findTarget(url, policy, loopback).then(
       ({ address }) => address.address,
       (error: unknown) => {
-        assert.ok(error instanceof RefusedTarget);
+        assert.ok(error instanceof BlockedTargetError);
         return "refused";
       },
     );
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 0, max: 0xffffffff }), async (number) => {
       const dotted = [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join(".");
-      const expected = specialKind(dotted) === undefined ? dotted : "refused";
+      const expected = reservedRange(dotted) === undefined ? dotted : "refused";
       const hex = number.toString(16).padStart(8, "0");
       assert.equal(await reached(`http://${number}/`), expected);
       assert.equal(await reached(`http://0x${hex}/`), expected);

@@ -5,8 +5,8 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { webSearchTool } from "../src/tools/web-search.ts";
 import type { SearchProvider } from "../src/web/search.ts";
-import type { ToolOutput } from "../src/tool.ts";
-import { makeGround } from "./support/ground.ts";
+import type { ToolOutput } from "../src/tool/tool.ts";
+import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 interface Answer {
   status?: number;
@@ -50,7 +50,7 @@ async function search(
   args: Record<string, unknown>,
   signal?: AbortSignal,
 ): Promise<ToolOutput> {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   return ground.call(webSearchTool(provider), args, signal);
 }
 

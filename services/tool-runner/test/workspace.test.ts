@@ -16,11 +16,11 @@ import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { openFile, type Workspace } from "../src/workspace/workspace.ts";
-import { makeGround, secret } from "./support/ground.ts";
+import { makeWorkspaceFixture, secret } from "./support/workspace-fixture.ts";
 
 // design: 004.9
 test("rejects paths that leave the workspace, in every tool", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "a/b"), { recursive: true });
   await symlink("../outside", join(ground.inside, "up"));
   await symlink(ground.outside, join(ground.inside, "absolute"));
@@ -63,7 +63,7 @@ test("rejects paths that leave the workspace, in every tool", async () => {
 });
 
 test("follows links inside, including absolute ones and those made in the sandbox", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "real"));
   await writeFile(join(ground.inside, "real/file.txt"), "here\n");
   await symlink("real", join(ground.inside, "relative"));
@@ -85,7 +85,7 @@ test("follows links inside, including absolute ones and those made in the sandbo
 });
 
 test("rejects link loops, NUL bytes and overlong names without hanging", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await symlink("loop-b", join(ground.inside, "loop-a"));
   await symlink("loop-a", join(ground.inside, "loop-b"));
   await symlink("self/self", join(ground.inside, "self"));
@@ -102,7 +102,7 @@ test("rejects link loops, NUL bytes and overlong names without hanging", async (
 });
 
 test("rejects pipes, devices and sockets without blocking", async (t) => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   execFileSync("mkfifo", [join(ground.inside, "pipe")]);
   for (const [tool, args] of [
     [readTool, { path: "pipe" }],
@@ -124,7 +124,7 @@ test("rejects pipes, devices and sockets without blocking", async (t) => {
 });
 
 test("never exposes outside files while a directory is swapped for a link", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "swap"));
   await writeFile(join(ground.inside, "swap/secret.txt"), "harmless\n");
   await writeFile(join(ground.inside, "note.txt"), "harmless\n");
@@ -185,7 +185,7 @@ test("never exposes outside files while a directory is swapped for a link", asyn
 });
 
 test("does not follow a link that replaced a file between lstat and open", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "file.txt"), "mine");
   await using place = await ground.workspace.resolve("file.txt");
   unlinkSync(join(ground.inside, "file.txt"));
@@ -194,7 +194,7 @@ test("does not follow a link that replaced a file between lstat and open", async
 });
 
 test("keeps a place in its directory when that directory is moved and replaced", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "d"));
   await writeFile(join(ground.inside, "d/secret.txt"), "mine");
   await using place = await ground.workspace.resolve("d/secret.txt");
@@ -206,7 +206,7 @@ test("keeps a place in its directory when that directory is moved and replaced",
 });
 
 test("property: opens only inodes inside the workspace, for any path", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "a/b"), { recursive: true });
   await writeFile(join(ground.inside, "a/f"), "f");
   await writeFile(join(ground.inside, "a/b/g"), "g");
@@ -244,7 +244,7 @@ test("property: opens only inodes inside the workspace, for any path", async () 
 });
 
 test("leaves no directory open after a walk", { skip: process.platform !== "linux" }, async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "a/b/c"), { recursive: true });
   await writeFile(join(ground.inside, "a/b/c/f"), "x\n");
   await symlink("../../..", join(ground.inside, "a/b/up"));

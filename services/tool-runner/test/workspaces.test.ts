@@ -3,17 +3,17 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { leavesWorkspace } from "../src/exec/isolation.ts";
-import { unlimitedRoom } from "../src/workspace/room.ts";
+import { leavesWorkspace } from "../src/sandbox/isolation.ts";
+import { unlimitedQuota } from "../src/workspace/quota.ts";
 import { Workspaces } from "../src/workspace/workspaces.ts";
-import { makeGround, secret } from "./support/ground.ts";
+import { makeWorkspaceFixture, secret } from "./support/workspace-fixture.ts";
 
 const idOf = (n: number) => n.toString(16).padStart(32, "0");
 
 test("opens each workspace in its own folder, and the owner's when none is named", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const folder = join(ground.outside, "people");
-  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom });
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedQuota });
   await using main = await workspaces.take();
   assert.equal(main.workspace, ground.workspace);
   await using one = await workspaces.take(idOf(1));
@@ -31,9 +31,9 @@ test("opens each workspace in its own folder, and the owner's when none is named
 });
 
 test("closes idle workspaces above its limit and none that is in use", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const folder = join(ground.outside, "people");
-  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom, maxIdle: 2 });
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedQuota, maxIdle: 2 });
   const used = await workspaces.take(idOf(99));
   const first = await workspaces.take(idOf(0));
   const root = first.workspace;
@@ -49,12 +49,12 @@ test("closes idle workspaces above its limit and none that is in use", async () 
 });
 
 test("opens a workspace after a failure has been repaired", async () => {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const folder = join(ground.outside, "people");
   await writeFile(folder, "a file in the way");
-  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom });
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedQuota });
   await assert.rejects(workspaces.take(idOf(1)));
-  await using other = new Workspaces({ main: ground.workspace, folder: `${folder}-2`, rules: unlimitedRoom });
+  await using other = new Workspaces({ main: ground.workspace, folder: `${folder}-2`, rules: unlimitedQuota });
   await mkdir(`${folder}-2`);
   await symlink("/nonexistent", join(`${folder}-2`, idOf(1)));
   await assert.rejects(other.take(idOf(1)));

@@ -26,7 +26,7 @@ export function isService(name: string): name is ServiceName {
 /** The variables a service reads, and those its image sets for it. */
 export function variablesOf(service: ServiceName): string[] {
   const own = [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
-  return service === "tool-runner" ? [...own, ...taken("services/tool-runner/src/mcp/plan.ts")] : own;
+  return service === "tool-runner" ? [...own, ...taken("services/tool-runner/src/mcp/server-config.ts")] : own;
 }
 
 function variablesIn(path: string): string[] {

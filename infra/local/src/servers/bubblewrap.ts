@@ -1,7 +1,7 @@
 // The sandbox of the tool `exec`, where this machine can have it.
 
 import { debianBinary, hasApt } from "./debian.ts";
-import { onPath } from "./find.ts";
+import { onPath } from "./locate.ts";
 import type { LogSink } from "./process.ts";
 
 /** The sandbox of `exec`. Without it the cluster runs all the same, and `exec` says what isolation there is. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
 import { keepFile, privateFolder } from "../folders.ts";
-import { findServer } from "./find.ts";
+import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
 

@@ -7,12 +7,12 @@ import { natsPermissions, roles, type Role } from "@parley/contracts";
 
 import type { Environment } from "../environment.ts";
 import type { Home } from "../home.ts";
-import { findServer } from "../servers/find.ts";
+import { findServer } from "../servers/locate.ts";
 import { startNats, type NatsServer, type NatsUser } from "../servers/nats.ts";
 import { startPostgres, type PostgresServer, type PostgresUrls } from "../servers/postgres.ts";
 import type { LogSink, ServerProcess } from "../servers/process.ts";
 import { startRedis, type RedisServer } from "../servers/redis.ts";
-import { keepServer, type KeptServer } from "./kept-server.ts";
+import { superviseServer, type SupervisedServer } from "./supervised-server.ts";
 import { LogFile } from "./log-file.ts";
 import type { WriteTrouble } from "./write-trouble.ts";
 
@@ -30,9 +30,9 @@ export interface Backing {
   readonly redisUrl: string;
   readonly natsUrls: Readonly<Record<Role, string>>;
   /** Those that are ours; null where the server is somebody else's. */
-  readonly postgres: KeptServer<PostgresServer> | null;
-  readonly redis: KeptServer<RedisServer> | null;
-  readonly nats: KeptServer<NatsServer> | null;
+  readonly postgres: SupervisedServer<PostgresServer> | null;
+  readonly redis: SupervisedServer<RedisServer> | null;
+  readonly nats: SupervisedServer<NatsServer> | null;
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -89,7 +89,7 @@ export async function startBacking(options: BackingOptions): Promise<Backing> {
 /** One backing server: where it is, and what keeps it alive when it is ours. */
 interface Found<A, S extends ServerProcess> {
   readonly address: A;
-  readonly kept: KeptServer<S> | null;
+  readonly kept: SupervisedServer<S> | null;
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -171,7 +171,7 @@ async function ours<A, S extends ServerProcess>(
   const file = new LogFile(join(options.home.logs, `${name}.log`), { trouble: options.trouble });
   const log = (line: string): void => file.write(Buffer.from(`${line}\n`));
   try {
-    const kept = await keepServer((port) => start(port, log), options.say);
+    const kept = await superviseServer((port) => start(port, log), options.say);
     const stop = async (graceMs?: number): Promise<void> => {
       await kept.stop(graceMs);
       file[Symbol.dispose]();

@@ -1,6 +1,6 @@
 // A supervisor of its own process, to be killed: brings the stand-ins up on the home it is given and prints what it started.
 
-import { SHARED_CACHE_DIR } from "../../src/servers/find.ts";
+import { SHARED_CACHE_DIR } from "../../src/servers/locate.ts";
 import { up } from "../../src/up.ts";
 import { standIns } from "./programs.ts";
 

@@ -6,9 +6,9 @@ import type { QueueMode, SessionEvent } from "@parley/contracts";
 import type { MessageState } from "../cluster/shapes.ts";
 import type { Connection, ConversationOptions, Listener } from "./conversation-ports.ts";
 import { Following } from "./following.ts";
-import type { ClientFrame, Heard, ServerFrame } from "./frames.ts";
-import type { LinkListener } from "./link.ts";
-import { SaidMessages, type Outcome, type Said } from "./said.ts";
+import type { ClientFrame, IncomingFrame, ServerFrame } from "./frames.ts";
+import type { LinkListener } from "./reconnecting-socket.ts";
+import { SentMessages, type Outcome, type SentMessage } from "./sent-messages.ts";
 import { endOf, isSaid, outcomeOf, turnOf } from "./turn-events.ts";
 import { TurnOwners } from "./turn-owners.ts";
 
@@ -20,7 +20,7 @@ export class Conversation implements LinkListener {
   #connection: Connection | null = null;
   /** Our messages go to this session. */
   readonly #following: Following;
-  readonly #said = new SaidMessages();
+  readonly #said = new SentMessages();
   readonly #turns = new TurnOwners(this.#said);
   #running: string | null = null;
   #cancelWanted = false;
@@ -82,7 +82,7 @@ export class Conversation implements LinkListener {
     this.#listener.disconnected(reason, tries);
   }
 
-  heard(heard: Heard): void {
+  heard(heard: IncomingFrame): void {
     if (heard.kind === "event") this.#hearEvent(heard.session, heard.event);
     else if (heard.kind === "frame") this.#hearFrame(heard.frame);
     void this.#pump();
@@ -249,7 +249,7 @@ export class Conversation implements LinkListener {
     void this.#pump();
   }
 
-  #sendMessage({ id, text, mode }: Said): void {
+  #sendMessage({ id, text, mode }: SentMessage): void {
     const { conversation, exclusive = false, interactive = true, thread } = this.#options;
     if (conversation === null) return;
     this.#send({

@@ -47,14 +47,14 @@ export type ServerFrame = z.infer<typeof ServerFrameSchema>;
 
 const OfSession = z.object({ session: z.string() });
 
-export type Heard =
+export type IncomingFrame =
   | { kind: "frame"; frame: ServerFrame }
   | { kind: "event"; session: string; event: SessionEvent }
   /** A frame of a newer gateway, or a malformed one; ignored. */
   | { kind: "unknown" };
 
 /** Parses one frame. */
-export function readFrame(text: string): Heard {
+export function readFrame(text: string): IncomingFrame {
   let value: unknown;
   try {
     value = JSON.parse(text);

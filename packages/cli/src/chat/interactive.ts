@@ -11,14 +11,14 @@ import { statusText } from "../status/text.ts";
 import { SessionsAnswer } from "../cluster/shapes.ts";
 import { sessionsTable } from "../sessions/text.ts";
 import type { Target } from "../cluster/target.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 import type { Listener } from "./conversation-ports.ts";
 import { openChat, type ChatPlace, type OpenChat } from "./open.ts";
-import { Painting } from "./painting.ts";
+import { TranscriptRenderer } from "./renderer.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 import { Questions } from "./questions.ts";
 import { Transcript } from "./transcript.ts";
-import type { Outcome } from "./said.ts";
+import type { Outcome } from "./sent-messages.ts";
 
 /** Within this time a second Ctrl-C leaves. */
 const twiceMs = 2_000;
@@ -32,7 +32,7 @@ Ctrl-C stops the running answer. End a line with \\ to continue it on the next l
 an answer is being written. Answer an approval request with y, a or n.`;
 
 /** Runs the chat until the person leaves. Returns the exit code. */
-export async function talk(target: Target, place: ChatPlace, io: Io): Promise<number> {
+export async function runChat(target: Target, place: ChatPlace, io: Io): Promise<number> {
   const talking = new Talk(target, place, io);
   return talking.run();
 }
@@ -42,7 +42,7 @@ class Talk {
   readonly #place: ChatPlace;
   readonly #io: Io;
   readonly #paint;
-  readonly #painting: Painting;
+  readonly #painting: TranscriptRenderer;
   readonly #transcripts = new Map<string, Transcript>();
   readonly #questions = new Questions();
   readonly #left = Promise.withResolvers<number>();
@@ -57,7 +57,7 @@ class Talk {
     this.#place = place;
     this.#io = io;
     this.#paint = painter(io.stdout, io.env);
-    this.#painting = new Painting({
+    this.#painting = new TranscriptRenderer({
       paint: this.#paint,
       width: () => io.stdout.columns || defaultWidth,
       canRewrite: true,
@@ -152,7 +152,7 @@ class Talk {
   #report({ state, text }: Outcome): void {
     // Answers, failures and stops of a turn have been shown by its events.
     if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
-      this.#tell(state === "refused" ? this.#paint("red", harmless(text)) : harmless(text));
+      this.#tell(state === "refused" ? this.#paint("red", stripControl(text)) : stripControl(text));
     }
     this.#stopping &&= this.#chat?.conversation.isBusy === true;
     this.#settle();

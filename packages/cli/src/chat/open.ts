@@ -3,14 +3,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { Gateway, Refused } from "../cluster/gateway.ts";
+import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { MessageStateAnswer, SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
 import type { Target } from "../cluster/target.ts";
 import { CliError } from "../errors.ts";
 import type { Listener } from "./conversation-ports.ts";
 import { Conversation } from "./conversation.ts";
 import type { ThreadChoice } from "./frames.ts";
-import { Link } from "./link.ts";
+import { ReconnectingSocket } from "./reconnecting-socket.ts";
 
 /** The owner's shared thread, and the key prefix of the gateway's own chats. */
 export const mainSession = "main";
@@ -76,7 +76,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
     },
     listener,
   );
-  const link = new Link(target, conversation);
+  const link = new ReconnectingSocket(target, conversation);
   conversation.attach(link);
   link.open();
   return { conversation, canSpeak: speaksAs !== null, gateway, close: () => link.close() };
@@ -94,7 +94,7 @@ async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, th
   }
   const path = `/api/sessions/${encodeURIComponent(session)}`;
   const found = await gateway.get(path, SessionAnswer).catch((error: unknown) => {
-    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
     throw new CliError(`There is no session "${session}".`, { fix: "parley sessions lists them." });
   });
   const { key, sessionId } = found.session;

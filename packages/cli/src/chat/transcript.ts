@@ -1,8 +1,8 @@
-// Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; `painting.ts`
+// Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; `renderer.ts`
 // formats the pieces.
 
 import { textOf, type Message, type Origin, type SessionEvent } from "@parley/contracts";
-import { restOf } from "@parley/projections";
+import { remainder } from "@parley/projections";
 
 import { LiveText } from "./live-text.ts";
 
@@ -197,7 +197,7 @@ export class Transcript {
   }
 
   #end({ state, text }: Event<"turn.finished">): Piece[] {
-    const rest = restOf(text, this.#told);
+    const rest = remainder(text, this.#told);
     const pieces: Piece[] = rest.trim() === "" ? [] : [{ type: "notice", text: rest.trim() }];
     return [...pieces, { type: "end", ok: state === "done" }];
   }

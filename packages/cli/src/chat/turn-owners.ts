@@ -2,15 +2,15 @@
 
 import type { SessionEvent } from "@parley/contracts";
 
-import type { SaidMessages } from "./said.ts";
+import type { SentMessages } from "./sent-messages.ts";
 
 export class TurnOwners {
-  readonly #said: SaidMessages;
+  readonly #said: SentMessages;
   readonly #turns = new Map<string, "ours" | "another">();
   /** First messages of turns without any other event so far. */
   readonly #beginnings = new Map<string, SessionEvent[]>();
 
-  constructor(said: SaidMessages) {
+  constructor(said: SentMessages) {
     this.#said = said;
   }
 

@@ -13,12 +13,12 @@ import type { Target } from "./target.ts";
 const TIMEOUT_MS = 10_000;
 
 /** No gateway answered at all. */
-export class NoGateway extends CliError {
+export class GatewayUnreachableError extends CliError {
   override readonly name = "NoGateway";
 }
 
 /** A gateway answered with an error. */
-export class Refused extends CliError {
+export class RequestRejectedError extends CliError {
   override readonly name = "Refused";
   readonly status: number;
   readonly code: string | undefined;
@@ -112,7 +112,7 @@ export class Gateway {
       if (!response.ok) throw refusal(response.status, text);
       return { data: read(url, path, schema, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
     }
-    throw new NoGateway(`No gateway answers (${failures.join("; ")}).`, {
+    throw new GatewayUnreachableError(`No gateway answers (${failures.join("; ")}).`, {
       fix: this.#fix(),
     });
   }
@@ -134,7 +134,7 @@ function read<S extends z.ZodType>(url: string, path: string, schema: S, text: s
   );
 }
 
-function refusal(status: number, text: string): Refused {
+function refusal(status: number, text: string): RequestRejectedError {
   let parsed: z.ZodSafeParseResult<z.infer<typeof ErrorAnswer>> | undefined;
   try {
     parsed = ErrorAnswer.safeParse(JSON.parse(text));
@@ -147,7 +147,7 @@ function refusal(status: number, text: string): Refused {
     status === 401
       ? "The token differs from the cluster's: unset PARLEY_TOKEN, or name the right file with --token-file."
       : undefined;
-  return new Refused(status, said?.code, message, fix);
+  return new RequestRejectedError(status, said?.code, message, fix);
 }
 
 /** The reason of a failed connection; fetch puts it into the cause of its error. */

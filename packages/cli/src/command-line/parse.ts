@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { UsageError } from "../errors.ts";
 import type { Call, CommandSpec } from "./command.ts";
 import { helpOption, OptionValues, type OptionSpec, type OptionTable } from "./options.ts";
-import { nearest } from "@parley/contracts";
+import { nearestName } from "@parley/contracts";
 
 export type Parsed =
   | { readonly kind: "help"; readonly command: CommandSpec | null }
@@ -73,7 +73,7 @@ function findCommand(words: readonly string[], commands: readonly CommandSpec[])
 }
 
 function unknownWord(typed: string, prefix: string, word: string, known: readonly string[]): UsageError {
-  const near = nearest(word, known);
+  const near = nearestName(word, known);
   return new UsageError(
     `There is no command "${typed}".${near === null ? "" : ` Did you mean "${prefix}${near}"?`}`,
     near === null ? `Commands: ${known.join(", ")}.` : undefined,
@@ -81,7 +81,7 @@ function unknownWord(typed: string, prefix: string, word: string, known: readonl
 }
 
 function unknownOption(raw: string, command: CommandSpec, table: OptionTable): UsageError {
-  const near = raw.startsWith("--") ? nearest(raw.slice(2), Object.keys(table)) : null;
+  const near = raw.startsWith("--") ? nearestName(raw.slice(2), Object.keys(table)) : null;
   const hint = near === null ? "" : ` Did you mean --${near}?`;
   return new UsageError(`parley ${command.name} has no option ${raw}.${hint}`, helpLine(command));
 }
@@ -94,7 +94,7 @@ function valueOf(raw: string, spec: OptionSpec, value: string | undefined): stri
   if (value === undefined || value === "")
     throw new UsageError(`${raw} needs a value: ${raw} ${spec.value ?? "<value>"}`);
   if (spec.choices !== undefined && !spec.choices.includes(value)) {
-    const near = nearest(value, spec.choices);
+    const near = nearestName(value, spec.choices);
     throw new UsageError(
       `${raw}: "${value}" is not one of ${spec.choices.join(", ")}.${near === null ? "" : ` Did you mean "${near}"?`}`,
     );

@@ -1,9 +1,9 @@
 // `parley chat`: a conversation on a terminal, or one message and its answer in a pipe.
 
-import { sayOnce } from "../chat/once.ts";
+import { sendOnce } from "../chat/send-once.ts";
 import { readAll } from "../chat/stdin.ts";
 import { callPlace, ownConversation } from "../chat/open.ts";
-import { talk } from "../chat/interactive.ts";
+import { runChat } from "../chat/interactive.ts";
 import { modeOf } from "../chat/mode.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
@@ -20,10 +20,10 @@ export const run: Run = async ({ values, io }) => {
         "--mode applies to one message in a pipe.",
         "In a chat, write /steer, /later or /now before a text.",
       );
-    return talk(target, { conversation: named ?? ownConversation, session, unasked: true }, io);
+    return runChat(target, { conversation: named ?? ownConversation, session, unasked: true }, io);
   }
   const text = await readAll(io.stdin);
   if (text.trim() === "")
     throw new UsageError("Standard input is empty: there is nothing to send.", "echo hi | parley chat");
-  return sayOnce(target, { ...callPlace("once", named, text), session }, { text, mode: modeOf(values) }, io, json);
+  return sendOnce(target, { ...callPlace("once", named, text), session }, { text, mode: modeOf(values) }, io, json);
 };

@@ -9,7 +9,7 @@ import { paintDiff, unifiedDiff, versionsOf, type Side } from "../docs/diff.ts";
 import { CliError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, painter, printJson } from "../io.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const path = givenPath(positionals);
@@ -26,6 +26,6 @@ export const run: Run = async ({ values, positionals, io }) => {
     });
   if (values.has("json")) printJson(io, { path, from, to, patch });
   else if (patch === "") note(io, `Versions ${from} and ${to} of ${path} have the same text.`);
-  else io.stdout.write(io.stdout.isTTY ? paintDiff(harmless(patch), painter(io.stdout, io.env)) : patch);
+  else io.stdout.write(io.stdout.isTTY ? paintDiff(stripControl(patch), painter(io.stdout, io.env)) : patch);
   return exitCodes.ok;
 };

@@ -8,7 +8,7 @@ import { givenPath, givenVersion } from "../docs/arguments.ts";
 import { authoredNote, authoredText } from "../docs/vouching.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, painter, printJson, type Io } from "../io.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const path = givenPath(positionals);
@@ -22,7 +22,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   }
   const document = await fetchDocument(gateway, path, version);
   if (values.has("json")) printJson(io, document);
-  else io.stdout.write(io.stdout.isTTY ? harmless(document.content) : document.content);
+  else io.stdout.write(io.stdout.isTTY ? stripControl(document.content) : document.content);
   return exitCodes.ok;
 };
 

@@ -1,7 +1,7 @@
 // `parley docs vouch`: marks all lines of a document as trusted after a person has read them. It applies only to the version that was
 // read; concurrent changes are not marked.
 
-import { askYes, canAsk } from "../ask.ts";
+import { confirm, canAsk } from "../ask.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
@@ -48,7 +48,7 @@ async function readAndAsked(gateway: Gateway, path: string, io: Io): Promise<num
     return null;
   }
   print(io, vouchText(document, painter(io.stdout, io.env)));
-  if (await askYes(io, `Mark all lines of version ${document.version} as trusted?`)) return document.version;
+  if (await confirm(io, `Mark all lines of version ${document.version} as trusted?`)) return document.version;
   print(io, "Nothing was marked as trusted.");
   return null;
 }

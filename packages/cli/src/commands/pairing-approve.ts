@@ -1,6 +1,6 @@
 // `parley pairing approve`: admits the person who received the code.
 
-import { Gateway, Refused } from "../cluster/gateway.ts";
+import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { ApprovedAnswer } from "../cluster/shapes.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
@@ -21,7 +21,7 @@ export const run: Run = async ({ values, positionals, io }) => {
     );
   const gateway = new Gateway(findTarget(values, io));
   const answer = await gateway.post("/api/pairings/approve", { code, role }, ApprovedAnswer).catch((error: unknown) => {
-    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
     throw new CliError("No open request has this code: it is wrong, already used, or older than an hour.", {
       fix: "parley pairing list shows open requests; a person who writes again gets a new code.",
     });

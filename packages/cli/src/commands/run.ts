@@ -5,9 +5,9 @@ import { createInterface } from "node:readline";
 import { errorMessage, type PermissionMode, type SessionEvent } from "@parley/contracts";
 
 import { onInterrupts } from "../chat/interrupts.ts";
-import type { Outcome } from "../chat/said.ts";
+import type { Outcome } from "../chat/sent-messages.ts";
 import { callPlace, openChat, type OpenChat } from "../chat/open.ts";
-import { patience } from "../chat/patience.ts";
+import { reconnectTimeout } from "../chat/reconnect-timeout.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { AgentAnswer, SessionAnswer } from "../cluster/shapes.ts";
@@ -22,7 +22,7 @@ import { PermissionQuestions, type PermissionAnswer } from "../run/permission.ts
 import { runOptions, type RunOptions } from "../run/options.ts";
 import { lastSession, sessionOf } from "../run/session.ts";
 import { RunStream } from "../run/stream.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const options = runOptions(values, positionals);
@@ -38,7 +38,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   const interactive = options.streamInput || atTerminal;
   const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true, interactive };
   const running = new Running(gateway, options, place.conversation, io);
-  const waiting = patience(io, place);
+  const waiting = reconnectTimeout(io, place);
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
@@ -100,11 +100,11 @@ class Running {
     return {
       event: (_session: string, event: SessionEvent): void => {
         if (this.#options.output === "text" && event.type === "approval.requested") {
-          note(this.#io, `${event.tool} needs approval: ${harmless(event.summary)}`);
+          note(this.#io, `${event.tool} needs approval: ${stripControl(event.summary)}`);
           note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
         }
         this.#follow(event);
-        if (event.type === "tool.denied") note(this.#io, `denied: ${event.tool}: ${harmless(event.reason)}`);
+        if (event.type === "tool.denied") note(this.#io, `denied: ${event.tool}: ${stripControl(event.reason)}`);
         this.#stream.event(event, Date.now());
       },
       frame: (frame: { type: string; sessionId?: string }): void => {
@@ -187,7 +187,7 @@ class Running {
     if (result === null) return this.#failed ? exitCodes.error : exitCodes.ok;
     if (this.#options.output === "json") print(this.#io, JSON.stringify(result));
     if (this.#options.output === "text") {
-      if (result.is_error) note(this.#io, harmless(result.result));
+      if (result.is_error) note(this.#io, stripControl(result.result));
       else print(this.#io, result.result);
     }
     return result.is_error || this.#failed ? exitCodes.error : exitCodes.ok;

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 
-import { sayOnce } from "../chat/once.ts";
+import { sendOnce } from "../chat/send-once.ts";
 import { modeOf } from "../chat/mode.ts";
 import { callPlace, ownConversation } from "../chat/open.ts";
 import { readAll } from "../chat/stdin.ts";
@@ -14,7 +14,7 @@ import type { OptionValues } from "../command-line/options.ts";
 import { UsageError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, print, printJson, type Io } from "../io.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 
 const askEveryMs = 100;
 const defaultWaitSeconds = 60;
@@ -43,7 +43,7 @@ async function sendToAgent(target: Target, values: OptionValues, text: string, i
   const named = values.text("conversation");
   const mode = modeOf(values);
   if (values.has("wait")) {
-    return sayOnce(
+    return sendOnce(
       target,
       { ...callPlace("once", named, text), session: undefined },
       { text, mode },
@@ -78,7 +78,7 @@ async function sendToChannel(target: Target, values: OptionValues, text: string,
     }
   }
   if (values.has("json")) printJson(io, { outboxId, ...delivery });
-  else print(io, `${outboxId}  ${delivery.state}${delivery.error === null ? "" : `: ${harmless(delivery.error)}`}`);
+  else print(io, `${outboxId}  ${delivery.state}${delivery.error === null ? "" : `: ${stripControl(delivery.error)}`}`);
   if (delivery.state === "unknown") {
     note(io, "The connection broke while it was being sent: it may have arrived, and is not sent again automatically.");
   }

@@ -44,7 +44,7 @@ function query(values: Readonly<Record<string, string | number | boolean | undef
   return new URLSearchParams(entries).toString();
 }
 
-/** Each throws CliError: NoGateway, or Refused with the gateway's reason. */
+/** Each throws CliError: GatewayUnreachableError, or Refused with the gateway's reason. */
 export class ControlApi {
   readonly #gateway: Gateway;
 

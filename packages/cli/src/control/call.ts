@@ -1,7 +1,7 @@
 // The common part of the session commands: connect to the API, print the result as JSON or text.
 
 import { mainSession, ownConversation, ownPrefix } from "../chat/open.ts";
-import { Gateway, Refused } from "../cluster/gateway.ts";
+import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Call, Run } from "../command-line/command.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -15,7 +15,7 @@ export async function defaultSession(api: ControlApi): Promise<string> {
     await api.session(own);
     return own;
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return mainSession;
+    if (error instanceof RequestRejectedError && error.status === 404) return mainSession;
     throw error;
   }
 }

@@ -4,7 +4,7 @@ import type { Cost, RewindReport, SessionSummary } from "@parley/contracts";
 
 import type { Paint } from "../io.ts";
 import { localTime } from "../sessions/text.ts";
-import { harmless, oneLine, table } from "../text.ts";
+import { stripControl, oneLine, table } from "../text.ts";
 import type { ApprovalRow, CheckpointRow, Compacted, QueueRow, UsageRow } from "./api.ts";
 
 function head(names: readonly string[], paint: Paint): string[] {
@@ -95,7 +95,7 @@ export function compactText(compacted: Compacted): string {
   switch (compacted.outcome) {
     case "compacted": {
       const { tokensBefore, tokensAfter, notice } = compacted;
-      return `Compacted: from about ${tokensBefore} to ${tokensAfter} tokens.${notice === null ? "" : ` ${harmless(notice)}`}`;
+      return `Compacted: from about ${tokensBefore} to ${tokensAfter} tokens.${notice === null ? "" : ` ${stripControl(notice)}`}`;
     }
     case "nothing":
       return "There is nothing to compact.";
@@ -114,5 +114,5 @@ export function overridesText({ overrides, key, title }: SessionSummary): string
   const named = `${oneLine(key, 60)}${title === null ? "" : ` "${oneLine(title, 60)}"`}`;
   return lines.length === 0
     ? `${named}: no overrides; the settings apply`
-    : [`${named}:`, ...lines.map(harmless)].join("\n");
+    : [`${named}:`, ...lines.map(stripControl)].join("\n");
 }

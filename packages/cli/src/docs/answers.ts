@@ -4,7 +4,7 @@ import { documentAuthors, DocumentSchema, store, type DocumentMeta } from "@parl
 import { z } from "zod";
 
 import type { Gateway } from "../cluster/gateway.ts";
-import { Refused } from "../cluster/gateway.ts";
+import { RequestRejectedError } from "../cluster/gateway.ts";
 import { CliError } from "../errors.ts";
 
 export const DocumentsAnswer = z.object({ documents: z.array(DocumentSchema) });
@@ -52,10 +52,10 @@ export async function fetchNewest(gateway: Gateway, path: string): Promise<Docum
 }
 
 /** True if somebody else changed the document first. */
-export function isConflict(error: unknown): error is Refused {
-  return error instanceof Refused && error.status === 409;
+export function isConflict(error: unknown): error is RequestRejectedError {
+  return error instanceof RequestRejectedError && error.status === 409;
 }
 
-export function isMissing(error: unknown): error is Refused {
-  return error instanceof Refused && error.status === 404;
+export function isMissing(error: unknown): error is RequestRejectedError {
+  return error instanceof RequestRejectedError && error.status === 404;
 }

@@ -3,7 +3,7 @@
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
 
-import { NoGateway, reasonOf, Refused } from "../cluster/gateway.ts";
+import { GatewayUnreachableError, reasonOf, RequestRejectedError } from "../cluster/gateway.ts";
 import type { StatusAnswer } from "../cluster/shapes.ts";
 import { localTime } from "../sessions/text.ts";
 import { ownVersion } from "../version.ts";
@@ -72,10 +72,10 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
     await context.status();
     return [ok("gateway", "answers and accepts the token")];
   } catch (failure) {
-    if (failure instanceof Refused && failure.status === 401) {
+    if (failure instanceof RequestRejectedError && failure.status === 401) {
       return [error("gateway", "refuses the token", "unset PARLEY_TOKEN   (or name the right file with --token-file)")];
     }
-    if (failure instanceof NoGateway) {
+    if (failure instanceof GatewayUnreachableError) {
       return [
         error("gateway", failure.message, context.elsewhere ? "check --url" : fixesFor(false).logs("channel-gateway")),
       ];

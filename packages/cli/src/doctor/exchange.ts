@@ -23,7 +23,7 @@ export function addressOf(url: string, defaultPort: number): Address {
 }
 
 /** The server accepted the connection but did not respond in time. */
-export class Silent extends Error {
+export class NoResponseError extends Error {
   override readonly name = "Silent";
 }
 
@@ -42,7 +42,7 @@ export async function exchange(
   const late = () =>
     reject(
       connected
-        ? new Silent("it accepts connections but does not answer")
+        ? new NoResponseError("it accepts connections but does not answer")
         : new Error("it did not accept a connection in time"),
     );
   // After a pause of this process, timers fire before pending data is read: read the data first.

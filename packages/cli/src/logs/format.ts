@@ -1,7 +1,7 @@
 // Formats log records for people and programs. Pure.
 
 import type { Format, Paint } from "../io.ts";
-import { harmless } from "../text.ts";
+import { stripControl } from "../text.ts";
 import type { Level, LogRecord } from "./line.ts";
 
 const levelFormats: Record<Level, Format> = {
@@ -23,12 +23,12 @@ export function recordText(record: LogRecord, paint: Paint): string {
     paint("dim", clock(record.time)),
     paint(formatOf(record.source), record.source.padEnd(17)),
     paint(levelFormats[record.level], record.level.padEnd(5)),
-    harmless(record.message),
-    ...(error === null ? [] : [paint("red", harmless(error.message))]),
+    stripControl(record.message),
+    ...(error === null ? [] : [paint("red", stripControl(error.message))]),
     ...fields,
   ];
   const line = head.filter((part) => part !== "").join(" ");
-  return error?.stack === undefined ? line : `${line}\n${paint("dim", indent(harmless(error.stack)))}`;
+  return error?.stack === undefined ? line : `${line}\n${paint("dim", indent(stripControl(error.stack)))}`;
 }
 
 /** One line of JSON with the same keys for every log. */
@@ -52,7 +52,7 @@ function formatOf(source: string): Format {
 }
 
 function shown(value: unknown): string {
-  return harmless(typeof value === "string" ? value : JSON.stringify(value));
+  return stripControl(typeof value === "string" ? value : JSON.stringify(value));
 }
 
 function errorOf(value: unknown): { message: string; stack: string | undefined } | null {

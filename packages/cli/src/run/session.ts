@@ -3,7 +3,7 @@
 import type { SessionSummary } from "@parley/contracts";
 
 import { mainSession, ownPrefix, speakingName } from "../chat/open.ts";
-import { Refused, type Gateway } from "../cluster/gateway.ts";
+import { RequestRejectedError, type Gateway } from "../cluster/gateway.ts";
 import { SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
 import { CliError } from "../errors.ts";
 
@@ -36,7 +36,7 @@ export async function sessionOf(
     try {
       return (await gateway.get(`/api/sessions/${encodeURIComponent(name)}`, SessionAnswer)).session;
     } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
     }
   }
   return null;

@@ -3,8 +3,8 @@
 import type { Message, SessionSummary } from "@parley/contracts";
 
 import type { Paint } from "../io.ts";
-import { shortInput } from "../chat/painting.ts";
-import { harmless, oneLine, table } from "../text.ts";
+import { shortInput } from "../chat/renderer.ts";
+import { stripControl, oneLine, table } from "../text.ts";
 
 export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint): string {
   if (sessions.length === 0) return "There are no sessions yet.";
@@ -32,16 +32,19 @@ export function messageText(message: Message, paint: Paint): string {
   for (const part of message.parts) {
     switch (part.type) {
       case "text":
-        lines.push(harmless(part.text));
+        lines.push(stripControl(part.text));
         break;
       case "reasoning":
-        if (part.text !== "") lines.push(paint("dim", harmless(part.text)));
+        if (part.text !== "") lines.push(paint("dim", stripControl(part.text)));
         break;
       case "tool_call":
         lines.push(paint("dim", `→ ${part.name} ${oneLine(shortInput(part.input), 160)}`));
         break;
       case "tool_result":
-        lines.push(`${part.isError ? paint("red", "✗") : paint("green", "✓")} ${part.name}`, harmless(part.content));
+        lines.push(
+          `${part.isError ? paint("red", "✗") : paint("green", "✓")} ${part.name}`,
+          stripControl(part.content),
+        );
         break;
       case "binary":
         lines.push(`[${part.name ?? part.mediaType}]`);

@@ -3,7 +3,7 @@
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
 
-import { Gateway, NoGateway } from "../cluster/gateway.ts";
+import { Gateway, GatewayUnreachableError } from "../cluster/gateway.ts";
 import { SessionsAnswer, StatusAnswer } from "../cluster/shapes.ts";
 import type { Target } from "../cluster/target.ts";
 
@@ -55,7 +55,7 @@ export async function fetchStatus(target: Target): Promise<StatusView> {
           };
     return viewOf(status, queue, supervised(), target.urls());
   } catch (error) {
-    if (!(error instanceof NoGateway) || target.home.state === null) throw error;
+    if (!(error instanceof GatewayUnreachableError) || target.home.state === null) throw error;
     return supervisorView(supervised(), target.urls(), error.message);
   }
 }

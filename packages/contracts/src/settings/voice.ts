@@ -1,6 +1,6 @@
 // Voice: the MCP server for speech to text and its polling, and the text-to-speech service.
 import { z } from "zod";
-import { contactRoles } from "../people.ts";
+import { contactRoles } from "../principals.ts";
 
 const toolName = z.string().min(1).max(128);
 

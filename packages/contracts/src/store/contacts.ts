@@ -1,7 +1,7 @@
 // Admitted contacts and pairing requests.
 import { z } from "zod";
 import { request } from "../contract.ts";
-import { contactRoles } from "../people.ts";
+import { contactRoles } from "../principals.ts";
 import { Empty, OutgoingSchema } from "./shared.ts";
 
 export const ContactSchema = z.object({

@@ -64,7 +64,7 @@ export const inboxPending = request({
 });
 
 /** One row of a session's queue. */
-const QueuedSchema = z.object({
+const QueuedMessageSchema = z.object({
   inboxId: z.string(),
   text: z.string(),
   from: SenderSchema,
@@ -73,7 +73,7 @@ const QueuedSchema = z.object({
   /** ISO 8601, UTC. */
   receivedAt: z.string(),
 });
-export type Queued = z.infer<typeof QueuedSchema>;
+export type QueuedMessage = z.infer<typeof QueuedMessageSchema>;
 
 export const inboxList = request({
   subject: "store.inbox.list",
@@ -81,7 +81,7 @@ export const inboxList = request({
   clients: ["channel-gateway"],
   doc: "List a session's queue by priority and order (long waiting can raise a row), as much as fits in one reply; texts are truncated to 2,000 characters.",
   input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
-  output: z.object({ rows: z.array(QueuedSchema), more: z.boolean() }),
+  output: z.object({ rows: z.array(QueuedMessageSchema), more: z.boolean() }),
 });
 
 export const inboxEdit = request({

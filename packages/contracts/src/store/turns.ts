@@ -34,10 +34,10 @@ const Rewritten = z.array(z.object({ n: z.number().int(), result: ToolResultPart
  * Small results of `pure` calls that no runner has settled. This commit settles them and replaces results of earlier attempts, so that
  * the conversation contains what the model received.
  */
-const SettledHere = z.array(
+const InlineSettlement = z.array(
   z.object({ n: z.number().int(), state: z.enum(["done", "failed"]), result: ToolResultPart }),
 );
-export type SettledHere = z.infer<typeof SettledHere>;
+export type InlineSettlement = z.infer<typeof InlineSettlement>;
 
 /** Whether the turn is tainted: the messages that this request writes, except people's input, are marked. Left out: it is not. */
 const Tainted = z.boolean().optional();
@@ -92,7 +92,7 @@ export const stepCommit = request({
     /** How many tool results the leader has seen since the last message; CONFLICT when the store's count differs. */
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
-    settled: SettledHere.optional(),
+    settled: InlineSettlement.optional(),
     tainted: Tainted,
     /** Numbered n+1, n+2 … in call order. */
     toolCalls: z.array(
@@ -139,7 +139,7 @@ export const turnAppend = request({
     /** As in `store.step.commit`, skipped calls not counted. */
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
-    settled: SettledHere.optional(),
+    settled: InlineSettlement.optional(),
     tainted: Tainted,
     /** The result of each call that was not started; null: all calls must have been started. */
     skipped: z.string().nullable(),
@@ -167,7 +167,7 @@ export const turnPark = request({
     waitingFor: z.array(z.number().int()).min(1),
     /** ISO 8601, UTC: when the turn wakes in any case; null: never. */
     wakeAt: z.string().nullable(),
-    settled: SettledHere.optional(),
+    settled: InlineSettlement.optional(),
   }),
   output: z.object({ parked: z.boolean() }),
 });
@@ -215,7 +215,7 @@ export const turnFinish = request({
     /** The prefix under which `parts` were generated, as in `store.step.commit`; left out: unchanged. */
     prefixHash: z.string().optional(),
     rewritten: Rewritten.optional(),
-    settled: SettledHere.optional(),
+    settled: InlineSettlement.optional(),
     tainted: Tainted,
     /** Replaces the results of these steps, if they have one. */
     withhold: z.object({ steps: z.array(z.number().int()).min(1), text: z.string().min(1) }).optional(),

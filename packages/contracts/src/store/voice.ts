@@ -44,17 +44,17 @@ export const VoiceSessionSchema = z.object({
 export type VoiceSession = z.infer<typeof VoiceSessionSchema>;
 
 /** Maximum characters of an utterance; longer text is truncated. */
-export const maxHeardCharacters = 20_000;
+export const maxUtteranceCharacters = 20_000;
 /** Maximum events of one commit: as many as a server may return. */
 const maxEvents = 500;
 
-const HeardSchema = z.object({
+const UtteranceSchema = z.object({
   seq: z.number().int().nonnegative(),
   /** The server's event type; `utterance_final` becomes input. */
   type: z.string().max(64),
-  text: z.string().max(maxHeardCharacters),
+  text: z.string().max(maxUtteranceCharacters),
 });
-export type Heard = z.infer<typeof HeardSchema>;
+export type Utterance = z.infer<typeof UtteranceSchema>;
 
 export const voiceOpen = request({
   subject: "store.voice.open",
@@ -93,7 +93,7 @@ export const voiceGet = request({
   output: z.object({
     voice: VoiceSessionSchema.nullable(),
     /** `at`: ISO 8601, UTC. */
-    events: z.array(HeardSchema.extend({ at: z.string() })),
+    events: z.array(UtteranceSchema.extend({ at: z.string() })),
   }),
 });
 
@@ -146,14 +146,14 @@ export const voiceAdvance = request({
   input: z.object({
     ...Fenced,
     voiceId: z.string(),
-    events: z.array(HeardSchema).min(1).max(maxEvents),
+    events: z.array(UtteranceSchema).min(1).max(maxEvents),
     /** How many events to keep for display. */
     keep: z.number().int().min(1),
   }),
   output: z.object({ state: z.enum(voiceStates), sinceSeq: z.number().int(), inboxIds: z.array(z.string()) }),
 });
 
-const SpokenSchema = z.object({
+const SpokenReplySchema = z.object({
   spokenId: z.string(),
   turnId: z.string(),
   sessionId: z.string(),
@@ -161,7 +161,7 @@ const SpokenSchema = z.object({
   /** Failed attempts. */
   attempts: z.number().int(),
 });
-export type Spoken = z.infer<typeof SpokenSchema>;
+export type SpokenReply = z.infer<typeof SpokenReplySchema>;
 
 export const spokenPending = request({
   subject: "store.spoken.pending",
@@ -169,7 +169,7 @@ export const spokenPending = request({
   clients: ["agent-core"],
   doc: "List due answers that wait to be spoken, oldest first. Answers that are no longer wanted are deleted.",
   input: z.object({ limit: z.number().int().min(1).max(100) }),
-  output: z.object({ spoken: z.array(SpokenSchema) }),
+  output: z.object({ spoken: z.array(SpokenReplySchema) }),
 });
 
 export const spokenSettle = request({

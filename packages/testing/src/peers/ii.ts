@@ -7,7 +7,7 @@ import { appendFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
-import { dyingWithUs } from "./dying-with-us.ts";
+import { withParentDeathSignal } from "./parent-death-signal.ts";
 
 export interface IiOptions {
   port: number;
@@ -41,7 +41,7 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
   const { path } = await debianBinary("ii", "ii", SHARED_CACHE_DIR);
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-ii-")));
   const server = join(home, "127.0.0.1");
-  const [program, args] = dyingWithUs(path, ["-s", "127.0.0.1", "-p", String(port), "-n", nick, "-i", home]);
+  const [program, args] = withParentDeathSignal(path, ["-s", "127.0.0.1", "-p", String(port), "-n", nick, "-i", home]);
   const child = spawn(program, args, { stdio: "ignore" });
   const exited = once(child, "exit");
 

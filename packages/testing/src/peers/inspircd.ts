@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { debianBinary, freePort, SHARED_CACHE_DIR } from "@parley/local";
-import { dyingWithUs } from "./dying-with-us.ts";
+import { withParentDeathSignal } from "./parent-death-signal.ts";
 
 const modules = [
   "cap",
@@ -63,7 +63,7 @@ export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<Insp
 
   const start = async (): Promise<void> => {
     const asRoot = process.getuid?.() === 0 ? ["--runasroot"] : [];
-    const [command, args] = dyingWithUs(path, [...asRoot, "--nofork", "--config", config]);
+    const [command, args] = withParentDeathSignal(path, [...asRoot, "--nofork", "--config", config]);
     const started = spawn(command, args, { cwd: home, stdio: ["ignore", "pipe", "pipe"] });
     child = started;
     let said = "";

@@ -1,6 +1,6 @@
 // Selects the user request to repeat after a summary because the view no longer contains it; pure.
 import type { CompactionSettings, Message, ViewRecord } from "@parley/contracts";
-import { isRequest, requestText } from "./requests.ts";
+import { isUserRequest, requestText } from "./user-requests.ts";
 
 /**
  * The text to repeat after a cut at `start` of `tail`: all removed requests of the running turn; otherwise the newest request, if the
@@ -12,7 +12,7 @@ export function lastRequest(
   start: number,
 ): string | null {
   const { record, settings, turnId } = input;
-  const removed = tail.slice(0, start).filter((message) => isRequest(message));
+  const removed = tail.slice(0, start).filter((message) => isUserRequest(message));
   const carried = record?.lastRequest ?? null;
   const fromSeq = record?.fromSeq ?? 0;
   // A repeated request belongs to the turn that the previous cut split, which is the turn of the first message after that cut.
@@ -23,7 +23,7 @@ export function lastRequest(
   ];
   const running = joined(ofTurn);
   if (running !== null) return running;
-  if (!settings.append_last_request || tail.slice(start).some((message) => isRequest(message))) return null;
+  if (!settings.append_last_request || tail.slice(start).some((message) => isUserRequest(message))) return null;
   const newest = removed.at(-1);
   if (newest === undefined || (carried !== null && newest.seq < fromSeq)) return carried;
   return joined([requestText(newest)]);

@@ -1,6 +1,6 @@
 // Builds the view record that results from a compaction plan; pure.
 import type { ViewRecord } from "@parley/contracts";
-import { clip } from "./clip.ts";
+import { elideMiddle } from "./elide-middle.ts";
 import type { Plan } from "./plan-types.ts";
 import { withoutMarkers } from "./view-messages.ts";
 
@@ -22,7 +22,7 @@ export function nextRecord(
     version: plan.baseVersion + 1,
     keepFirstTo: plan.keepFirstTo,
     fromSeq: plan.fromSeq,
-    summary: summarized ? clip(withoutMarkers(summary), plan.maxSummaryChars) : (record?.summary ?? null),
+    summary: summarized ? elideMiddle(withoutMarkers(summary), plan.maxSummaryChars) : (record?.summary ?? null),
     lastRequest: plan.lastRequest,
     clearedBefore: plan.clearedBefore,
     ...(plan.maxResultChars === undefined ? {} : { maxResultChars: plan.maxResultChars }),

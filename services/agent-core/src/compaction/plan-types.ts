@@ -1,6 +1,6 @@
 // Input and output types of compaction planning.
 import type { CompactionSettings, Message, ViewRecord } from "@parley/contracts";
-import type { CompactionCause, CompactionTrigger } from "./due.ts";
+import type { CompactionCause, CompactionTrigger } from "./triggers.ts";
 import type { Estimate } from "./estimate.ts";
 
 export type CompactionStrategy = CompactionSettings["strategies"][number];

@@ -6,13 +6,13 @@
 //
 // A plan that saves less than a tenth is discarded, so that repeated requests cannot loop.
 import type { Message } from "@parley/contracts";
-import { blockStart, keptStart, openStepStart, protectedEnd } from "./cut.ts";
-import { levelTokens, triggers, type CompactionTrigger, type Measured } from "./due.ts";
+import { blockStart, retainedStart, openStepStart, protectedEnd } from "./cut-points.ts";
+import { triggerTokens, triggers, type CompactionTrigger, type ContextUsage } from "./triggers.ts";
 import { estimateTokens, type Estimate } from "./estimate.ts";
 import { lastRequest } from "./last-request.ts";
 import { nextRecord } from "./next-record.ts";
 import type { CompactionStrategy, Plan, PlanInput } from "./plan-types.ts";
-import { isStandIn, viewMessages } from "./view-messages.ts";
+import { isPlaceholder, viewMessages } from "./view-messages.ts";
 
 /** Maximum tokens of a summary. */
 const maxSummaryTokens = 4_096;
@@ -60,14 +60,14 @@ class Planner {
   readonly #openStart: number;
   /** The messages of the view that may be removed. */
   readonly tail: readonly Message[];
-  readonly measured: Measured;
+  readonly measured: ContextUsage;
 
   constructor(input: PlanInput) {
     const { record, messages, settings, usableTokens, overheadTokens = 0, turnId, idleMs = 0 } = input;
     this.#input = input;
     this.#estimate = input.estimate ?? estimateTokens;
     const view = viewMessages(record, messages);
-    const shown = view.filter((message) => !isStandIn(message));
+    const shown = view.filter((message) => !isPlaceholder(message));
     const protectedCount =
       record === null
         ? protectedEnd(shown, settings.keep_first, openStepStart(shown, turnId))
@@ -89,7 +89,7 @@ class Planner {
       turnCount: new Set(sinceLast.map((message) => message.turnId)).size,
       idleMs,
     };
-    this.#level = levelTokens(this.measured);
+    this.#level = triggerTokens(this.measured);
   }
 
   plan(trigger: CompactionTrigger): Plan | null {
@@ -97,7 +97,7 @@ class Planner {
     const { settings, tokens, usableTokens } = this.measured;
     const ofSize = trigger === "share" || trigger === "tokens" || trigger === "overflow";
     const goal = this.#goal(trigger);
-    const start = keptStart(this.tail, settings, {
+    const start = retainedStart(this.tail, settings, {
       latest: this.#openStart,
       budgetTokens: ofSize || trigger === "idle" ? this.#keptBudget(goal) : 0,
       estimate: this.#estimate,

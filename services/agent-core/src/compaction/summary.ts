@@ -1,7 +1,7 @@
 // Validates the model's summary, and builds a fallback note if there is none; pure.
 import { textOf, type Message } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
-import { isRequest, requestText } from "./requests.ts";
+import { isUserRequest, requestText } from "./user-requests.ts";
 import { withoutMarkers } from "./view-messages.ts";
 
 export type SummaryReading =
@@ -62,7 +62,7 @@ function firstLines(messages: readonly Message[]): string[] {
   const lines: string[] = [];
   let chars = 0;
   for (const message of messages.toReversed()) {
-    if (!isRequest(message)) continue;
+    if (!isUserRequest(message)) continue;
     const line = requestText(message).trim().split("\n", 1)[0]?.slice(0, maxRequestChars).toWellFormed() ?? "";
     if (line === "") continue;
     chars += line.length;

@@ -1,7 +1,7 @@
 // Derives the messages of a prompt from a session's log and view record; pure. For one record the result only grows at its end, which
 // keeps the provider's cache and the signatures of reasoning valid until the next compaction.
 import type { Message, Part, ToolResult, ViewRecord } from "@parley/contracts";
-import { clip } from "./clip.ts";
+import { elideMiddle } from "./elide-middle.ts";
 
 const summaryBegin = "[CONTEXT SUMMARY]";
 const summaryEnd = "[END CONTEXT SUMMARY]";
@@ -23,7 +23,7 @@ export function viewMessages(record: ViewRecord | null, messages: readonly Messa
 }
 
 /** A user message without a sender that is not part of the log: position 0, no turn, no time. */
-export function loopNote(...texts: string[]): Message {
+export function systemNote(...texts: string[]): Message {
   return {
     seq: 0,
     role: "user",
@@ -35,13 +35,13 @@ export function loopNote(...texts: string[]): Message {
 }
 
 /** Whether the message is the placeholder for removed messages. */
-export function isStandIn(message: Message): boolean {
+export function isPlaceholder(message: Message): boolean {
   return message.seq === 0;
 }
 
 /** The message without the summary and the to-do list, which are both regenerated. */
 export function withoutSummary(message: Message): Message {
-  if (!isStandIn(message)) return message;
+  if (!isPlaceholder(message)) return message;
   const isMade = (text: string) => text.startsWith(summaryBegin) || text.startsWith(todosBegin);
   const beside = message.parts.filter((part) => part.type !== "text" || !isMade(part.text));
   return { ...message, parts: beside };
@@ -62,7 +62,7 @@ function standIn(record: ViewRecord): Message[] {
     texts.push("[Messages between this summary and the following text are omitted.]");
   if (record.todos !== undefined) texts.push(`${todosBegin} Your current to-do list:\n${record.todos}`);
   if (record.lastRequest !== null) texts.push(`The last request, verbatim:\n\n${record.lastRequest}`);
-  return [loopNote(...texts)];
+  return [systemNote(...texts)];
 }
 
 /** Applies to the protected beginning too: reasoning signatures cover system prompt and tools, which a compaction may change. */
@@ -87,5 +87,5 @@ function lessResult(record: ViewRecord, result: ToolResult, cleared: boolean): T
     const placeholder = `[The result of ${result.name}, ${content.length} characters, was removed.]`;
     return placeholder.length < content.length ? { ...result, content: placeholder } : result;
   }
-  return { ...result, content: clip(content, record.maxResultChars ?? content.length) };
+  return { ...result, content: elideMiddle(content, record.maxResultChars ?? content.length) };
 }

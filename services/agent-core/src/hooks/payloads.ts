@@ -2,7 +2,7 @@
 import type { HookEvent, HookPayload, PermissionMode } from "@parley/contracts";
 
 /** The session and turn in which an event happens. */
-export interface HookPlace {
+export interface HookContext {
   sessionId: string;
   /** The routing key. */
   sessionKey: string;
@@ -35,7 +35,7 @@ interface Subagent {
 }
 
 /** The event data from the loop; the contracts document the fields. */
-export interface HookFacts {
+export interface HookEventData {
   SessionStart: { source: PayloadOf<"SessionStart">["source"] };
   UserPromptSubmit: { origin: string; prompt: string };
   PreToolUse: ToolUse;
@@ -51,7 +51,7 @@ export interface HookFacts {
   Notification: { type: string; message: string };
 }
 
-type Builders = { [E in HookEvent]: (place: HookPlace, facts: HookFacts[E]) => PayloadOf<E> };
+type Builders = { [E in HookEvent]: (place: HookContext, facts: HookEventData[E]) => PayloadOf<E> };
 
 export const hookPayloads: Builders = {
   SessionStart: (place, { source }) => ({ hook_event_name: "SessionStart", ...everywhere(place), source }),
@@ -156,7 +156,7 @@ export function subjectOfHook(payload: HookPayload): string {
   }
 }
 
-function everywhere(place: HookPlace) {
+function everywhere(place: HookContext) {
   return {
     session_id: place.sessionId,
     session_key: place.sessionKey,

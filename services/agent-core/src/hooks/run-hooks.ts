@@ -13,9 +13,9 @@ import {
   type HookResult,
   type HookSettings,
 } from "@parley/contracts";
-import { matches } from "./matches.ts";
-import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "./payloads.ts";
-import { endsChain, merge, noOpinion, rewritten, type HookOutcome, type Verdict } from "./verdict.ts";
+import { matchesHook } from "./matcher.ts";
+import { hookPayloads, subjectOfHook, type HookEventData, type HookContext } from "./payloads.ts";
+import { endsChain, mergeVerdicts, neutralVerdict, rewritten, type HookOutcome, type Verdict } from "./verdict.ts";
 
 /**
  * Runs the hooks of an event. Without configured hooks it returns synchronously and builds no payload. Rejects only
@@ -23,8 +23,8 @@ import { endsChain, merge, noOpinion, rewritten, type HookOutcome, type Verdict 
  */
 export type RunHooks = <E extends HookEvent>(
   event: E,
-  place: HookPlace,
-  facts: HookFacts[E],
+  place: HookContext,
+  facts: HookEventData[E],
   signal: AbortSignal,
 ) => Verdict | Promise<Verdict>;
 
@@ -62,12 +62,12 @@ export function createHooks(deps: HookDeps): RunHooks {
 
   return (event, place, facts, signal) => {
     const ofEvent = byEvent.get(event) ?? [];
-    if (ofEvent.length === 0) return noOpinion;
+    if (ofEvent.length === 0) return neutralVerdict;
     const payload: HookPayload = hookPayloads[event](place, facts);
     const aliases = "aliases" in facts ? (facts.aliases ?? []) : [];
     const subjects = [subjectOfHook(payload), ...aliases];
-    const meant = ofEvent.filter(({ hook }) => matches(hook, event, subjects));
-    return meant.length === 0 ? noOpinion : runChain(deps.bus, meant, payload, signal, count);
+    const meant = ofEvent.filter(({ hook }) => matchesHook(hook, event, subjects));
+    return meant.length === 0 ? neutralVerdict : runChain(deps.bus, meant, payload, signal, count);
   };
 }
 
@@ -79,13 +79,13 @@ async function runChain(
   count: (outcome: HookOutcome, payload: HookPayload) => void,
 ): Promise<Verdict> {
   const outcomes: HookOutcome[] = [];
-  let verdict = noOpinion;
+  let verdict = neutralVerdict;
   for (const { name, hook } of hooks) {
     const result = await ask(bus, name, hook, rewritten(payload, verdict), signal);
     const outcome = { name, onFailure: hook.on_failure, result };
     count(outcome, payload);
     outcomes.push(outcome);
-    verdict = merge(outcomes);
+    verdict = mergeVerdicts(outcomes);
     if (endsChain(verdict)) break;
   }
   return verdict;

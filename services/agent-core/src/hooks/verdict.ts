@@ -30,7 +30,7 @@ export interface HookOutcome {
   result: HookResult;
 }
 
-export const noOpinion: Verdict = Object.freeze({
+export const neutralVerdict: Verdict = Object.freeze({
   continue: null,
   decision: null,
   reason: null,
@@ -43,8 +43,8 @@ export const noOpinion: Verdict = Object.freeze({
 });
 
 /** Merges outcomes in order, up to and including the first that ends the chain. */
-export function merge(outcomes: readonly HookOutcome[]): Verdict {
-  let verdict = noOpinion;
+export function mergeVerdicts(outcomes: readonly HookOutcome[]): Verdict {
+  let verdict = neutralVerdict;
   for (const outcome of outcomes) {
     if (endsChain(verdict)) break;
     verdict = take(verdict, answerOf(outcome));

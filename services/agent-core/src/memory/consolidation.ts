@@ -18,8 +18,8 @@ import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider } from "../model/provider.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
-import type { Budgets } from "../turn/budget.ts";
-import { readUpdate } from "./consolidation-answer.ts";
+import type { Budgets } from "../limits/budget.ts";
+import { parseUpdate } from "./parse-consolidation.ts";
 import { consolidationRequest, type Material } from "./consolidation-request.ts";
 
 export interface ConsolidationDeps {
@@ -88,7 +88,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       log.warn("memory not consolidated: MEMORY.md is too long; shorten it with parley docs edit MEMORY.md");
     if (material.sources.length === 0 || signal.aborted) return;
     fresh = true;
-    if (!mayCall(deps, material.today)) {
+    if (!isWithinBudget(deps, material.today)) {
       notBefore = nextDay(Date.now());
       return;
     }
@@ -137,7 +137,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
 }
 
 /** Whether the daily limits of consolidation and of the deployment permit another call. */
-export function mayCall(
+export function isWithinBudget(
   { settings: { memory, limits }, budgets }: Pick<ConsolidationDeps, "settings" | "budgets">,
   { calls, cost }: Material["today"],
 ): boolean {
@@ -170,7 +170,7 @@ async function ask(
     const costMicros = models.costOf(provider, reply.usage, Date.now());
     budgets.spendAlone(costMicros);
     const spent = { model: provider.model, usage: reply.usage ?? noUsage, costMicros };
-    const read = readUpdate(reply, material, maxMemoryChars);
+    const read = parseUpdate(reply, material, maxMemoryChars);
     if ("problem" in read) return { ...spent, outcome: { kind: "failed", reason: read.problem.slice(0, 500) } };
     return { ...spent, outcome: read };
   } catch (error) {

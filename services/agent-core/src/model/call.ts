@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { RetryTimes } from "../config.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
-import { askInWords, keepWords } from "./text-only.ts";
+import { toTextOnlyRequest, dropToolCalls } from "./text-only.ts";
 
 export interface CallObserver {
   delta(delta: ModelDelta, attempt: number): void;
@@ -21,12 +21,12 @@ export async function callModel(
   observer: CallObserver,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  const asked = askInWords(request);
+  const asked = toTextOnlyRequest(request);
   let failures = 0;
   for (let attempt = 1; ; attempt++) {
     try {
       const reply = await attemptCall(provider, asked, times, (delta) => observer.delta(delta, attempt), signal);
-      return keepWords(request, reply);
+      return dropToolCalls(request, reply);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ModelError)) throw error;

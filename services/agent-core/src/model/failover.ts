@@ -1,6 +1,6 @@
 // The model of one turn: the first available one of a chain, and the next when it fails. Within a turn it only moves
 // forward, because each change loses the provider's cache. call.ts does retries and delays.
-import type { Breaker } from "./breaker.ts";
+import type { CircuitBreaker } from "./circuit-breaker.ts";
 import {
   ModelError,
   type Failover,
@@ -18,7 +18,7 @@ export interface Candidate {
   fullName: string;
   provider: ModelProvider;
   /** Shared by all turns. */
-  breaker: Breaker;
+  breaker: CircuitBreaker;
 }
 
 export interface TurnModelOptions {

@@ -1,17 +1,17 @@
 // All models in use, each created once: the agent's own, its fallbacks, and models that a session, a profile or the
 // compaction names at runtime. Also provides their sizes and costs.
 import type { ModelsSettings, Usage } from "@parley/contracts";
-import { createAnthropic } from "./anthropic.ts";
-import { Breaker } from "./breaker.ts";
-import type { Contents } from "./contents.ts";
+import { createAnthropic } from "./anthropic/anthropic.ts";
+import { CircuitBreaker } from "./circuit-breaker.ts";
+import type { Contents } from "./attachment-contents.ts";
 import { TurnModel, type Candidate } from "./failover.ts";
 import { findAccess, type ModelAccess } from "./model-access.ts";
 import { fullName, type ModelName } from "./model-name.ts";
-import { createOpenAi } from "./openai.ts";
+import { createOpenAi } from "./openai/openai.ts";
 import { costOf, type PricedModel } from "./prices.ts";
 import type { Failover, ModelProvider } from "./provider.ts";
-import { createRehearsal } from "./rehearsal.ts";
-import { showingAttachments } from "./showing.ts";
+import { createRehearsal } from "./rehearsal/rehearsal.ts";
+import { withAttachments } from "./with-attachments.ts";
 import { ContextWindows, type ContextWindow } from "./window.ts";
 
 /** A model without access; the message names what is missing. */
@@ -101,8 +101,8 @@ export class ModelRegistry {
       const isMain = this.#candidates.size === 0;
       const provider = (isMain ? this.#options.provider : undefined) ?? this.#create(found.model);
       const { contents } = this.#options;
-      const seeing = contents === undefined ? provider : showingAttachments(provider, contents);
-      candidate = { fullName: full, provider: seeing, breaker: new Breaker() };
+      const seeing = contents === undefined ? provider : withAttachments(provider, contents);
+      candidate = { fullName: full, provider: seeing, breaker: new CircuitBreaker() };
       this.#candidates.set(full, candidate);
     }
     return candidate;

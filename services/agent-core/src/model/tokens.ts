@@ -1,7 +1,7 @@
 // Estimates the size of a prompt locally; pure. Three characters per token is cautious for prose and about right for
 // code and JSON. The provider's last reported usage is more exact and takes precedence.
 import type { Part, Usage } from "@parley/contracts";
-import { shownKind } from "./attachments.ts";
+import { shownKind } from "./render-attachment.ts";
 import { promptTokens } from "./prices.ts";
 import type { PromptMessage, PromptTool } from "./provider.ts";
 

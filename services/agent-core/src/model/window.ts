@@ -3,7 +3,7 @@
 import type { ModelsSettings } from "@parley/contracts";
 import { knownWindow } from "./known-models.ts";
 import type { ModelProvider, ModelSize } from "./provider.ts";
-import { Refreshing, refreshingTimes, type RefreshingTimes } from "./refreshing.ts";
+import { CachedValue, cachedValueTimes, type CachedValueTimes } from "./cached-value.ts";
 
 export interface ContextWindow {
   /** Tokens of prompt and answer together. */
@@ -18,13 +18,13 @@ export interface WindowOptions {
   known: ModelsSettings["known"];
   /** Called once for each model without a known window. */
   warn: (message: string) => void;
-  times?: RefreshingTimes;
+  times?: CachedValueTimes;
   now?: () => number;
 }
 
 export class ContextWindows {
   readonly #options: WindowOptions;
-  readonly #sizes = new Map<string, Refreshing<ModelSize>>();
+  readonly #sizes = new Map<string, CachedValue<ModelSize>>();
   readonly #warned = new Set<string>();
 
   constructor(options: WindowOptions) {
@@ -49,12 +49,12 @@ export class ContextWindows {
     this.#sizes.get(keyOf(provider))?.invalidate();
   }
 
-  #sizeOf(provider: ModelProvider): Refreshing<ModelSize> {
+  #sizeOf(provider: ModelProvider): CachedValue<ModelSize> {
     const key = keyOf(provider);
     let size = this.#sizes.get(key);
     if (size === undefined) {
-      const { times = refreshingTimes, now } = this.#options;
-      size = new Refreshing((signal) => provider.size(signal), times, now);
+      const { times = cachedValueTimes, now } = this.#options;
+      size = new CachedValue((signal) => provider.size(signal), times, now);
       this.#sizes.set(key, size);
     }
     return size;

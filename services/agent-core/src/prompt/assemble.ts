@@ -1,9 +1,9 @@
 // Assembles the system prompt from sections in a fixed order. Pure: equal input yields equal bytes, so that a session keeps its
-// prompt and the provider's cache stays valid. Later changes are appended to the conversation (notes.ts).
+// prompt and the provider's cache stays valid. Later changes are appended to the conversation (document-notes.ts).
 import type { ContextSettings, OutputMode } from "@parley/contracts";
-import { selectDocuments, showDocuments, type PromptDocuments, type Selection } from "./documents.ts";
+import { selectDocuments, renderDocuments, type PromptDocuments, type Selection } from "./documents.ts";
 import * as sections from "./sections.ts";
-import { showSkills, type Skill } from "./skills.ts";
+import { renderSkills, type Skill } from "./skills.ts";
 
 export interface PromptInput extends Selection {
   /** Text of the deployment or the profile; it follows the identity section. */
@@ -21,9 +21,9 @@ export interface PromptInput extends Selection {
 
 export function assemblePrompt(input: PromptInput): string {
   const tools = new Set(input.tools);
-  const has: sections.Has = (...names) => names.every((name) => tools.has(name));
+  const has: sections.HasTool = (...names) => names.every((name) => tools.has(name));
   const minimal = input.mode === "minimal";
-  const documents = showDocuments(selectDocuments(input.documents, input), input.context, has("read"));
+  const documents = renderDocuments(selectDocuments(input.documents, input), input.context, has("read"));
   const sorted = input.skills.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const own = [sections.identity(input.mode), input.custom?.trim() ?? ""];
   const documentsSection = sections.section("Documents", documents.text);
@@ -31,13 +31,13 @@ export function assemblePrompt(input: PromptInput): string {
     ? [...own, sections.tooling(input.tools, has), sections.workspace(has), documentsSection]
     : [
         ...own,
-        sections.speaking(input.output, input.sourceTags, has),
+        sections.outputSection(input.output, input.sourceTags, has),
         sections.tooling(input.tools, has),
         sections.toolCallStyle(),
         sections.safety(),
         sections.section(
           "Skills",
-          showSkills(sorted, input.context, { canRead: has("read"), bodyChars: documents.leftChars }),
+          renderSkills(sorted, input.context, { canRead: has("read"), bodyChars: documents.leftChars }),
         ),
         sections.memoryRecall(input.audience, has),
         sections.workspace(has),

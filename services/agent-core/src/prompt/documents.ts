@@ -1,7 +1,7 @@
 // Selects the documents for the prompt and renders them. Pure.
 import { isPrivateDocument, rootDocuments, type ContextSettings, type LineRange } from "@parley/contracts";
-import { cutText, missingFrom } from "./cut.ts";
-import { holdsMarks, markLines, untrustedRemark } from "./untrusted.ts";
+import { excerpt, missingFrom } from "./excerpt.ts";
+import { containsMarks, markLines, untrustedNotice } from "./untrusted-markup.ts";
 
 export interface PromptDocument {
   path: string;
@@ -47,7 +47,7 @@ function pathsFor({ mode, audience, dailyNotes }: Selection): string[] {
   return rootDocuments.flatMap((path) => (path === "MEMORY.md" ? [path, ...notes] : [path]));
 }
 
-export interface ShownDocuments {
+export interface RenderedDocuments {
   text: string;
   /** Unused characters of the limit that all documents share. */
   leftChars: number;
@@ -57,11 +57,11 @@ export interface ShownDocuments {
  * The documents as text for the prompt, within the limit of each document and of all together; the marks of untrusted lines count
  * only towards the latter. `canRead`: whether a tool can read omitted parts.
  */
-export function showDocuments(
+export function renderDocuments(
   documents: readonly PromptDocument[],
   { max_document_chars: maxEach, max_documents_chars: maxAll }: ContextSettings,
   canRead: boolean,
-): ShownDocuments {
+): RenderedDocuments {
   let leftChars = maxAll;
   const shown: string[] = [];
   const left: PromptDocument[] = [];
@@ -87,7 +87,7 @@ export function showDocuments(
 export function cutDocument({ path, content, untrusted }: PromptDocument, maxChars: number, canRead: boolean): string {
   const text = content.trim();
   const before = content.length - content.trimStart().length;
-  return cutText(
+  return excerpt(
     text,
     maxChars,
     (missing) => missingFrom(path, missing, text.length, canRead),
@@ -96,5 +96,5 @@ export function cutDocument({ path, content, untrusted }: PromptDocument, maxCha
 }
 
 function framed(path: string, text: string): string {
-  return `<document path="${path}">${holdsMarks(text) ? `\n(${untrustedRemark})` : ""}\n${text}\n</document>`;
+  return `<document path="${path}">${containsMarks(text) ? `\n(${untrustedNotice})` : ""}\n${text}\n</document>`;
 }

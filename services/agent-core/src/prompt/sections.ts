@@ -3,7 +3,7 @@ import { documentFolders, rootDocuments, type OutputMode } from "@parley/contrac
 import type { Audience, PromptMode } from "./documents.ts";
 
 /** Whether all of these tools are available. */
-export type Has = (...names: string[]) => boolean;
+export type HasTool = (...names: string[]) => boolean;
 
 const spawnNames = ["sessions_spawn", "delegate", "spawn", "Agent"];
 
@@ -19,7 +19,7 @@ export function identity(mode: PromptMode): string {
 }
 
 /** How the agent's output reaches people, and how to read the source of a message. */
-export function speaking(output: OutputMode, sourceTags: boolean, has: Has): string {
+export function outputSection(output: OutputMode, sourceTags: boolean, has: HasTool): string {
   const lines: string[] = [];
   if (has("message")) lines.push(outputGuidance[output]);
   if (sourceTags) {
@@ -40,7 +40,7 @@ const outputGuidance: Record<OutputMode, string> = {
   both: "People see what you send with the tool `message` immediately, and they also see your final text. Do not repeat yourself: if `message` already sent the full answer, finish with empty text.",
 };
 
-export function tooling(tools: readonly string[], has: Has): string {
+export function tooling(tools: readonly string[], has: HasTool): string {
   if (tools.length === 0) return section("Tools", "You have no tools here. If a request needs one, say so.");
   const lines = [
     has("tool_search")
@@ -87,7 +87,7 @@ export function safety(): string {
   );
 }
 
-export function memoryRecall(audience: Audience, has: Has): string {
+export function memoryRecall(audience: Audience, has: HasTool): string {
   if (audience === "others" || !(has("memory_search") || has("read"))) return "";
   const look = has("memory_search") ? "memory_search" : has("grep") ? "grep in memory/" : "read";
   const lines = [
@@ -102,7 +102,7 @@ export function memoryRecall(audience: Audience, has: Has): string {
   return section("Memory", bullets(lines));
 }
 
-export function workspace(has: Has): string {
+export function workspace(has: HasTool): string {
   const names = [...rootDocuments, ...documentFolders.map((folder) => `${folder}/`)].join(", ");
   const lines = ["Your files are in your workspace; paths are relative to it."];
   lines.push(

@@ -3,7 +3,7 @@
 import type { ContextSettings } from "@parley/contracts";
 import { parse } from "yaml";
 import { z } from "zod";
-import { cutText, missingFrom } from "./cut.ts";
+import { excerpt, missingFrom } from "./excerpt.ts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 
 export interface Skill {
@@ -110,7 +110,7 @@ export function withMissing(
 }
 
 /** The list of skills, and the full body of each skill marked `always`; empty if there are none. */
-export function showSkills(
+export function renderSkills(
   skills: readonly Skill[],
   limits: ContextSettings,
   room: { canRead: boolean; bodyChars: number },
@@ -125,7 +125,7 @@ export function showSkills(
   let { bodyChars } = room;
   const bodies = whole.map((skill) => {
     const max = Math.min(limits.max_document_chars, bodyChars);
-    const text = cutText(skill.body, max, (missing) =>
+    const text = excerpt(skill.body, max, (missing) =>
       missingFrom(skill.location, missing, skill.body.length, room.canRead),
     );
     bodyChars = Math.max(0, bodyChars - text.length);

@@ -39,7 +39,7 @@ export class TurnQueue {
     // A producer without Redis fails at once and the sweep repairs it; a worker waits indefinitely.
     this.#producer = openRedis(options.redis, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
     this.#consumer = openRedis(options.redis, { maxRetriesPerRequest: null });
-    const quiet = onceUntilReady(log);
+    const quiet = dedupeErrorsUntilReady(log);
     for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
     let first = true;
     this.#producer.on("ready", () => {
@@ -109,7 +109,7 @@ function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions,
 }
 
 /** Logs a repeated error once until the connection is restored. */
-export function onceUntilReady(log: Logger) {
+export function dedupeErrorsUntilReady(log: Logger) {
   let said = "";
   return {
     failed: (error: Error) => {

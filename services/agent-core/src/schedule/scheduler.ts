@@ -3,9 +3,9 @@
 import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, newId, scheduleChanged, store, WireError, type HeartbeatSettings } from "@parley/contracts";
-import { Heartbeat } from "./beat.ts";
+import { HeartbeatRunner } from "./heartbeat-runner.ts";
 import type { RedisAddress } from "../redis.ts";
-import { DueQueue } from "./due-queue.ts";
+import { DueQueue } from "../queue/due-queue.ts";
 
 /** Maximum delay of a due job if Redis lost its data. */
 const sweepMs = 5_000;
@@ -41,7 +41,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
     labelNames: ["outcome"],
     registers: [deps.metrics.registry],
   });
-  const heartbeat = new Heartbeat({ bus, log, epoch, settings: deps.heartbeat, timeZone: deps.timeZone });
+  const heartbeat = new HeartbeatRunner({ bus, log, epoch, settings: deps.heartbeat, timeZone: deps.timeZone });
 
   const fireDue = async () => {
     for (;;) {

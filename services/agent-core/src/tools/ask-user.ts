@@ -1,7 +1,7 @@
 // `ask_user`: asks the person of this turn a question and waits for the answer, which is their next message in the conversation.
-import { newId, store, whyNobodyAnswers, type Outgoing } from "@parley/contracts";
+import { newId, store, noAnswererReason, type Outgoing } from "@parley/contracts";
 import { z } from "zod";
-import { currentAddresses } from "./address.ts";
+import { turnAddresses } from "./reply-address.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 
 const Option = z.union([z.string(), z.object({ label: z.string(), description: z.string().optional() })]);
@@ -46,8 +46,8 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
       content: "Not asked: sub-agents cannot ask people. Decide yourself, or list the open points in your report.",
     };
   }
-  const addresses = currentAddresses(turn);
-  const nobody = whyNobodyAnswers(turn.trust, addresses.length > 0);
+  const addresses = turnAddresses(turn);
+  const nobody = noAnswererReason(turn.trust, addresses.length > 0);
   if (nobody !== null) {
     return {
       status: "failed",

@@ -1,10 +1,10 @@
 // `cron`: manages the agent's scheduled jobs. Accepts the argument names of other agent designs. The store parses the schedules.
 import { newId, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { z } from "zod";
-import { jobText, runText, timeText } from "../schedule/text.ts";
+import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
-import { addressNamed } from "./address.ts";
-import { operationOf } from "./operation.ts";
+import { parseAddress } from "./reply-address.ts";
+import { operationId } from "./operation-id.ts";
 
 const Input = z.object({
   action: z
@@ -136,7 +136,7 @@ async function list({ limit = 50 }: Input, { bus }: LocalContext): Promise<Local
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
   const lines = [
-    ...jobs.map((job) => jobText(job, now)),
+    ...jobs.map((job) => formatJob(job, now)),
     ...(more ? ["More jobs exist: raise `limit` to list them."] : []),
   ];
   return { status: "done", content: lines.join("\n"), untrusted: jobs.some(isTainted) };
@@ -156,7 +156,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
   const { job } = await bus.request(store.scheduleCreate, {
     // A repeated request after a crash yields the same job: the store derives its id from the operation id.
-    opId: operationOf(step),
+    opId: operationId(step),
     name: input.name ?? prompt.replaceAll(/\s+/g, " ").slice(0, 60),
     schedule,
     timeZone: zoneOf(input) ?? settings.agent.time_zone,
@@ -173,7 +173,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
     createdBy: { sessionId: turn.sessionId, turnId: turn.turnId, trust: "owner" },
     tainted: context.tainted,
   });
-  return done(`Added.\n${jobText(job, Date.now())}`);
+  return done(`Added.\n${formatJob(job, Date.now())}`);
 }
 
 async function update(input: Input, context: LocalContext): Promise<LocalOutcome> {
@@ -206,7 +206,7 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
     });
     return {
       status: "done",
-      content: `Changed.\n${jobText(changed.job, Date.now())}`,
+      content: `Changed.\n${formatJob(changed.job, Date.now())}`,
       untrusted: isTainted(changed.job),
     };
   });
@@ -228,7 +228,7 @@ function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const { step, bus } = context;
     // A repeated call yields the same run.
-    await bus.request(store.scheduleRun, { opId: operationOf(step), id: job.id });
+    await bus.request(store.scheduleRun, { opId: operationId(step), id: job.id });
     return done(`Queued ${job.id} "${job.name}"; its answer is sent to the job's delivery address.`);
   });
 }
@@ -240,7 +240,7 @@ function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
       const next = job.nextDue === null ? "" : ` Next run: ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
       return done(`${job.id} "${job.name}" has not been due yet.${next}`);
     }
-    const content = runs.map((run) => runText(run, job.timeZone, Date.now())).join("\n");
+    const content = runs.map((run) => formatRun(run, job.timeZone, Date.now())).join("\n");
     return { status: "done", content, untrusted: runs.some(({ turn }) => turn?.tainted === true) };
   });
 }
@@ -292,7 +292,7 @@ function deliveryOf(text: string | undefined, context: LocalContext): Delivery |
     case "here":
       return { deliverTo: context.turn.replyTo };
     default: {
-      const address = addressNamed(text, context);
+      const address = parseAddress(text, context);
       if (typeof address !== "string") return { deliverTo: address };
       return `Failed: deliver_to: it is ${address}. \`here\` is this conversation.`;
     }

@@ -14,7 +14,7 @@ import type {
   ToolStep,
 } from "@parley/contracts";
 import { z } from "zod";
-import type { Policy } from "../turn/policy.ts";
+import type { TurnPolicy } from "../policy/turn-policy.ts";
 
 export interface LocalContext {
   bus: Bus;
@@ -22,7 +22,7 @@ export interface LocalContext {
   epoch: number;
   storeTimeoutMs: number;
   settings: ParleySettings;
-  policy: Policy;
+  policy: TurnPolicy;
   turn: ClaimedTurn;
   step: ToolStep;
   /** The name by which the model knows the tool; it may be an alias. */

@@ -2,7 +2,7 @@
 import type { ParleySettings } from "@parley/contracts";
 import { cronTool } from "./cron.ts";
 import type { Memory } from "../memory/memory.ts";
-import type { Synthesizer } from "../speech/synthesizer.ts";
+import type { Synthesizer } from "../voice/synthesizer.ts";
 import type { LocalTool } from "./local-tool.ts";
 import { askUserTool } from "./ask-user.ts";
 import { memoryForgetTool } from "./memory-forget.ts";

@@ -3,7 +3,7 @@ import { store, type InputOf } from "@parley/contracts";
 import { z } from "zod";
 import { notePathProblem } from "../memory/note-path.ts";
 import { localTool } from "./local-tool.ts";
-import { operationOf } from "./operation.ts";
+import { operationId } from "./operation-id.ts";
 
 export const memoryForgetTool = localTool({
   name: "memory_forget",
@@ -33,7 +33,7 @@ export const memoryForgetTool = localTool({
       return { status: "failed", content: "Nothing was removed: give either `lines` or `text`, and not both." };
     const done = await bus.request(
       store.memoryForget,
-      { opId: operationOf(step), epoch, turnId: turn.turnId, path, what, author: tainted ? "untrusted" : "agent" },
+      { opId: operationId(step), epoch, turnId: turn.turnId, path, what, author: tainted ? "untrusted" : "agent" },
       { timeoutMs: storeTimeoutMs },
     );
     if (done.status !== "saved") return { status: "failed", content: `Nothing was removed: ${done.reason}.` };

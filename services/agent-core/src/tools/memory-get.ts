@@ -2,7 +2,7 @@
 import { store } from "@parley/contracts";
 import { z } from "zod";
 import { notePathProblem } from "../memory/note-path.ts";
-import { showLines } from "../memory/show.ts";
+import { formatLines } from "../memory/format-hits.ts";
 import { localTool } from "./local-tool.ts";
 
 const defaultLines = 200;
@@ -40,6 +40,6 @@ export const memoryGetTool = localTool({
     }
     if (found.lines.length === 0)
       return { status: "failed", content: `There is no line ${from}: ${path} has ${found.total} lines.` };
-    return { status: "done", content: showLines(found) };
+    return { status: "done", content: formatLines(found) };
   },
 });

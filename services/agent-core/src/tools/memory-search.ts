@@ -1,7 +1,7 @@
 // `memory_search`: searches the notes and earlier conversations.
 import { z } from "zod";
 import type { Memory } from "../memory/memory.ts";
-import { showHits } from "../memory/show.ts";
+import { formatHits } from "../memory/format-hits.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
 
 const defaultResults = 6;
@@ -31,7 +31,7 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
     async run({ query, max_results: limit, min_score: least }, { turn, storeTimeoutMs }) {
       const { hits, audience } = await memory.search(turn.turnId, query, limit, storeTimeoutMs);
       const good = hits.filter(({ score }) => score >= least);
-      if (good.length > 0) return { status: "done", content: showHits(good, query) };
+      if (good.length > 0) return { status: "done", content: formatHits(good, query) };
       if (audience === "none")
         return {
           status: "done",

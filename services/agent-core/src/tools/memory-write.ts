@@ -3,7 +3,7 @@ import { store, WireError } from "@parley/contracts";
 import { z } from "zod";
 import { entryOf, headingOf, noteCategories, notePath, notePathProblem } from "../memory/note-path.ts";
 import { localTool } from "./local-tool.ts";
-import { operationOf } from "./operation.ts";
+import { operationId } from "./operation-id.ts";
 
 export const memoryWriteTool = localTool({
   name: "memory_write",
@@ -33,7 +33,7 @@ export const memoryWriteTool = localTool({
       const saved = await bus.request(
         store.memoryAppend,
         {
-          opId: operationOf(step),
+          opId: operationId(step),
           epoch,
           turnId: turn.turnId,
           path,

@@ -1,7 +1,7 @@
 // Resolves the attachments of a message: checks the ids given by the model against the store.
 import { attachmentName, maxAttachments, Sha256Schema, store, type Attachment } from "@parley/contracts";
 import { z } from "zod";
-import { roleOf } from "../permissions/workspace-access.ts";
+import { roleOf } from "../policy/workspace-access.ts";
 import type { LocalContext } from "./local-tool.ts";
 
 const AttachmentId = z.union([z.string(), z.object({ id: z.string(), name: z.string().optional() })]);

@@ -1,8 +1,8 @@
 // `message`: sends a message to people during a turn, in this conversation or in another one.
 import type { Outgoing, ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
-import { addressText } from "../turn/heading.ts";
-import { addressNamed, currentAddresses } from "./address.ts";
+import { formatAddress } from "../prompt/message-header.ts";
+import { parseAddress, turnAddresses } from "./reply-address.ts";
 import { localTool } from "./local-tool.ts";
 import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
@@ -37,14 +37,14 @@ export const messageTool = localTool({
       return { status: "failed", content: "Not sent: `text` is missing or empty." };
     }
     const to = input.to ?? chatOf(input, turn.replyTo);
-    const named = to === undefined ? undefined : addressNamed(to, context);
+    const named = to === undefined ? undefined : parseAddress(to, context);
     if (typeof named === "string") return { status: "failed", content: `Not sent: \`to\` is ${named}.` };
-    const addresses = named === undefined ? currentAddresses(turn) : [named];
+    const addresses = named === undefined ? turnAddresses(turn) : [named];
     const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs }));
     const where =
       outgoing.length === 0
         ? "to the clients that follow this session"
-        : `to ${outgoing.map(({ address }) => addressText(address)).join(", ")}`;
+        : `to ${outgoing.map(({ address }) => formatAddress(address)).join(", ")}`;
     const withFiles = attachments.length === 0 ? "" : ` with ${attachments.map(({ name }) => name).join(", ")}`;
     return { status: "done", content: `message sent ${where}${withFiles}`, outgoing, sent: attachments };
   },

@@ -1,8 +1,8 @@
 // Tools that list and read the agent's sessions and send into them. From other people's conversations only that session is visible.
 import { store, textOf, type Message, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
-import { profilesOf } from "../turn/policy.ts";
-import { speakerOf } from "../permissions/speaker.ts";
+import { profilesOf } from "../policy/turn-policy.ts";
+import { principalOf } from "../policy/principal.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 
 const maxHistoryChars = 20_000;
@@ -154,7 +154,7 @@ export const sessionsSendTool = localTool({
       };
     const session = await reachable(context, sessionId);
     if (session === null) return unreachable(sessionId);
-    const speaker = speakerOf(turn.root.trust);
+    const speaker = principalOf(turn.root.trust);
     await bus.request(
       store.inboxPut,
       {

@@ -1,7 +1,7 @@
 // Starts sub-agents. The settings choose the tool's name; the argument names of other agent designs are accepted.
 import { newId, store, type ParleySettings, type ProfileSettings } from "@parley/contracts";
 import { z } from "zod";
-import { profilesOf } from "../turn/policy.ts";
+import { profilesOf } from "../policy/turn-policy.ts";
 import { localTool, type LocalContext, type LocalOutcome, type LocalTool } from "./local-tool.ts";
 
 const names = ["sessions_spawn", "delegate", "spawn", "Agent"] as const;

@@ -1,10 +1,10 @@
 // `speak`: synthesizes a text and sends it as a voice message. Available only if a speech service is configured.
 import { WireError } from "@parley/contracts";
 import { z } from "zod";
-import { soundOf } from "../speech/sound.ts";
-import { SynthesisError, type Synthesizer } from "../speech/synthesizer.ts";
-import { addressText } from "../turn/heading.ts";
-import { addressNamed, currentAddresses } from "./address.ts";
+import { audioFormat } from "../voice/audio-format.ts";
+import { SynthesisError, type Synthesizer } from "../voice/synthesizer.ts";
+import { formatAddress } from "../prompt/message-header.ts";
+import { parseAddress, turnAddresses } from "./reply-address.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
 import { expiresInMs } from "./message.ts";
 
@@ -33,18 +33,18 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
     async run({ text, voice, to }, context) {
       const { bus, turn, log } = context;
       if (text.length > max) return failed(`\`text\` has ${text.length} characters; the limit is ${max}. Shorten it.`);
-      const named = to === undefined ? undefined : addressNamed(to, context);
+      const named = to === undefined ? undefined : parseAddress(to, context);
       if (typeof named === "string") return failed(`\`to\` is ${named}.`);
-      const addresses = named === undefined ? currentAddresses(turn) : [named];
+      const addresses = named === undefined ? turnAddresses(turn) : [named];
       try {
-        const sound = await soundOf(bus, synthesizer, {
+        const sound = await audioFormat(bus, synthesizer, {
           text,
           voice,
           signal: AbortSignal.timeout(seconds * 1_000 + 5_000),
         });
         if (sound === null) return failed("`text` contains nothing that can be spoken.");
         const where =
-          addresses.length === 0 ? "the clients that follow this session" : addresses.map(addressText).join(", ");
+          addresses.length === 0 ? "the clients that follow this session" : addresses.map(formatAddress).join(", ");
         return {
           status: "done",
           content: `voice message sent to ${where}`,

@@ -1,8 +1,8 @@
 // `tool_search` finds deferred tools, whose definitions are not in the prompt; `tool_call` calls them.
-import { nearest, type ToolDescriptor } from "@parley/contracts";
+import { nearestName, type ToolDescriptor } from "@parley/contracts";
 import MiniSearch from "minisearch";
 import { z } from "zod";
-import { callToolName } from "../turn/wrapped-call.ts";
+import { callToolName } from "../prompt/indirect-calls.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
 
 export const searchToolName = "tool_search";
@@ -136,7 +136,7 @@ function selected(tools: Searchable, list: string) {
   const known = tools.descriptors.map(({ name }) => name);
   const missing = asked.flatMap((name) => {
     if (tools.find(name) !== undefined) return [];
-    const near = nearest(name, known);
+    const near = nearestName(name, known);
     return [`There is no tool ${name}${near === null ? "" : `; did you mean ${near}?`}${near === null ? "." : ""}`];
   });
   const content = [...(found.size === 0 ? [] : [definitions([...found])]), ...missing].join("\n\n");

@@ -1,15 +1,15 @@
 // A person's answer to one exact tool call, and the permission check of arguments that the person edited.
 import { contactRoles, type ClaimedTurn, type ToolStep } from "@parley/contracts";
-import type { HookPlace } from "../hooks/payloads.ts";
+import type { HookContext } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import { stopText } from "../hooks/verdict.ts";
-import { callHash } from "../permissions/call-hash.ts";
-import { readCall } from "../permissions/call.ts";
-import { decidePermission, type PermissionContext } from "../permissions/decide.ts";
-import { inOwnWords } from "../tools/argument-names.ts";
-import { wrongArguments } from "../tools/wrong-arguments.ts";
-import type { TurnTool } from "./toolbox.ts";
-import { permissionTool } from "./trust.ts";
+import { callHash } from "../policy/call-hash.ts";
+import { parseCall } from "../policy/parsed-call.ts";
+import { decidePermission, type PermissionContext } from "../policy/decide.ts";
+import { normalizeArguments } from "../tools/normalize-arguments.ts";
+import { argumentErrors } from "../tools/validate-arguments.ts";
+import type { TurnTool } from "../tools/toolbox.ts";
+import { permissionTool } from "../policy/taint.ts";
 
 /**
  * Only an owner can answer, at another address than the one this turn's root replies to. True of synchronous API calls
@@ -40,7 +40,7 @@ export function denialOf({ approval }: ToolStep, hash: string): Denial | undefin
 
 export interface RewriteDeps {
   runHooks: RunHooks;
-  place: HookPlace;
+  place: HookContext;
   permissions: PermissionContext;
   /** Commands of `exec` run isolated. */
   contained: boolean;
@@ -64,22 +64,22 @@ export async function judgeRewrite(
   signal: AbortSignal,
 ): Promise<Rewritten> {
   const { name, aliases } = tool.descriptor;
-  const written = inOwnWords(name, input);
+  const written = normalizeArguments(name, input);
   const use = { tool: name, aliases, callId: step.callId, input: written };
   const verdict = await deps.runHooks("PreToolUse", deps.place, use, signal);
   if (verdict.continue === false) return { verdict: "stop", text: stopText(verdict) };
   const refuse = (content: string): Rewritten => ({ verdict: "refuse", content, notes: verdict.contexts });
   if (verdict.decision === "deny") return refuse(`A hook denied this call: ${verdict.reason ?? "no reason given"}.`);
-  const final = inOwnWords(name, verdict.updatedInput ?? written);
-  const call = await readCall(permissionTool(tool, deps.contained), final);
+  const final = normalizeArguments(name, verdict.updatedInput ?? written);
+  const call = await parseCall(permissionTool(tool, deps.contained), final);
   const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
   const decided = decidePermission(call, { ...deps.permissions, hook: approved });
   if (decided.decision !== "allow") return refuse(`Not allowed with the arguments a person edited: ${decided.reason}`);
-  const wrong = await wrongArguments(tool.descriptor, final);
+  const wrong = await argumentErrors(tool.descriptor, final);
   return wrong === undefined ? { verdict: "run", input: final, notes: verdict.contexts } : refuse(wrong);
 }
 
 /** Whether the arguments of an approval differ from those of the call; key order is ignored. */
 export function isRewrite(tool: string, hash: string, updatedInput: string | undefined): updatedInput is string {
-  return updatedInput !== undefined && callHash(tool, inOwnWords(tool, updatedInput)) !== hash;
+  return updatedInput !== undefined && callHash(tool, normalizeArguments(tool, updatedInput)) !== hash;
 }

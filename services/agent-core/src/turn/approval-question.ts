@@ -1,7 +1,7 @@
 // The text that asks a person to approve a call, and the rules that "always" would add. Pure.
 import type { ClaimedTurn } from "@parley/contracts";
-import type { ReadCall } from "../permissions/call.ts";
-import { rulesForAlways, rulesForTaintedAlways } from "../permissions/session-rules.ts";
+import type { ParsedCall } from "../policy/parsed-call.ts";
+import { rulesForAlways, rulesForTaintedAlways } from "../policy/session-rules.ts";
 
 /** The call is in a code fence, so that no channel interprets it as markup. */
 export function questionText(question: {
@@ -31,7 +31,11 @@ export interface AlwaysRules {
 }
 
 /** The rules that "always" adds to the session; null when an approval can apply to this one call only. */
-export function alwaysRules({ root }: Pick<ClaimedTurn, "root">, call: ReadCall, tainted: boolean): AlwaysRules | null {
+export function alwaysRules(
+  { root }: Pick<ClaimedTurn, "root">,
+  call: ParsedCall,
+  tainted: boolean,
+): AlwaysRules | null {
   // Each delivery of a webhook is different input; the operator allows calls in the settings of the webhook.
   if (root.trust === "webhook") return null;
   const exact = tainted ? rulesForTaintedAlways(call) : [];

@@ -2,7 +2,7 @@
 import type { TurnModel } from "../model/failover.ts";
 import type { Failover } from "../model/provider.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
-import type { Policy } from "./policy.ts";
+import type { TurnPolicy } from "../policy/turn-policy.ts";
 
 export interface ChoiceObserver {
   onFailover?(failover: Failover): void;
@@ -12,7 +12,7 @@ export interface ChoiceObserver {
 
 export function chooseModel(
   models: ModelRegistry,
-  { model, pinned }: Pick<Policy, "model" | "pinned">,
+  { model, pinned }: Pick<TurnPolicy, "model" | "pinned">,
   observer: ChoiceObserver = {},
 ): TurnModel {
   const onFailover = (failover: Failover) => observer.onFailover?.(failover);

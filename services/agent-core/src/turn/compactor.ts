@@ -16,7 +16,7 @@ import {
   type Usage,
   type ViewRecord,
 } from "@parley/contracts";
-import type { CompactionCause } from "../compaction/due.ts";
+import type { CompactionCause } from "../compaction/triggers.ts";
 import { estimateTokens } from "../compaction/estimate.ts";
 import { nextRecord } from "../compaction/next-record.ts";
 import { planCompaction } from "../compaction/plan.ts";
@@ -24,17 +24,17 @@ import type { Plan } from "../compaction/plan-types.ts";
 import { fallbackSummary, readSummary } from "../compaction/summary.ts";
 import { memoryFlushRequest, summaryRequest, transcriptRequest } from "../compaction/summary-request.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
-import type { HookPlace } from "../hooks/payloads.ts";
+import type { HookContext } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
 import type { ModelRegistry } from "../model/registry.ts";
-import { buildPrompt } from "./context.ts";
-import type { HeadingOptions } from "./heading.ts";
-import type { Policy } from "./policy.ts";
-import { prefixTokens, type Prefix } from "./prefix.ts";
-import { applyRecord, type View } from "./view.ts";
+import { buildPrompt } from "../prompt/build-prompt.ts";
+import type { MessageHeaderOptions } from "../prompt/message-header.ts";
+import type { TurnPolicy } from "../policy/turn-policy.ts";
+import { prefixTokens, type Prefix } from "../session/prefix.ts";
+import { applyRecord, type SessionView } from "../session/view.ts";
 
 export interface CompactorDeps {
   bus: Bus;
@@ -52,7 +52,7 @@ export interface CompactionWork {
   /** The running turn, or the last one. */
   turnId: string;
   running: boolean;
-  view: View;
+  view: SessionView;
   /**
    * Whether the model is shown tainted content; the compacted view is then tainted too. Evaluated only when compacting.
    */
@@ -60,10 +60,10 @@ export interface CompactionWork {
   /** Results that no message contains yet. */
   pending: readonly Message[];
   prefix: Prefix;
-  policy: Policy;
+  policy: TurnPolicy;
   provider: ModelProvider;
-  headings: HeadingOptions | undefined;
-  place: HookPlace;
+  headings: MessageHeaderOptions | undefined;
+  place: HookContext;
   cause: CompactionCause;
   /** What a person wants the summary to keep. */
   instructions?: string | undefined;
@@ -180,7 +180,7 @@ async function withTodos(deps: CompactorDeps, sessionId: string, record: ViewRec
 }
 
 /** The model was requested to save important facts since the last compaction, and has answered. */
-function wasFlushed({ messages, record }: View): boolean {
+function wasFlushed({ messages, record }: SessionView): boolean {
   const words = memoryFlushRequest();
   const asked = messages.findLastIndex(
     ({ role, from, parts }) => role === "user" && from === undefined && textOf(parts) === words,
@@ -193,7 +193,7 @@ function wasFlushed({ messages, record }: View): boolean {
 }
 
 /** Applies a record to the view of the leader that continues with it. */
-export function show(view: View, { record }: Compacted): void {
+export function renderView(view: SessionView, { record }: Compacted): void {
   applyRecord(view, record);
 }
 
@@ -203,7 +203,7 @@ const checkFill = 0.8;
 const nearlyDueFill = 0.7;
 
 /** Cheap, rough estimate of how close a conversation is to its trigger; 1 = reached. */
-function fillOf(settings: CompactionSettings, view: View, usableTokens: number, overheadTokens: number): number {
+function fillOf(settings: CompactionSettings, view: SessionView, usableTokens: number, overheadTokens: number): number {
   if (settings.trigger_turns > 0 || settings.max_messages > 0) return 1;
   const tokens = (view.chars / 3 + view.messages.length * 4) * view.tokenRatio;
   const share = settings.trigger_share > 0 ? settings.trigger_share * usableTokens : usableTokens;

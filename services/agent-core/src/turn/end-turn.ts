@@ -1,19 +1,23 @@
 // Ends a turn without a final model answer, and runs the hooks on the end of any turn.
 import type { Finish } from "@parley/contracts";
-import type { Turn } from "./turn.ts";
+import type { TurnState } from "./state.ts";
 
 /** Limit for all hooks on one turn's end together. */
 const hooksTimeoutMs = 60_000;
 
 /** Ends the turn without a further model call, and runs the hooks on it. `spoken`: as in `Turn.finish`. */
-export async function endWith(turn: Turn, finish: Finish, spoken?: string | null): Promise<"queued" | "finished"> {
+export async function finishTurn(
+  turn: TurnState,
+  finish: Finish,
+  spoken?: string | null,
+): Promise<"queued" | "finished"> {
   const { queued } = await turn.finish(finish, spoken);
   await reportEnd(turn, finish);
   return queued ? "queued" : "finished";
 }
 
 /** Never rejects: the turn has ended regardless of its hooks. */
-export async function reportEnd({ deps, claimed, place, policy }: Turn, finish: Finish): Promise<void> {
+export async function reportEnd({ deps, claimed, place, policy }: TurnState, finish: Finish): Promise<void> {
   const signal = AbortSignal.timeout(hooksTimeoutMs);
   try {
     if (claimed.parent !== null) {

@@ -1,12 +1,12 @@
 // Ends a turn that failed because of an internal error, with a notice, so that queued input is processed.
 import { newId, sessionEvent, store, type ClaimedTurn } from "@parley/contracts";
-import type { TurnDeps } from "./turn-deps.ts";
+import type { TurnDeps } from "./dependencies.ts";
 
 const text = "I could not answer this because of an internal error. It has been logged; please try again.";
 /** How long the notice may wait to be sent. */
 const expiresInMs = 24 * 60 * 60 * 1000;
 
-export async function giveUp(
+export async function failTurn(
   { bus, epoch, storeTimeoutMs }: Pick<TurnDeps, "bus" | "epoch" | "storeTimeoutMs">,
   { turnId, sessionId, replyTo }: Pick<ClaimedTurn, "turnId" | "sessionId" | "replyTo">,
 ): Promise<void> {

@@ -6,20 +6,20 @@ import { estimateTokens } from "../compaction/estimate.ts";
 import { callModel, type CallObserver } from "../model/call.ts";
 import { promptTokens } from "../model/prices.ts";
 import type { ModelReply, ModelRequest } from "../model/provider.ts";
-import { buildPrompt } from "./context.ts";
-import { prefixTokens } from "./prefix.ts";
-import { fingerprints, firstChange } from "./sent-prefix.ts";
-import { traceModelCall } from "./tracing.ts";
-import type { Turn } from "./turn.ts";
-import { callToolName, unwrapCalls } from "./wrapped-call.ts";
+import { buildPrompt } from "../prompt/build-prompt.ts";
+import { prefixTokens } from "../session/prefix.ts";
+import { fingerprints, firstDifference } from "../session/prefix-check.ts";
+import { traceModelCall } from "../telemetry/tracing.ts";
+import type { TurnState } from "./state.ts";
+import { callToolName, unwrapCalls } from "../prompt/indirect-calls.ts";
 
 /** Rejects with a ModelError or with the signal's reason. Text streamed until then stays in `turn.shown`. */
-export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelReply> {
+export async function modelStep(turn: TurnState, signal: AbortSignal): Promise<ModelReply> {
   const { deps, claimed, view, model, nextStep: step } = turn;
   const { all, requested } = turn.visible;
   const request = requestOf(turn, requested);
   checkPrefix(turn, request);
-  turn.shown = "";
+  turn.streamedText = "";
   const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
   const reply = await traceModelCall(traced, () => callModel(model, request, deps.retry, observerOf(turn), signal));
   if (reply.usage !== null) {
@@ -30,7 +30,7 @@ export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelR
   return { ...reply, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
 }
 
-function requestOf({ prefix, policy, claimed, headings }: Turn, messages: readonly Message[]): ModelRequest {
+function requestOf({ prefix, policy, claimed, headings }: TurnState, messages: readonly Message[]): ModelRequest {
   return {
     system: prefix.system,
     tools: prefix.tools,
@@ -43,11 +43,11 @@ function requestOf({ prefix, policy, claimed, headings }: Turn, messages: readon
 }
 
 /** Between two compactions a prompt only grows at its end; anything else is a bug, which is logged and tolerated. */
-function checkPrefix({ view, prefix, deps, claimed }: Turn, { messages }: ModelRequest): void {
+function checkPrefix({ view, prefix, deps, claimed }: TurnState, { messages }: ModelRequest): void {
   const prints = fingerprints(prefix.hash, messages);
   // A new prefix starts a new comparison: it is used only where nothing is bound to the old one.
   const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
-  const changed = continues ? firstChange(view.sent, prints) : undefined;
+  const changed = continues ? firstDifference(view.sent, prints) : undefined;
   view.sent = prints;
   if (changed === undefined) return;
   deps.log.error(
@@ -57,20 +57,20 @@ function checkPrefix({ view, prefix, deps, claimed }: Turn, { messages }: ModelR
   deps.prefixBroken();
 }
 
-function observerOf(turn: Turn): CallObserver {
+function observerOf(turn: TurnState): CallObserver {
   const { turnId } = turn.claimed;
   const step = turn.nextStep;
   return {
     delta: (delta, attempt) => {
       if (delta.type === "text") {
         faultPoint("agent.mid_stream");
-        turn.shown += delta.text;
+        turn.streamedText += delta.text;
       }
-      turn.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+      turn.publish({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
     },
     retry: (retry) => {
-      turn.shown = "";
-      turn.say({ type: "model.retry", turnId, step, ...retry });
+      turn.streamedText = "";
+      turn.publish({ type: "model.retry", turnId, step, ...retry });
       turn.deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
     },
   };

@@ -10,17 +10,17 @@ import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
-import { roleOf, workspaceOf } from "../permissions/workspace-access.ts";
-import { deniedPaths } from "./denied-paths.ts";
-import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
-import { groups } from "./schedule.ts";
-import type { Slot } from "./slots.ts";
-import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
-import type { TurnTool } from "./toolbox.ts";
-import { traceTool } from "./tracing.ts";
-import { audienceOf, documentRights, isTainted } from "./trust.ts";
+import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
+import { deniedPaths } from "../policy/denied-paths.ts";
+import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
+import { callGroups } from "../tools/call-groups.ts";
+import type { Permit } from "../queue/fair-semaphore.ts";
+import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
+import type { TurnTool } from "../tools/toolbox.ts";
+import { traceTool } from "../telemetry/tracing.ts";
+import { audienceOf, documentRights, isTainted } from "../policy/taint.ts";
 
-export interface RoundContext extends PermitContext {
+export interface RoundContext extends AuthorizationContext {
   observer: {
     started(step: ToolStep, input: string): void;
     finished(step: ToolStep, result: ToolResult, durationMs: number): void;
@@ -30,9 +30,9 @@ export interface RoundContext extends PermitContext {
   /** Keeps the result of step `n`, which the store does not have yet, for the turn's next commit. */
   keep(n: number, state: "done" | "failed", result: ToolResult): void;
   /** Runs call `n` on a tool-runner; its MCP server may request sampling meanwhile. */
-  during<T>(n: number, tool: string, stop: AbortSignal, work: () => Promise<T>): Promise<T>;
+  withSampling<T>(n: number, tool: string, stop: AbortSignal, work: () => Promise<T>): Promise<T>;
   /** The turn's slot; released while a call on a tool-runner waits for a person. */
-  slot: Pick<Slot, "leave" | "back">;
+  slot: Pick<Permit, "release" | "acquire">;
   /** Whether input that may join the turn is waiting: calls that were not launched yet are skipped for it. */
   steered(): boolean;
 }
@@ -60,8 +60,8 @@ type CallEnd =
   | { end: "stop"; text: string; result?: ToolResult };
 
 /** Rejects with the signal's reason once every running call was cancelled. */
-export async function runRound(
-  deps: PermitDeps,
+export async function runToolRound(
+  deps: AuthorizationDeps,
   context: RoundContext,
   steps: readonly ToolStep[],
   signal: AbortSignal,
@@ -77,7 +77,11 @@ export async function runRound(
   };
   const calls = steps.map((step) => ({ step, tool: context.toolbox.find(step.tool)?.descriptor }));
   const room = { maxResultBytes: maxResultBytesFor(steps.length), unsettledBytes: unsettledBytesFor(steps.length) };
-  for (const [index, group] of groups(calls, context.policy.execution, deps.settings.tools.max_parallel).entries()) {
+  for (const [index, group] of callGroups(
+    calls,
+    context.policy.execution,
+    deps.settings.tools.max_parallel,
+  ).entries()) {
     signal.throwIfAborted();
     const fresh = group.some(({ step }) => step.result === null && step.state === "intended");
     if (index > 0 && fresh && context.steered()) {
@@ -85,7 +89,7 @@ export async function runRound(
       break;
     }
     const ends = await Promise.allSettled(group.map(({ step }) => endOf(deps, context, { step, ...room }, signal)));
-    await context.slot.back(signal);
+    await context.slot.acquire(signal);
     for (const [at, each] of ends.entries()) {
       if (each.status === "rejected") throw each.reason;
       take(round, group[at]?.step, each.value);
@@ -120,13 +124,18 @@ interface Launch {
   unsettledBytes: number;
 }
 
-async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
+async function endOf(
+  deps: AuthorizationDeps,
+  context: RoundContext,
+  launch: Launch,
+  signal: AbortSignal,
+): Promise<CallEnd> {
   const { step } = launch;
   // Settled before this leader took over: only the hooks may have to run again.
   if (step.result !== null) {
     // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
-    return afterwards(deps, context, { step, result: step.result, notes: [], sleeps: false, durationMs }, signal);
+    return runPostToolHooks(deps, context, { step, result: step.result, notes: [], sleeps: false, durationMs }, signal);
   }
   const tool = context.toolbox.find(step.tool);
   if (tool === undefined) {
@@ -137,10 +146,10 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
   }
   // Started already: a sub-agent works on it, or a person was asked.
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
-    return lookAgain(deps, context, step, tool.local, signal);
+    return resumeCall(deps, context, step, tool.local, signal);
   }
   const startedAt = performance.now();
-  const permitted = await permit(deps, context, step, tool, signal);
+  const permitted = await authorizeToolCall(deps, context, step, tool, signal);
   switch (permitted.verdict) {
     case "stop":
       return { end: "stop", text: permitted.text };
@@ -162,7 +171,7 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
       const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
       if ("until" in ran) return { end: "waiting", until: ran.until };
       const durationMs = performance.now() - startedAt;
-      return afterwards(deps, context, { step, ...ran, notes: permitted.notes, durationMs }, signal);
+      return runPostToolHooks(deps, context, { step, ...ran, notes: permitted.notes, durationMs }, signal);
     }
   }
 }
@@ -173,8 +182,8 @@ function sinceMs(startedAt: string | null): number {
 }
 
 /** Polls a call that waits for somebody when the turn resumes for another reason. */
-async function lookAgain(
-  deps: PermitDeps,
+async function resumeCall(
+  deps: AuthorizationDeps,
   context: RoundContext,
   step: ToolStep,
   local: LocalTool,
@@ -185,14 +194,14 @@ async function lookAgain(
   const ran = await runLocal(deps, context, step, () => resume(step.input, localContext(deps, context, step)));
   if ("until" in ran) return { end: "waiting", until: ran.until };
   const durationMs = sinceMs(step.startedAt);
-  return afterwards(deps, context, { step, ...ran, notes: [], sleeps: false, durationMs }, signal);
+  return runPostToolHooks(deps, context, { step, ...ran, notes: [], sleeps: false, durationMs }, signal);
 }
 
 /** The outcome of a call: its result, or the latest time to resume while it waits. */
 type Ran = { result: ToolResult; sleeps: boolean } | { until: string | null };
 
 async function run(
-  deps: PermitDeps,
+  deps: AuthorizationDeps,
   context: RoundContext,
   call: Launch & { tool: TurnTool; input: string },
   signal: AbortSignal,
@@ -202,8 +211,8 @@ async function run(
   const { local, descriptor } = tool;
   if (local === undefined) {
     const limit = deps.settings.tools.max_result_chars;
-    const { result, unsettled } = await context.during(step.n, descriptor.name, signal, () =>
-      runRemote(
+    const { result, unsettled } = await context.withSampling(step.n, descriptor.name, signal, () =>
+      dispatchToRunner(
         deps,
         {
           sessionId: turn.sessionId,
@@ -220,7 +229,7 @@ async function run(
           input,
           timeoutMs: descriptor.timeoutMs,
           asksMs: descriptor.asksMs ?? 0,
-          asks: () => context.slot.leave(),
+          asks: () => context.slot.release(),
           progress: (progress) =>
             context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
           maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
@@ -235,14 +244,14 @@ async function run(
   return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
 }
 
-function localContext(deps: PermitDeps, context: RoundContext, step: ToolStep): LocalContext {
+function localContext(deps: AuthorizationDeps, context: RoundContext, step: ToolStep): LocalContext {
   const { policy, turn, say, heard } = context;
   const audience = audienceOf(turn, heard);
   return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, heard), audience, say };
 }
 
 async function runLocal(
-  deps: PermitDeps,
+  deps: AuthorizationDeps,
   { turn }: RoundContext,
   step: ToolStep,
   work: () => Promise<LocalOutcome>,
@@ -274,8 +283,8 @@ interface Ended {
 }
 
 /** Runs the hooks on a result, then publishes the result they return. */
-async function afterwards(
-  deps: PermitDeps,
+async function runPostToolHooks(
+  deps: AuthorizationDeps,
   context: RoundContext,
   { step, result, notes: before, sleeps, durationMs }: Ended,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 // Computes when a voice server is polled next. Every server is polled by timer; one that sends notifications is polled on them too, and
 // by timer less often. What led to the last new events decides, so unreliable notifications do not reduce polling. Pure.
 import type { VoiceNews, VoiceSettings } from "@parley/contracts";
-import type { BegunVoice } from "./listener.ts";
+import type { BegunVoice } from "./poll-utterances.ts";
 
 export type PaceSettings = Pick<VoiceSettings, "poll_ms" | "push_poll_ms">;
 

@@ -2,9 +2,9 @@
 // retried a few times and then dropped, since the text of the answer is available.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { newId, store, WireError, type InputOf, type Spoken } from "@parley/contracts";
-import { soundOf } from "../speech/sound.ts";
-import { SynthesisError, type Synthesizer } from "../speech/synthesizer.ts";
+import { newId, store, WireError, type InputOf, type SpokenReply } from "@parley/contracts";
+import { audioFormat } from "./audio-format.ts";
+import { SynthesisError, type Synthesizer } from "./synthesizer.ts";
 
 /** Maximum number of answers per request. */
 const batch = 20;
@@ -36,7 +36,7 @@ export async function speakPending(deps: SpokenDeps): Promise<void> {
   }
 }
 
-async function inOrder(deps: SpokenDeps, spoken: readonly Spoken[]): Promise<void> {
+async function inOrder(deps: SpokenDeps, spoken: readonly SpokenReply[]): Promise<void> {
   const { bus, epoch, storeTimeoutMs, signal } = deps;
   for (const each of spoken) {
     const outcome = await outcomeOf(deps, each);
@@ -45,14 +45,14 @@ async function inOrder(deps: SpokenDeps, spoken: readonly Spoken[]): Promise<voi
   }
 }
 
-async function outcomeOf({ bus, log, synthesizer, signal }: SpokenDeps, spoken: Spoken): Promise<Outcome> {
+async function outcomeOf({ bus, log, synthesizer, signal }: SpokenDeps, spoken: SpokenReply): Promise<Outcome> {
   const { turnId, text, attempts } = spoken;
   if (synthesizer === null) {
     log.warn({ turnId }, "answer not spoken: [voice.speech] is not configured");
     return { state: "dropped" };
   }
   try {
-    const attachment = await soundOf(bus, synthesizer, { text, signal });
+    const attachment = await audioFormat(bus, synthesizer, { text, signal });
     return attachment === null ? { state: "dropped" } : { state: "made", attachment };
   } catch (error) {
     if (!(error instanceof SynthesisError) && !WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;

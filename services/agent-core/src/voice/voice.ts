@@ -3,8 +3,8 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { controlVoice, voiceChanged, voiceNews, WireError, type VoiceSettings } from "@parley/contracts";
-import type { Synthesizer } from "../speech/synthesizer.ts";
-import { VoiceDesk } from "./desk.ts";
+import type { Synthesizer } from "./synthesizer.ts";
+import { VoiceSessionManager } from "./session-manager.ts";
 import { speakPending } from "./spoken-replies.ts";
 import { Stt } from "./stt.ts";
 
@@ -30,7 +30,15 @@ export function startVoice(deps: VoiceDeps): Voice {
   const { bus, log, epoch, lost, storeTimeoutMs, settings, synthesizer } = deps;
   const ending = new AbortController();
   const { signal } = ending;
-  const desk = new VoiceDesk({ bus, log, epoch, stt: new Stt(bus, epoch, settings), storeTimeoutMs, signal, lost });
+  const desk = new VoiceSessionManager({
+    bus,
+    log,
+    epoch,
+    stt: new Stt(bus, epoch, settings),
+    storeTimeoutMs,
+    signal,
+    lost,
+  });
 
   const guarded = (what: string, work: () => Promise<void>) => async () => {
     try {

@@ -4,8 +4,8 @@ import { ParleySettingsSchema, type ViewRecord } from "@parley/contracts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { PlanInput } from "../../src/compaction/plan-types.ts";
-import { loopNote, viewMessages } from "../../src/compaction/view-messages.ts";
-import { buildPrompt } from "../../src/turn/context.ts";
+import { systemNote, viewMessages } from "../../src/compaction/view-messages.ts";
+import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { finish, Log } from "./histories.ts";
 
 const defaults = ParleySettingsSchema.parse({}).compaction;
@@ -168,7 +168,7 @@ test("repeats the person's request and not a note of the loop", () => {
   const log = new Log();
   log.asks(1, "the real request");
   for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));
-  log.add("user", 1, loopNote("go on").parts);
+  log.add("user", 1, systemNote("go on").parts);
   for (let round = 1; round <= 4; round++) log.uses(1, "r".repeat(3_000));
   assert.equal(plan(log, { turnId: "turn-1" })?.lastRequest, "the real request");
 });

@@ -6,11 +6,11 @@ import { propertyRuns } from "@parley/testing/property-runs";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { Plan, PlanInput } from "../../src/compaction/plan-types.ts";
-import { isRequest, requestText } from "../../src/compaction/requests.ts";
+import { isUserRequest, requestText } from "../../src/compaction/user-requests.ts";
 import { fallbackSummary } from "../../src/compaction/summary.ts";
 import { estimateTokens } from "../../src/compaction/estimate.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
-import { buildPrompt } from "../../src/turn/context.ts";
+import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { histories, illegal } from "./histories.ts";
 
 const strategies = fc.uniqueArray(
@@ -127,7 +127,7 @@ test("retains and removes at least one message per cut, and shows no result with
 test("retains or repeats the newest request verbatim", () => {
   fc.assert(
     fc.property(cases, (each) => {
-      const newest = each.messages.findLast((message) => isRequest(message));
+      const newest = each.messages.findLast((message) => isUserRequest(message));
       if (newest === undefined || requestText(newest) === "") return;
       const running = newest.turnId === each.turnId;
       if (!running && !each.settings.append_last_request) return;
@@ -158,7 +158,7 @@ test("preserves every request of a running turn verbatim across repeated compact
         if (plan !== null) record = carriedOut(each, record, plan);
         const shown = JSON.stringify(viewMessages(record, messages));
         for (const message of messages) {
-          if (message.turnId !== turnId || !isRequest(message)) continue;
+          if (message.turnId !== turnId || !isUserRequest(message)) continue;
           assert.ok(shown.includes(requestText(message)), requestText(message).slice(0, 30));
         }
       }

@@ -8,7 +8,7 @@ import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { PlanInput } from "../../src/compaction/plan-types.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
-import { buildPrompt } from "../../src/turn/context.ts";
+import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { illegal, Log } from "./histories.ts";
 
 function compaction(given: z.input<typeof ParleySettingsSchema>["compaction"]): CompactionSettings {

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, textOf, type Part } from "@parley/contracts";
 import type { StopReason } from "../../src/model/provider.ts";
-import { clip } from "../../src/compaction/clip.ts";
+import { elideMiddle } from "../../src/compaction/elide-middle.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import { memoryFlushRequest, summaryRequest, transcriptRequest } from "../../src/compaction/summary-request.ts";
 import { fallbackSummary, readSummary } from "../../src/compaction/summary.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
-import { buildPrompt } from "../../src/turn/context.ts";
+import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { illegal, Log } from "./histories.ts";
 
 const settings = ParleySettingsSchema.parse({ compaction: { keep_last: 2, keep_share: 0 } }).compaction;
@@ -162,7 +162,7 @@ test("names the memory documents in the request before a summary", () => {
 
 test("clips a text to at most the given length, and keeps it well formed", () => {
   for (const max of [0, 10, 60, 61, 100, 199, 200, 300]) {
-    const clipped = clip("😀".repeat(100), max);
+    const clipped = elideMiddle("😀".repeat(100), max);
     assert.ok(clipped.length <= max, `${clipped.length} > ${max}`);
     assert.ok(clipped.isWellFormed());
   }

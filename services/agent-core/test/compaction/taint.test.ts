@@ -7,8 +7,8 @@ import fc from "fast-check";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
-import { saidOnly } from "../../src/turn/context.ts";
-import { showsTaint } from "../../src/turn/trust.ts";
+import { withoutToolTraffic } from "../../src/prompt/build-prompt.ts";
+import { showsTaint } from "../../src/policy/taint.ts";
 import { owner, tool } from "../turn/support.ts";
 import { Log } from "./histories.ts";
 
@@ -170,7 +170,7 @@ test("is tainted exactly when the request contains content derived from tainted 
         }
         assert.equal(session.isTainted, session.isDerived);
         if (session.isTainted) tainted += 1;
-        const said = saidOnly(session.shown, `turn-${session.turn}`);
+        const said = withoutToolTraffic(session.shown, `turn-${session.turn}`);
         assert.ok(
           !showsTaint(session.record, said, toolbox) || session.isDerived,
           "content outside the view does not taint",

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema, textOf } from "@parley/contracts";
-import { mayCall } from "../../src/memory/consolidation.ts";
-import { readUpdate } from "../../src/memory/consolidation-answer.ts";
+import { isWithinBudget } from "../../src/memory/consolidation.ts";
+import { parseUpdate } from "../../src/memory/parse-consolidation.ts";
 import { consolidationRequest, type Material } from "../../src/memory/consolidation-request.ts";
 import type { ModelReply } from "../../src/model/provider.ts";
-import { Budgets } from "../../src/turn/budget.ts";
+import { Budgets } from "../../src/limits/budget.ts";
 
 const session = "0f8fad5b-d9cb-469f-a165-70867728950e";
 const material: Material = {
@@ -44,7 +44,7 @@ const replyOf = (input: unknown, more: Partial<ModelReply> = {}): ModelReply => 
   model: "m",
   ...more,
 });
-const read = (input: unknown, more: Partial<ModelReply> = {}) => readUpdate(replyOf(input, more), material, 1_000);
+const read = (input: unknown, more: Partial<ModelReply> = {}) => parseUpdate(replyOf(input, more), material, 1_000);
 const added = (sources: string[], text = "- Sold the van") => {
   const edit = read({ add: [{ after: 2, text, sources }] });
   return "problem" in edit ? edit.problem : edit.add[0]?.text;
@@ -107,7 +107,7 @@ describe("the answer", () => {
   });
 
   test("is rejected when it is text, another tool, two calls, incomplete or truncated", () => {
-    const bad = (reply: ModelReply) => assert.ok("problem" in readUpdate(reply, material, 1_000));
+    const bad = (reply: ModelReply) => assert.ok("problem" in parseUpdate(reply, material, 1_000));
     const call = { type: "tool_call", id: "1", name: "memory_update", input: "{}" } as const;
     bad(replyOf({}, { parts: [{ type: "text", text: "done" }] }));
     bad(replyOf({}, { parts: [{ ...call, name: "exec" }] }));
@@ -123,7 +123,7 @@ describe("the daily limits", () => {
     const budgets = new Budgets();
     budgets.spendAlone(spent);
     const cost = { micros: today.micros, unpricedCalls: 0 };
-    return mayCall({ settings: ParleySettingsSchema.parse(toml), budgets }, { calls: today.calls, cost });
+    return isWithinBudget({ settings: ParleySettingsSchema.parse(toml), budgets }, { calls: today.calls, cost });
   };
   const consolidation = { max_calls_per_day: 3, max_usd_per_day: 0.1 };
 

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parsePermissionRule } from "@parley/contracts";
 import fc from "fast-check";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { compileRules, filePatterns } from "../../src/permissions/rules.ts";
-import { readCommand } from "../../src/permissions/shell.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { compileRules, filePatterns } from "../../src/policy/rules.ts";
+import { parseCommand } from "../../src/policy/shell.ts";
 import { context, decideCommand } from "./support.ts";
 
 const hidden = [
@@ -285,7 +285,7 @@ describe("classes of commands", () => {
 describe("rules about files", () => {
   const rules = compileRules({ allow: ["*"], deny: ["read(secret/**)", "write(locked/**)"] });
   const decide = async (name: string, input: object) =>
-    decidePermission(await readCall({ name, readOnly: false }, input), context({ rules })).decision;
+    decidePermission(await parseCall({ name, readOnly: false }, input), context({ rules })).decision;
 
   test("apply to every tool that reads or writes a file", async () => {
     for (const name of ["read", "edit", "notebook_edit", "attach", "ls", "grep", "glob"]) {
@@ -359,7 +359,7 @@ test("parsing never throws for code-like input", async () => {
   );
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 15 }), async (pieces) => {
-      const reading = await readCommand(pieces.join(""));
+      const reading = await parseCommand(pieces.join(""));
       assert.ok(reading.commands.length > 0 || reading.redirects.length > 0 || reading.hidden !== null);
     }),
   );

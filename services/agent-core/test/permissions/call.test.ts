@@ -3,13 +3,13 @@ import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { callHash } from "../../src/permissions/call-hash.ts";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { describeCall, maxDescriptionCharacters, tooLongToApprove } from "../../src/permissions/describe.ts";
-import { compileRules } from "../../src/permissions/rules.ts";
-import { rulesForAlways, rulesForTaintedAlways, updatePermissions } from "../../src/permissions/session-rules.ts";
-import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { callHash } from "../../src/policy/call-hash.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { describeCall, maxDescriptionCharacters, tooLongToApprove } from "../../src/policy/describe.ts";
+import { compileRules } from "../../src/policy/rules.ts";
+import { rulesForAlways, rulesForTaintedAlways, updatePermissions } from "../../src/policy/session-rules.ts";
+import type { PermissionTool } from "../../src/policy/tool-traits.ts";
 import { bareExec, command, context, write } from "./support.ts";
 
 describe("the hash of a call", () => {
@@ -82,14 +82,14 @@ describe("the description of a call", () => {
   test("contains the tool, its main argument and all other arguments", async () => {
     assert.equal(describeCall(await command("git push")), "exec: git push");
     assert.equal(
-      describeCall(await readCall(write, { content: "a\nb", path: "notes/a.md" })),
+      describeCall(await parseCall(write, { content: "a\nb", path: "notes/a.md" })),
       "write: notes/a.md\n(content=a⏎b)",
     );
     assert.equal(
-      describeCall(await readCall({ name: "message", readOnly: false }, { to: "irc:#a", content: "hi" })),
+      describeCall(await parseCall({ name: "message", readOnly: false }, { to: "irc:#a", content: "hi" })),
       "message: irc:#a\n(content=hi)",
     );
-    assert.equal(describeCall(await readCall({ name: "mcp__a__b", readOnly: false }, {})), "mcp__a__b");
+    assert.equal(describeCall(await parseCall({ name: "mcp__a__b", readOnly: false }, {})), "mcp__a__b");
   });
 
   test("escapes characters that hide or reorder text", async () => {
@@ -122,7 +122,7 @@ describe("the description of a call", () => {
       workdir: "a".repeat(900),
       ...Object.fromEntries(names(20).map((name) => [name, 1])),
     };
-    const text = describeCall(await readCall(bareExec, input));
+    const text = describeCall(await parseCall(bareExec, input));
     assert.ok(text.startsWith(`exec: ${line}\n`));
     for (const [name, value] of Object.entries(input).slice(1)) assert.ok(text.includes(`${name}=${value}`), name);
   });
@@ -197,13 +197,13 @@ describe("always adds the narrowest useful rules", () => {
 
   test("adds exactly the approved call when the turn is tainted", async () => {
     const rules = async (line: string, more = {}): Promise<string[]> =>
-      rulesForTaintedAlways(await readCall(bareExec, { command: line, ...more }));
+      rulesForTaintedAlways(await parseCall(bareExec, { command: line, ...more }));
     assert.deepEqual(await rules("git status"), ["exec(git status)"]);
     assert.deepEqual(await rules("git status", { workdir: "other" }), []);
     for (const line of ["./run.sh", "python3 x.py", "make test", "npm test", "bash -c 'npm test'", "$X", "ls > a"])
       assert.deepEqual(await rules(line), [], line);
     const of = async (name: string, input: unknown): Promise<string[]> =>
-      rulesForTaintedAlways(await readCall({ name, readOnly: false }, input));
+      rulesForTaintedAlways(await parseCall({ name, readOnly: false }, input));
     assert.deepEqual(await of("web_fetch", { url: "https://example.com/a?b" }), ["web_fetch(https://example.com/*)"]);
     assert.deepEqual(await of("web_search", { query: "tea" }), ["web_search"]);
     assert.deepEqual(await of("write", { path: "package.json" }), ["write(package.json)"]);
@@ -219,7 +219,7 @@ describe("always adds the narrowest useful rules", () => {
 
   test("covers one path, one site, one recipient or one MCP tool", async () => {
     const rules = async (tool: PermissionTool, input: unknown): Promise<string[]> =>
-      rulesForAlways(await readCall(tool, input));
+      rulesForAlways(await parseCall(tool, input));
     assert.deepEqual(await rules(write, { path: "./notes/a*.md" }), [String.raw`write(notes/a\*.md)`]);
     assert.deepEqual(await rules(write, { path: "notes/../a" }), []);
     assert.deepEqual(await rules(fetch, { url: "https://example.com/a?b" }), ["web_fetch(https://example.com/*)"]);

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema, permissionModes, type PermissionMode, type ToolRisk } from "@parley/contracts";
 import fc from "fast-check";
-import { readCall, type ReadCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { assess } from "../../src/permissions/risk.ts";
-import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
-import { isUntrusted, rulesFor, speakerOf, taints } from "../../src/permissions/speaker.ts";
-import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { parseCall, type ParsedCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { assessRisk } from "../../src/policy/risk.ts";
+import { compileRules, type RuleLists } from "../../src/policy/rules.ts";
+import { isUntrusted, rulesFor, principalOf, isTaintSource } from "../../src/policy/principal.ts";
+import type { PermissionTool } from "../../src/policy/tool-traits.ts";
 import { bareExec, command, context, walledExec, write } from "./support.ts";
 
 const risks: readonly ToolRisk[] = ["none", "low", "medium", "high", "critical"];
-const ofRisk = (risk: ToolRisk, tool: Partial<PermissionTool> = {}): Promise<ReadCall> =>
-  readCall({ name: "some_tool", readOnly: false, risk, effects: ["reads_untrusted"], ...tool }, {});
+const ofRisk = (risk: ToolRisk, tool: Partial<PermissionTool> = {}): Promise<ParsedCall> =>
+  parseCall({ name: "some_tool", readOnly: false, risk, effects: ["reads_untrusted"], ...tool }, {});
 
 describe("mode × risk", () => {
   // One letter per risk, from none to critical: (a)llow, a(s)k, (d)eny.
@@ -47,23 +47,23 @@ describe("mode × risk", () => {
       ),
     );
     assert.deepEqual(decisions, ["allow", "allow", "ask", "ask", "ask"]);
-    const question = await readCall({ name: "ask_user", readOnly: false }, { question: "?" });
+    const question = await parseCall({ name: "ask_user", readOnly: false }, { question: "?" });
     assert.equal(decidePermission(question, context({ mode: "plan" })).decision, "allow");
   });
 
   test("allows only starting sub-agents in delegate mode, under each tool name", async () => {
     for (const name of ["sessions_spawn", "delegate", "spawn", "Agent"]) {
-      const call = await readCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });
+      const call = await parseCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });
       assert.equal(decidePermission(call, context({ mode: "delegate" })).decision, "allow", name);
     }
-    const read = await readCall({ name: "read", readOnly: true }, { path: "a" });
+    const read = await parseCall({ name: "read", readOnly: true }, { path: "a" });
     assert.equal(decidePermission(read, context({ mode: "delegate" })).step, "mode");
   });
 });
 
 describe("the risk of a call", () => {
   const riskOf = async (tool: PermissionTool, input: unknown): Promise<ToolRisk> =>
-    assess(await readCall(tool, input), ["telegram:42"]).risk;
+    assessRisk(await parseCall(tool, input), ["telegram:42"]).risk;
   const named = (name: string, more: Partial<PermissionTool> = {}): PermissionTool => ({
     name,
     readOnly: false,
@@ -111,9 +111,9 @@ describe("the risk of a call", () => {
         async (input, mode, speaker, tainted, lists) => {
           const judged = await Promise.all(
             ["message", "speak"].map(async (name) => {
-              const call = await readCall(named(name, said), { ...input, text: "x" });
+              const call = await parseCall(named(name, said), { ...input, text: "x" });
               const given = { mode, speaker, tainted, rules: compileRules(lists), ownAddresses: ["telegram:42"] };
-              return { ...assess(call, ["telegram:42"]), ...decidePermission(call, context(given)) };
+              return { ...assessRisk(call, ["telegram:42"]), ...decidePermission(call, context(given)) };
             }),
           );
           assert.deepEqual(judged[1], judged[0]);
@@ -135,7 +135,7 @@ describe("the risk of a call", () => {
 
 describe("a turn that has read untrusted content", () => {
   const decide = async (tool: PermissionTool, input: unknown, rules = compileRules()): Promise<string> => {
-    const { decision, step } = decidePermission(await readCall(tool, input), context({ tainted: true, rules }));
+    const { decision, step } = decidePermission(await parseCall(tool, input), context({ tainted: true, rules }));
     return decision === "allow" ? "allow" : `${decision} ${step}`;
   };
 
@@ -178,7 +178,7 @@ describe("a turn that has read untrusted content", () => {
 
   test("has read the web, an MCP result, or input of a webhook or guest", () => {
     assert.deepEqual(
-      ["web_fetch", "web_search", "mcp__a__b", "read"].map((name) => taints({ name, readOnly: true })),
+      ["web_fetch", "web_search", "mcp__a__b", "read"].map((name) => isTaintSource({ name, readOnly: true })),
       [true, true, true, false],
     );
     assert.deepEqual(
@@ -220,7 +220,7 @@ describe("guests", () => {
   });
 
   test("include every unknown trust", () => {
-    assert.deepEqual(["owner", "cron", "user", "webhook", "guest", "", "OWNER"].map(speakerOf), [
+    assert.deepEqual(["owner", "cron", "user", "webhook", "guest", "", "OWNER"].map(principalOf), [
       "owner",
       "owner",
       "user",
@@ -247,7 +247,7 @@ describe("the waterfall", () => {
 
   test("applies deny and ask rules to every form of a recipient", async () => {
     const decide = async (name: string, input: unknown, lists: RuleLists): Promise<string> => {
-      const call = await readCall({ name, readOnly: false, aliases: ["text_to_speech"] }, input);
+      const call = await parseCall({ name, readOnly: false, aliases: ["text_to_speech"] }, input);
       const { decision, step } = decidePermission(call, context({ rules: compileRules(lists) }));
       return `${decision} ${step}`;
     };
@@ -265,7 +265,7 @@ describe("the waterfall", () => {
 
   test("matches attachment tools by path and MCP resource tools by server", async () => {
     const decide = async (name: string, input: unknown, rule: string): Promise<string> => {
-      const call = await readCall({ name, readOnly: true, risk: "low", effects: [] }, input);
+      const call = await parseCall({ name, readOnly: true, risk: "low", effects: [] }, input);
       return decidePermission(call, context({ rules: compileRules({ deny: [rule] }) })).step;
     };
     for (const name of ["attach", "save_attachment"]) {
@@ -335,7 +335,7 @@ describe("a PermissionRequest hook", () => {
   test("may decide exactly when approval is required", async () => {
     const high = await command("make");
     const low = await command("make", walledExec);
-    const may = (call: ReadCall, changes: Parameters<typeof context>[0]): boolean =>
+    const may = (call: ParsedCall, changes: Parameters<typeof context>[0]): boolean =>
       decidePermission(call, context(changes)).hookMayAnswer;
     assert.equal(may(high, {}), true);
     assert.equal(may(high, { canAsk: false }), true);

@@ -1,9 +1,9 @@
 // Writing a file that names programs for other tools to start counts as executing.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { assess } from "../../src/permissions/risk.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { assessRisk } from "../../src/policy/risk.ts";
 import { context, write } from "./support.ts";
 
 const programs = [
@@ -34,20 +34,20 @@ const programs = [
 
 test("requires approval for writing a file that names programs when the turn is tainted", async () => {
   for (const path of programs) {
-    const call = await readCall(write, { path, content: "" });
+    const call = await parseCall(write, { path, content: "" });
     assert.equal(decidePermission(call, context({ tainted: true })).step, "taint", path);
     assert.equal(decidePermission(call, context()).decision, "allow", path);
-    assert.ok(assess(call).effects.includes("executes"), path);
+    assert.ok(assessRisk(call).effects.includes("executes"), path);
   }
 });
 
 test("checks the files that a patch, a notebook edit and a saved attachment write", async () => {
   const patch = "*** Begin Patch\n*** Add File: notes.md\n+x\n*** Add File: .git/config\n+x\n*** End Patch";
   const calls = [
-    await readCall({ name: "apply_patch", readOnly: false }, { patch }),
-    await readCall({ name: "edit", readOnly: false }, { path: "package.json" }),
-    await readCall({ name: "notebook_edit", readOnly: false }, { path: ".vscode/a.ipynb" }),
-    await readCall({ name: "save_attachment", readOnly: false }, { path: "Makefile" }),
+    await parseCall({ name: "apply_patch", readOnly: false }, { patch }),
+    await parseCall({ name: "edit", readOnly: false }, { path: "package.json" }),
+    await parseCall({ name: "notebook_edit", readOnly: false }, { path: ".vscode/a.ipynb" }),
+    await parseCall({ name: "save_attachment", readOnly: false }, { path: "Makefile" }),
   ];
   for (const call of calls)
     assert.equal(decidePermission(call, context({ tainted: true })).decision, "ask", call.tool.name);
@@ -55,12 +55,12 @@ test("checks the files that a patch, a notebook edit and a saved attachment writ
 
 test("allows writing other files when the turn is tainted", async () => {
   for (const path of ["notes/git.md", "src/package.ts", "config", "a.gitx/config", "makefile.md", "src/config.ts"]) {
-    const call = await readCall(write, { path, content: "" });
+    const call = await parseCall(write, { path, content: "" });
     assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow", path);
   }
 });
 
 test("allows reading a file that names programs when the turn is tainted", async () => {
-  const call = await readCall({ name: "read", readOnly: true }, { path: "package.json" });
+  const call = await parseCall({ name: "read", readOnly: true }, { path: "package.json" });
   assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow");
 });

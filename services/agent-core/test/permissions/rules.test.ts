@@ -3,11 +3,11 @@ import { describe, test } from "node:test";
 import { parsePermissionRule } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { compileText, escapePattern } from "../../src/permissions/glob.ts";
-import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
-import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { compileText, escapePattern } from "../../src/policy/pattern.ts";
+import { compileRules, type RuleLists } from "../../src/policy/rules.ts";
+import type { PermissionTool } from "../../src/policy/tool-traits.ts";
 import { bareExec, command, context, decideCommand, walledExec } from "./support.ts";
 
 describe("parsing of rules", () => {
@@ -193,7 +193,7 @@ describe("paths", () => {
   const write: PermissionTool = { name: "write", readOnly: false, risk: "high", effects: [] };
   const decide = async (path: string, rules: RuleLists): Promise<string> =>
     decidePermission(
-      await readCall(write, { path, content: "" }, { roots: ["/srv/work"] }),
+      await parseCall(write, { path, content: "" }, { roots: ["/srv/work"] }),
       context({ rules: compileRules(rules) }),
     ).decision;
 
@@ -226,7 +226,7 @@ describe("paths", () => {
       `*** Begin Patch\n${paths.map((path) => `*** Update File: ${path}\n@@\n`).join("")}*** End Patch`;
     const tool: PermissionTool = { name: "apply_patch", readOnly: false, risk: "high" };
     const decidePatch = async (rules: RuleLists, ...paths: string[]): Promise<string> =>
-      decidePermission(await readCall(tool, { patch: patch(...paths) }), context({ rules: compileRules(rules) }))
+      decidePermission(await parseCall(tool, { patch: patch(...paths) }), context({ rules: compileRules(rules) }))
         .decision;
     assert.equal(await decidePatch({ allow: ["apply_patch(src/*)"] }, "src/a", "src/b"), "allow");
     assert.equal(await decidePatch({ allow: ["apply_patch(src/*)"] }, "src/a", "b"), "ask");
@@ -238,7 +238,7 @@ describe("paths", () => {
 describe("addresses", () => {
   const fetch: PermissionTool = { name: "web_fetch", readOnly: true, risk: "high" };
   const decide = async (url: string, rules: RuleLists): Promise<string> =>
-    decidePermission(await readCall(fetch, { url }), context({ rules: compileRules(rules) })).decision;
+    decidePermission(await parseCall(fetch, { url }), context({ rules: compileRules(rules) })).decision;
 
   test("are matched by scheme, host and path separately", async () => {
     const allow = ["web_fetch(https://example.com/docs/*)", "web_fetch(*.example.org)"];
@@ -281,7 +281,7 @@ describe("addresses", () => {
 
 test("matches MCP tools by their full name", async () => {
   const tool: PermissionTool = { name: "mcp__github__create_issue", readOnly: false };
-  const call = await readCall(tool, { title: "x" });
+  const call = await parseCall(tool, { title: "x" });
   const decide = (rules: RuleLists): string => decidePermission(call, context({ rules: compileRules(rules) })).decision;
   assert.equal(decide({}), "ask");
   assert.equal(decide({ allow: ["mcp__github__*"] }), "allow");
@@ -290,14 +290,14 @@ test("matches MCP tools by their full name", async () => {
 });
 
 test("denies every call when a deny pattern names a tool without a main argument", async () => {
-  const call = await readCall({ name: "todo", readOnly: false, risk: "high" }, {});
+  const call = await parseCall({ name: "todo", readOnly: false, risk: "high" }, {});
   assert.equal(decidePermission(call, context({ rules: compileRules({ deny: ["todo(x)"] }) })).decision, "deny");
   assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["todo(x)"] }) })).decision, "ask");
 });
 
 test("allows no call by pattern when its main argument is missing", async () => {
   for (const input of [{}, { command: 7 }, "no json", "[]", null]) {
-    const call = await readCall(bareExec, input);
+    const call = await parseCall(bareExec, input);
     assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["exec(*)"] }) })).decision, "ask");
   }
 });

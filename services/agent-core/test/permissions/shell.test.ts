@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { canonicalText } from "../../src/permissions/shell-words.ts";
-import { readCommand } from "../../src/permissions/shell.ts";
+import { canonicalText } from "../../src/policy/shell-words.ts";
+import { parseCommand } from "../../src/policy/shell.ts";
 import { decideCommand } from "./support.ts";
 
 async function programs(line: string): Promise<string[]> {
-  return (await readCommand(line)).commands.map(canonicalText);
+  return (await parseCommand(line)).commands.map(canonicalText);
 }
 
 describe("finds every program of a command line", () => {
@@ -47,7 +47,7 @@ describe("finds every program of a command line", () => {
   ];
   for (const [line, expected] of lines) {
     test(JSON.stringify(line), async () => {
-      const reading = await readCommand(line);
+      const reading = await parseCommand(line);
       assert.deepEqual(reading.commands.map(canonicalText), expected);
       assert.equal(reading.hidden, null);
     });
@@ -95,7 +95,7 @@ describe("reports hidden programs of a command line", () => {
   ];
   for (const line of lines) {
     test(JSON.stringify(line.slice(0, 40)), async () => {
-      assert.notEqual((await readCommand(line)).hidden, null);
+      assert.notEqual((await parseCommand(line)).hidden, null);
       assert.equal((await decideCommand(line, { allow: ["exec(*)", "exec(git *)"] })).decision, "ask");
       assert.equal(
         (await decideCommand(line, { allow: ["exec"] })).decision,
@@ -118,7 +118,7 @@ test("parses deep nesting within the length limit", async () => {
   ] as const) {
     const line = `git ${open.repeat(900)}a${close.repeat(900)}`;
     for (const text of [line, line.slice(4)]) {
-      const { commands, hidden } = await readCommand(text);
+      const { commands, hidden } = await parseCommand(text);
       assert.ok(commands.length > 0 || hidden !== null, text.slice(0, 40));
     }
   }

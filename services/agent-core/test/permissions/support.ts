@@ -1,10 +1,10 @@
 // Calls and contexts for the permission tests.
-import { readCall, type ReadCall } from "../../src/permissions/call.ts";
-import { decidePermission, type PermissionContext, type PermissionDecision } from "../../src/permissions/decide.ts";
+import { parseCall, type ParsedCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission, type PermissionContext, type PermissionDecision } from "../../src/policy/decide.ts";
 import { namesOneTool } from "@parley/contracts";
-import { compileRules, type RuleLists, type Rules } from "../../src/permissions/rules.ts";
-import type { TurnRules } from "../../src/permissions/speaker.ts";
-import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { compileRules, type RuleLists, type Rules } from "../../src/policy/rules.ts";
+import type { TurnRules } from "../../src/policy/principal.ts";
+import type { PermissionTool } from "../../src/policy/tool-traits.ts";
 
 /** `exec` without a sandbox has high risk, so that only a rule can allow it. */
 export const bareExec: PermissionTool = { name: "exec", readOnly: false, aliases: ["Bash"] };
@@ -28,8 +28,8 @@ export function context({ rules = compileRules(), ...changes }: Changes = {}): P
   };
 }
 
-export function command(line: string, tool: PermissionTool = bareExec): Promise<ReadCall> {
-  return readCall(tool, { command: line });
+export function command(line: string, tool: PermissionTool = bareExec): Promise<ParsedCall> {
+  return parseCall(tool, { command: line });
 }
 
 /** The decision about a command line of `exec` without a sandbox. */

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Message, Sender } from "@parley/contracts";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { rulesFor } from "../../src/permissions/speaker.ts";
-import { addressesGivenIn } from "../../src/permissions/web-access.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { rulesFor } from "../../src/policy/principal.ts";
+import { addressesGivenIn } from "../../src/policy/web-access.ts";
 import { context } from "./support.ts";
 
 const settings = { allow: ["*"], guest_allow: [], ask: [], deny: [] };
@@ -21,7 +21,7 @@ interface Turn {
 
 async function decide(url: string, { tainted = true, given = new Set(), granted = [], allow }: Turn = {}) {
   const rules = rulesFor("owner", { ...settings, allow: allow ?? settings.allow }, {}, { turn: granted });
-  return decidePermission(await readCall(fetchTool, { url }), context({ tainted, given, rules }));
+  return decidePermission(await parseCall(fetchTool, { url }), context({ tainted, given, rules }));
 }
 
 function message(text: string, from: Partial<Sender> = {}): Message {
@@ -50,7 +50,7 @@ describe("a request to the web in a tainted turn", () => {
     const { decision, step, reason } = await decide("https://collector.example/leak?d=SECRET");
     assert.deepEqual([decision, step], ["ask", "taint"]);
     assert.match(reason, /request to https:\/\/collector\.example; an approval also covers further requests/);
-    const search = await readCall(searchTool, { query: "SECRET" });
+    const search = await parseCall(searchTool, { query: "SECRET" });
     const rules = rulesFor("owner", settings, {});
     assert.equal(decidePermission(search, context({ tainted: true, rules })).decision, "ask");
   });

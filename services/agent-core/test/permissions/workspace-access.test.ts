@@ -4,10 +4,10 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseSettings } from "@parley/chassis";
 import { mainWorkspaceId, threadKey, toolCall } from "@parley/contracts";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission, type PermissionContext } from "../../src/permissions/decide.ts";
-import { compileRules } from "../../src/permissions/rules.ts";
-import { guestsHave, roleOf, workspaceOf, workspaceTools } from "../../src/permissions/workspace-access.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission, type PermissionContext } from "../../src/policy/decide.ts";
+import { compileRules } from "../../src/policy/rules.ts";
+import { guestsHave, roleOf, workspaceOf, workspaceTools } from "../../src/policy/workspace-access.ts";
 
 const shared = { ...parseSettings("", "test").workspace, share_with_users: true };
 const apart = { ...shared, share_with_users: false };
@@ -77,7 +77,7 @@ test("refuses a guest's workspace calls in every mode, even if other rules and h
     ...more,
   });
   for (const name of workspaceTools) {
-    const call = await readCall(tool(name), JSON.stringify({ path: "secret/key", command: "cat key" }));
+    const call = await parseCall(tool(name), JSON.stringify({ path: "secret/key", command: "cat key" }));
     for (const mode of ["default", "accept_edits", "dont_ask", "bypass"] as const) {
       for (const guestAllow of [[], ["*"]]) {
         const decided = decidePermission(call, context({ mode, guestAllow }));
@@ -86,7 +86,7 @@ test("refuses a guest's workspace calls in every mode, even if other rules and h
       }
     }
   }
-  const read = (path: string) => readCall(tool("read"), JSON.stringify({ path }));
+  const read = (path: string) => parseCall(tool("read"), JSON.stringify({ path }));
   const granted = context({ guestAllow: ["read(public/**)"] });
   assert.equal(decidePermission(await read("public/a.txt"), granted).decision, "allow");
   assert.equal(decidePermission(await read("secret/a.txt"), granted).step, "role");

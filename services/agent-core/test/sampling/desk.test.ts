@@ -17,21 +17,21 @@ import {
 } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { ModelRegistry } from "../../src/model/registry.ts";
-import { SamplingDesk, type SamplingCall } from "../../src/sampling/desk.ts";
-import { Budgets } from "../../src/turn/budget.ts";
-import type { Limits, Progress } from "../../src/turn/limits.ts";
+import { SamplingService, type SamplingCall } from "../../src/sampling/service.ts";
+import { Budgets } from "../../src/limits/budget.ts";
+import type { Limits, Progress } from "../../src/limits/limits.ts";
 
 const cleanup = new Cleanup();
 let runner: Bus;
 let gateway: Bus;
 let core: Bus;
 let epoch: number;
-let desk: SamplingDesk;
+let desk: SamplingService;
 let served: { close(): void }[];
 /** The instance that serves: `desk`, until another replaces it. */
-let serving: SamplingDesk;
+let serving: SamplingService;
 /** A leader that has just started. */
-let begun: () => SamplingDesk;
+let begun: () => SamplingService;
 const budgets = new Budgets();
 
 const settings = ParleySettingsSchema.parse({
@@ -64,8 +64,8 @@ before(async () => {
   const retry = { tries: 1, baseMs: 1, capMs: 1, firstByteMs: 60_000, idleMs: 60_000 };
   const log = createLogger({ service: "test", replica: "test", level: "silent" });
   const deps = { bus: core, log, epoch, storeTimeoutMs: 5_000, settings: settings.mcp, models, retry, budgets };
-  desk = new SamplingDesk({ ...deps, takeUpMs: 0 });
-  begun = () => new SamplingDesk({ ...deps, takeUpMs: 600_000 });
+  desk = new SamplingService({ ...deps, takeUpMs: 0 });
+  begun = () => new SamplingService({ ...deps, takeUpMs: 600_000 });
   serving = desk;
   served = serving.serve();
   cleanup.add(async () => served.forEach((each) => each.close()));

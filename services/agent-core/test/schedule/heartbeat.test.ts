@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import {
-  asksForNothing,
+  isEmptyChecklist,
   heartbeatText,
   isActive,
-  saysNothing,
+  isHeartbeatOk,
   slotOf,
   trustedChecklist,
-} from "../../src/schedule/heartbeat.ts";
+} from "../../src/schedule/checklist.ts";
 
 const at = (iso: string) => Date.parse(iso);
 
@@ -52,9 +52,9 @@ describe("a checklist", () => {
     "# List\n- [ ]\n* [x]\n- [ ] \n-\n1.\n---\n",
     "<!-- never closed",
   ];
-  for (const text of empty) test(`${JSON.stringify(text)} is empty`, () => assert.ok(asksForNothing(text)));
+  for (const text of empty) test(`${JSON.stringify(text)} is empty`, () => assert.ok(isEmptyChecklist(text)));
   const full = ["- [ ] water the plants", "look at the mail", "# Title\ntext", "<!-- a --> do it", "#hashtag"];
-  for (const text of full) test(`${JSON.stringify(text)} is not empty`, () => assert.ok(!asksForNothing(text)));
+  for (const text of full) test(`${JSON.stringify(text)} is not empty`, () => assert.ok(!isEmptyChecklist(text)));
 
   // design: 004.30
   test("is sent in full with the token for an answer without content", () => {
@@ -75,7 +75,7 @@ describe("a checklist", () => {
     assert.match(text, /3 lines are omitted below .*`parley docs vouch HEARTBEAT\.md`/);
     assert.match(text, /HEARTBEAT\.md:\n\n# Daily\n- water the plants$/);
     assert.match(heartbeatText({ text: "- a", leftOut: 1 }, "OK"), /1 line is omitted/);
-    assert.ok(asksForNothing(trustedChecklist(kept, [{ from: 2, to: Number.MAX_SAFE_INTEGER }]).text));
+    assert.ok(isEmptyChecklist(trustedChecklist(kept, [{ from: 2, to: Number.MAX_SAFE_INTEGER }]).text));
   });
 });
 
@@ -89,7 +89,7 @@ describe("an answer", () => {
     "`HEARTBEAT_OK`",
   ];
   for (const text of quiet)
-    test(`${JSON.stringify(text)} is not sent`, () => assert.ok(saysNothing(text, "HEARTBEAT_OK")));
+    test(`${JSON.stringify(text)} is not sent`, () => assert.ok(isHeartbeatOk(text, "HEARTBEAT_OK")));
   const loud = [
     "",
     "The mail has come.",
@@ -97,5 +97,6 @@ describe("an answer", () => {
     "I was told to say HEARTBEAT_OK when all is well, but it is not.",
     "NO_HEARTBEAT_OK",
   ];
-  for (const text of loud) test(`${JSON.stringify(text)} is sent`, () => assert.ok(!saysNothing(text, "HEARTBEAT_OK")));
+  for (const text of loud)
+    test(`${JSON.stringify(text)} is sent`, () => assert.ok(!isHeartbeatOk(text, "HEARTBEAT_OK")));
 });

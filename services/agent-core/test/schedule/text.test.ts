@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Schedule } from "@parley/contracts";
-import { jobText, relative, runText, timeText } from "../../src/schedule/text.ts";
+import { formatJob, relative, formatRun, timeText } from "../../src/schedule/format-job.ts";
 
 const now = Date.parse("2026-01-15T12:00:00Z");
 
@@ -48,15 +48,15 @@ const job: Schedule = {
 };
 
 test("formats a job with its next run, delivery, prompt and number of runs", () => {
-  const text = jobText(job, now);
+  const text = formatJob(job, now);
   assert.match(
     text,
     /^job-1 "morning": cron 0 9 \* \* \* \(Europe\/Berlin\); next Fri 2026-01-16 09:00:00 Europe\/Berlin \(in 20 h\)/,
   );
   assert.match(text, /cron:job-1, answers go to telegram:default:42; 1 of 3 runs/);
-  assert.match(jobText({ ...job, deliverTo: "nowhere" }, now), /cron:job-1, answers go to nobody; /);
+  assert.match(formatJob({ ...job, deliverTo: "nowhere" }, now), /cron:job-1, answers go to nobody; /);
   assert.match(text, /prompt: Say good morning$/);
-  assert.match(jobText({ ...job, enabled: false, nextDue: null }, now), /disabled or finished/);
+  assert.match(formatJob({ ...job, enabled: false, nextDue: null }, now), /disabled or finished/);
 });
 
 test("formats a run with its outcome", () => {
@@ -67,7 +67,7 @@ test("formats a run with its outcome", () => {
     reason: null,
     inboxId: "1",
   };
-  const said = (more: object) => runText({ ...run, outcome: "fired", state: null, turn: null, ...more }, "UTC", now);
+  const said = (more: object) => formatRun({ ...run, outcome: "fired", state: null, turn: null, ...more }, "UTC", now);
   assert.match(said({ state: "queued" }), /4 h ago\), fired, queued$/);
   assert.match(said({ state: "claimed", turn: { turnId: "1", exitReason: null, text: null } }), /fired, running$/);
   assert.match(

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { speakable } from "../../src/speech/speakable.ts";
+import { speakable } from "../../src/voice/speakable.ts";
 
 test("removes markup and code and keeps the text of links", () => {
   const text = [

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { LLMock } from "@copilotkit/aimock";
 import { ParleySettingsSchema, type SpeechSettings } from "@parley/contracts";
 import { Cleanup, startSpeechPeer, type SpeechPeer } from "@parley/testing";
-import { httpSynthesizer, SynthesisError } from "../../src/speech/synthesizer.ts";
+import { httpSynthesizer, SynthesisError } from "../../src/voice/synthesizer.ts";
 
 const cleanup = new Cleanup();
 let peer: SpeechPeer;

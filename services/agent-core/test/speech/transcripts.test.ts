@@ -8,8 +8,8 @@ import { after, before, test } from "node:test";
 import { keepBlob, type Bus } from "@parley/bus";
 import type { Message, Part, Sender } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
-import { httpTranscriber } from "../../src/speech/transcriber.ts";
-import { recordingsIn, transcripts, type TranscriptDeps } from "../../src/speech/transcripts.ts";
+import { httpTranscriber } from "../../src/voice/transcriber.ts";
+import { audioParts, transcribe, type TranscribeDeps } from "../../src/voice/transcribe.ts";
 
 const cleanup = new Cleanup();
 let gateway: Bus;
@@ -71,16 +71,16 @@ async function recording(name = "voice"): Promise<Extract<Part, { type: "blob" }
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), randomBytes(200)]);
   return { type: "blob", ...(await keepBlob(gateway, page)), name };
 }
-const deps = (key?: string): TranscriptDeps => ({
+const deps = (key?: string): TranscribeDeps => ({
   bus: core,
-  log: { warn: (fields: object) => warned.push(fields) } as unknown as TranscriptDeps["log"],
+  log: { warn: (fields: object) => warned.push(fields) } as unknown as TranscribeDeps["log"],
   transcriber: httpTranscriber({ url, model: "whisper-1", timeout_seconds: 5, language: "de" }, key),
 });
 
 test("transcribes a voice message once, with key, model and file extension, into a note", async () => {
   const voice = await recording();
   assert.match(voice.mediaType, /^audio\/ogg/);
-  const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
+  const [text = ""] = await transcribe(deps("sk-secret"), [message([voice])], never);
   assert.match(text, /^\[Recording [0-9a-f]{16}: transcript:\]\nhello there$/);
   assert.deepEqual(asked.at(-1), {
     name: "voice.ogg",
@@ -89,7 +89,7 @@ test("transcribes a voice message once, with key, model and file extension, into
     key: "Bearer sk-secret",
   });
   const before = asked.length;
-  assert.deepEqual(await transcripts(deps(), [message([voice]), note(text)], never), []);
+  assert.deepEqual(await transcribe(deps(), [message([voice]), note(text)], never), []);
   assert.equal(asked.length, before);
 });
 
@@ -102,44 +102,44 @@ test("notes a failure or an empty transcript without the server's text or the ke
     [{ status: 200, body: '{"text":"  "}' }, /it contains no speech/],
   ] as const) {
     answer = bad;
-    const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
+    const [text = ""] = await transcribe(deps("sk-secret"), [message([voice])], never);
     assert.match(text, words);
     assert.ok(!text.includes("sk-secret"));
-    assert.deepEqual(recordingsIn([message([voice]), note(text)]), []);
+    assert.deepEqual(audioParts([message([voice]), note(text)]), []);
   }
   answer = { status: 200, body: '{"text":"hello"}' };
   const away = {
     ...deps(),
     transcriber: httpTranscriber({ url: "http://127.0.0.1:9/v1", model: "m", timeout_seconds: 5 }, undefined),
   };
-  const [text = ""] = await transcripts(away, [message([voice])], never);
+  const [text = ""] = await transcribe(away, [message([voice])], never);
   assert.match(text, /does not respond/);
   assert.ok(!JSON.stringify(warned).includes("sk-secret"));
 });
 
 test("notes that a deleted recording is no longer available", async () => {
   const ghost: Part = { type: "blob", sha256: "0".repeat(64), mediaType: "audio/mpeg", name: "a.mp3", bytes: 5 };
-  const [text = ""] = await transcripts(deps(), [message([ghost])], never);
+  const [text = ""] = await transcribe(deps(), [message([ghost])], never);
   assert.match(text, /transcription failed: the recording is no longer available/);
 });
 
 test("aborts the transcription when the turn is stopped", async () => {
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
-  await assert.rejects(transcripts(deps(), [message([await recording()])], stop.signal), /stopped/);
+  await assert.rejects(transcribe(deps(), [message([await recording()])], stop.signal), /stopped/);
 });
 
 test("transcribes only recordings of people, each once, and none without a service", async () => {
   const voice = await recording();
   const image: Part = { ...voice, mediaType: "image/png" };
-  assert.deepEqual(recordingsIn([message([voice, image, voice])]).length, 1);
+  assert.deepEqual(audioParts([message([voice, image, voice])]).length, 1);
   const shown: Message = message([voice], { role: "assistant" });
-  assert.deepEqual(recordingsIn([shown, { ...note("x"), parts: [voice] }]), []);
-  assert.deepEqual(await transcripts({ ...deps(), transcriber: null }, [message([voice])], never), []);
+  assert.deepEqual(audioParts([shown, { ...note("x"), parts: [voice] }]), []);
+  assert.deepEqual(await transcribe({ ...deps(), transcriber: null }, [message([voice])], never), []);
 });
 
 test("does not accept a person's text as the note of a recording", async () => {
   const voice = await recording();
   const claimed = message([{ type: "text", text: `[Recording ${voice.sha256.slice(0, 16)}: lies]` }]);
-  assert.equal(recordingsIn([claimed, message([voice])]).length, 1);
+  assert.equal(audioParts([claimed, message([voice])]).length, 1);
 });

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { z } from "zod";
-import { inOwnWords } from "../../src/tools/argument-names.ts";
-import { readCall } from "../../src/permissions/call.ts";
-import { decidePermission } from "../../src/permissions/decide.ts";
-import { compileRules } from "../../src/permissions/rules.ts";
+import { normalizeArguments } from "../../src/tools/normalize-arguments.ts";
+import { parseCall } from "../../src/policy/parsed-call.ts";
+import { decidePermission } from "../../src/policy/decide.ts";
+import { compileRules } from "../../src/policy/rules.ts";
 import { context, write } from "../permissions/support.ts";
 
 const Values = z.record(z.string(), z.string());
@@ -36,7 +36,7 @@ describe("renames foreign argument names", () => {
   ];
   for (const [tool, elsewhere, here] of calls) {
     test(`${tool} ${JSON.stringify(elsewhere)}`, () => {
-      assert.deepEqual(JSON.parse(inOwnWords(tool, JSON.stringify(elsewhere))), here);
+      assert.deepEqual(JSON.parse(normalizeArguments(tool, JSON.stringify(elsewhere))), here);
     });
   }
 });
@@ -52,10 +52,10 @@ test("leaves arguments unchanged when they are valid, ambiguous or not an object
     "",
     '{"file_path": ',
   ]) {
-    assert.equal(inOwnWords("read", input), input);
+    assert.equal(normalizeArguments("read", input), input);
   }
-  assert.equal(inOwnWords("mcp__files__read", '{"file_path":"a"}'), '{"file_path":"a"}');
-  assert.equal(inOwnWords("constructor", '{"file_path":"a"}'), '{"file_path":"a"}');
+  assert.equal(normalizeArguments("mcp__files__read", '{"file_path":"a"}'), '{"file_path":"a"}');
+  assert.equal(normalizeArguments("constructor", '{"file_path":"a"}'), '{"file_path":"a"}');
 });
 
 test("property: keeps all values, and is idempotent", () => {
@@ -72,8 +72,8 @@ test("property: keeps all values, and is idempotent", () => {
   );
   fc.assert(
     fc.property(fc.constantFrom("edit", "process"), fc.dictionary(names, fc.string()), (tool, said) => {
-      const once = inOwnWords(tool, JSON.stringify(said));
-      assert.equal(inOwnWords(tool, once), once);
+      const once = normalizeArguments(tool, JSON.stringify(said));
+      assert.equal(normalizeArguments(tool, once), once);
       const values = (text: string) =>
         Object.values(Values.parse(JSON.parse(text))).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
       assert.deepEqual(values(once), values(JSON.stringify(said)));
@@ -85,7 +85,7 @@ test("property: keeps all values, and is idempotent", () => {
 test("applies a deny rule for a path under each of its argument names", async () => {
   const rules = compileRules({ deny: ["write(secrets/**)"] });
   const decide = async (input: string) =>
-    decidePermission(await readCall(write, inOwnWords("write", input)), context({ rules })).decision;
+    decidePermission(await parseCall(write, normalizeArguments("write", input)), context({ rules })).decision;
   assert.equal(await decide('{"file_path":"secrets/key","content":""}'), "deny");
   assert.equal(await decide('{"file_path":"notes/key","content":""}'), "allow");
 });

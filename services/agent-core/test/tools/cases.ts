@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { store, type ToolClass } from "@parley/contracts";
 import type { LocalContext } from "../../src/tools/local-tool.ts";
-import type { Room } from "./room.ts";
+import type { ToolContextFixture } from "./tool-context.ts";
 
 type Args = Record<string, unknown>;
 
@@ -17,17 +17,17 @@ interface Ready {
 interface LocalCase {
   class: ToolClass;
   /** Arguments of a call that succeeds in this context. */
-  ready: (room: Room, context: LocalContext) => Promise<Ready>;
+  ready: (room: ToolContextFixture, context: LocalContext) => Promise<Ready>;
   /** Calls beyond the tool's limits, and the expected error. */
   limits: readonly { what: string; args: Args; said: RegExp }[];
 }
 
 const account = ({ turn }: LocalContext) => turn.replyTo?.account ?? "";
-const linesWith = async ({ core }: Room, { turn }: LocalContext, path: string, text: string) => {
+const linesWith = async ({ core }: ToolContextFixture, { turn }: LocalContext, path: string, text: string) => {
   const found = await core.request(store.memoryGet, { turnId: turn.turnId, path, from: 1, lines: 1_000 });
   return found.status === "found" ? found.lines.filter((line) => line.text.includes(text)).length : 0;
 };
-const put = ({ gateway }: Room, path: string, content: string) =>
+const put = ({ gateway }: ToolContextFixture, path: string, content: string) =>
   gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 const looks = (args: Args, said: RegExp) => async () => ({ args, said });
 

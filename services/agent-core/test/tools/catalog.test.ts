@@ -7,19 +7,19 @@ import { ParleySettingsSchema } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { Memory } from "../../src/memory/memory.ts";
-import { httpSynthesizer, type Synthesizer } from "../../src/speech/synthesizer.ts";
+import { httpSynthesizer, type Synthesizer } from "../../src/voice/synthesizer.ts";
 import type { LocalTool } from "../../src/tools/local-tool.ts";
 import { localTools } from "../../src/tools/local-tools.ts";
-import { wrongArguments } from "../../src/tools/wrong-arguments.ts";
+import { argumentErrors } from "../../src/tools/validate-arguments.ts";
 import { cases } from "./cases.ts";
-import { openRoom, type Room } from "./room.ts";
+import { openToolContext, type ToolContextFixture } from "./tool-context.ts";
 
 const cleanup = new Cleanup();
-let room: Room;
+let room: ToolContextFixture;
 let tools: ReadonlyMap<string, LocalTool>;
 
 before(async () => {
-  room = await openRoom(cleanup);
+  room = await openToolContext(cleanup);
   const { core: bus, settings } = room;
   const { log } = await room.call("sleep", "pure");
   const memory = new Memory({ bus, log, embedder: null });
@@ -78,7 +78,7 @@ for (const [name, entry] of Object.entries(cases)) {
       const { args, said, effects } = await entry.ready(room, context);
       const tool = toolOf(name);
       const input = JSON.stringify(args);
-      assert.equal(await wrongArguments(tool.descriptor, input), undefined);
+      assert.equal(await argumentErrors(tool.descriptor, input), undefined);
       const first = await tool.run(input, context);
       const again = await tool.run(input, context);
       assert.deepEqual([first.status, again.status], said === undefined ? ["waiting", "waiting"] : ["done", "done"]);
@@ -108,7 +108,7 @@ for (const [name, entry] of Object.entries(cases)) {
       for (const [field, input] of wrong) {
         const outcome = await toolOf(name).run(JSON.stringify(input), context);
         assert.ok(outcome.status === "failed", `${JSON.stringify(input)}: ${outcome.status}`);
-        const before = await wrongArguments(toolOf(name).descriptor, JSON.stringify(input));
+        const before = await argumentErrors(toolOf(name).descriptor, JSON.stringify(input));
         assert.ok(before !== undefined, `${JSON.stringify(input)}: approval would be requested`);
         assert.match(outcome.content, field);
         for (const known of Object.keys(properties))

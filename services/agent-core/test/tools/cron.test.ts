@@ -8,7 +8,7 @@ import { noCost, noUsage, ParleySettingsSchema, store, type ClaimedTurn, type To
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { cronTool } from "../../src/tools/cron.ts";
 import type { LocalContext } from "../../src/tools/local-tool.ts";
-import { policyOf } from "../../src/turn/policy.ts";
+import { resolvePolicy } from "../../src/policy/turn-policy.ts";
 
 const cleanup = new Cleanup();
 let bus: Bus;
@@ -71,7 +71,7 @@ function context(
     runner: null,
     startedAt: null,
   };
-  const policy = policyOf(settings, session);
+  const policy = resolvePolicy(settings, session);
   const fixed = { bus, log, epoch: 1, storeTimeoutMs: 5_000, name: "cron", tainted: false, audience: "owner" as const };
   return { ...fixed, settings, policy, turn, step, say: () => undefined };
 }

@@ -4,13 +4,13 @@ import { after, before, describe, test } from "node:test";
 import type { ReplyAddress } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { messageTool } from "../../src/tools/message.ts";
-import { openRoom, type Room } from "./room.ts";
+import { openToolContext, type ToolContextFixture } from "./tool-context.ts";
 
 const cleanup = new Cleanup();
-let room: Room;
+let room: ToolContextFixture;
 
 before(async () => {
-  room = await openRoom(cleanup);
+  room = await openToolContext(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

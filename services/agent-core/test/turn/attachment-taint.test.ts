@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Sender, ToolResult } from "@parley/contracts";
-import type { TurnTool } from "../../src/turn/toolbox.ts";
-import { heardIn, isTainted } from "../../src/turn/trust.ts";
+import type { TurnTool } from "../../src/tools/toolbox.ts";
+import { taintOf, isTainted } from "../../src/policy/taint.ts";
 
 const file = {
   type: "blob" as const,
@@ -22,7 +22,7 @@ const saidBy = (role: Sender["role"], parts: Message["parts"]): Message => ({
 });
 const toolbox = { find: () => undefined };
 const tainted = (trust: "owner" | "user", message: Message) =>
-  isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], heardIn([message], toolbox));
+  isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], taintOf([message], toolbox));
 
 test("taints a turn with output of a background command started in a tainted turn", () => {
   const said = saidBy("owner", [{ type: "text", text: "A command in the background has ended" }]);
@@ -41,7 +41,7 @@ test("taints the turn when a page was read, but not when reading was refused", (
   const reads = (part: ToolResult) =>
     isTainted(
       { root: { turnId: "t", trust: "owner" } } as Parameters<typeof isTainted>[0],
-      heardIn([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch }),
+      taintOf([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch }),
     );
   assert.equal(reads(read), true, "a failed read may contain untrusted text");
   assert.equal(reads({ ...read, refused: true }), false);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budgets } from "../../src/turn/budget.ts";
+import { Budgets } from "../../src/limits/budget.ts";
 
 const of = (turnId: string, micros = 0) => ({
   root: { turnId, trust: "owner", replyTo: null },

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createLogger } from "@parley/chassis";
 import { toolCatalog, type ToolDescriptor } from "@parley/contracts";
 import { Cleanup, openTestBus, startTestNats } from "@parley/testing";
-import { ToolCatalog } from "../../src/turn/catalog.ts";
+import { ToolCatalog } from "../../src/tools/catalog.ts";
 
 const log = createLogger({ service: "test", replica: "test", level: "silent" });
 

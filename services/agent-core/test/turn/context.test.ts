@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Message, Part } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
+import { buildPrompt, withoutToolTraffic } from "../../src/prompt/build-prompt.ts";
 import { illegal } from "../compaction/histories.ts";
 import { loopSays, message as said, person, text as saidText, used } from "./support.ts";
 
@@ -165,7 +165,7 @@ test("sends past turns as messages and last answers, the running turn whole, for
     person("second"),
     ...used("read", {}, "shown"),
   ];
-  const prompt = buildPrompt(saidOnly(messages, "turn"));
+  const prompt = buildPrompt(withoutToolTraffic(messages, "turn"));
   assert.equal(illegal(prompt), undefined);
   const words = JSON.stringify(prompt);
   assert.ok(words.includes("the answer") && words.includes("shown"));

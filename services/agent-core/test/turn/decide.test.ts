@@ -3,8 +3,14 @@ import { describe, test } from "node:test";
 import { noUsage, textOf, type OutputMode, type Part } from "@parley/contracts";
 import fc from "fast-check";
 import type { ModelReply, StopReason } from "../../src/model/provider.ts";
-import { answeredEnd, decide, spokenEnd, type DecideContext, type Decision } from "../../src/turn/decide.ts";
-import { noteKinds } from "../../src/turn/guards.ts";
+import {
+  endWithAnswer,
+  nextAction,
+  endWithMessages,
+  type DecideContext,
+  type Decision,
+} from "../../src/turn/next-action.ts";
+import { noteKinds } from "../../src/limits/loop-guards.ts";
 
 const outputModes: OutputMode[] = ["final_text", "message_tool", "both"];
 const said: Part = { type: "text", text: "text" };
@@ -70,7 +76,7 @@ describe("any reply in any mode", () => {
   test("runs tool calls for tool_use and drops them for other stop reasons", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
-        const decision = decide(reply(stopReason, parts), around);
+        const decision = nextAction(reply(stopReason, parts), around);
         assert.equal(decision.next === "tools", stopReason === "tool_use" && parts.includes(call));
         if (decision.next !== "tools") assert.ok(!decision.parts.includes(call), "a call without a result is kept");
       }),
@@ -81,7 +87,7 @@ describe("any reply in any mode", () => {
   test("never ends a turn silently and never loses text", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
-        const decision = decide(reply(stopReason, parts), around);
+        const decision = nextAction(reply(stopReason, parts), around);
         if (decision.next !== "finish") return;
         assert.notEqual(decision.finish.text.trim(), "");
         assert.ok(decision.finish.text.includes(around.before));
@@ -94,7 +100,7 @@ describe("any reply in any mode", () => {
   test("continues without tools only as often as the guards allow", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
-        const decision = decide(reply(stopReason, parts), around);
+        const decision = nextAction(reply(stopReason, parts), around);
         if (decision.next !== "again" || stopReason === "pause_turn") return;
         const kind = noteOf(decision);
         if (kind.startsWith(noteKinds.unspoken)) assert.equal(around.rounds.reprompted, false);
@@ -110,14 +116,14 @@ describe("stop reasons", () => {
   // design: 003.5
   test("ends the turn for tool_use without a call and for an unknown reason", () => {
     for (const reason of ["tool_use", "other"] as const) {
-      const decision = decide(reply(reason, [said]), context());
+      const decision = nextAction(reply(reason, [said]), context());
       assert.ok(decision.next === "finish" && decision.finish.exitReason === "end_turn", reason);
     }
   });
 
   test("calls the model again without a note when it paused itself", () => {
     const provider: Part = { type: "provider", provider: "anthropic", raw: "{}" };
-    const decision = decide(reply("pause_turn", [said, provider]), context());
+    const decision = nextAction(reply("pause_turn", [said, provider]), context());
     assert.deepEqual(decision, { next: "again", parts: [said, provider], note: [], compact: false });
   });
 
@@ -126,22 +132,22 @@ describe("stop reasons", () => {
       [[said], "text"],
       [[], "The model declined to answer this."],
     ] as const) {
-      const decision = decide(reply("refusal", [...parts]), context());
+      const decision = nextAction(reply("refusal", [...parts]), context());
       assert.ok(decision.next === "finish");
       assert.deepEqual([decision.finish.exitReason, decision.finish.text], ["refusal", words]);
     }
   });
 
   test("compacts and continues when the window is full, or ends with a notice when it cannot", () => {
-    const again = decide(reply("model_context_window_exceeded", [said, call]), context());
+    const again = nextAction(reply("model_context_window_exceeded", [said, call]), context());
     assert.ok(again.next === "again" && again.compact);
-    const end = decide(reply("model_context_window_exceeded", [said]), context({ canCompact: false }));
+    const end = nextAction(reply("model_context_window_exceeded", [said]), context({ canCompact: false }));
     assert.ok(end.next === "finish" && end.finish.exitReason === "max_tokens");
     assert.match(end.finish.text, /^text\n\n\[.*fills the model's window/);
   });
 
   test("treats whitespace-only text as empty", () => {
-    const decision = decide(reply("end_turn", [{ type: "text", text: " \n" }]), context());
+    const decision = nextAction(reply("end_turn", [{ type: "text", text: " \n" }]), context());
     assert.ok(decision.next === "finish");
     assert.match(decision.finish.text, /nothing to add/);
   });
@@ -164,7 +170,7 @@ describe("an answer that reaches its length limit", () => {
       [[], {}, "finish"],
     ];
     for (const [onMaxTokens, more, expected] of cases) {
-      const decision = decide(reply("max_tokens", [said, call]), context({ onMaxTokens, ...more }));
+      const decision = nextAction(reply("max_tokens", [said, call]), context({ onMaxTokens, ...more }));
       assert.equal(outcome(decision), expected, `${onMaxTokens.join()} ${JSON.stringify(more)}`);
     }
   });
@@ -172,16 +178,16 @@ describe("an answer that reaches its length limit", () => {
   // design: 002.4, 004.36
   test("counts consecutive nudges and marks the last answer as cut off", () => {
     const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
-    const decision = decide(reply("max_tokens", [said, call]), context({ rounds }));
+    const decision = nextAction(reply("max_tokens", [said, call]), context({ rounds }));
     assert.ok(decision.next === "finish" && decision.finish.exitReason === "max_tokens");
     assert.match(decision.finish.text, /^text\n\n\[.*length limit/);
   });
 
   test("joins the pieces of an answer, also when the last piece is cut off", () => {
-    const whole = decide(reply("end_turn", [said]), context({ before: "first half" }));
+    const whole = nextAction(reply("end_turn", [said]), context({ before: "first half" }));
     assert.ok(whole.next === "finish");
     assert.equal(whole.finish.text, "first half\n\ntext");
-    const cut = decide(reply("max_tokens", [said]), context({ before: "first half", onMaxTokens: ["exit"] }));
+    const cut = nextAction(reply("max_tokens", [said]), context({ before: "first half", onMaxTokens: ["exit"] }));
     assert.ok(cut.next === "finish");
     assert.match(cut.finish.text, /^first half\n\ntext\n\n\[/);
   });
@@ -192,19 +198,19 @@ describe("people who see only messages of the tool `message`", () => {
 
   // design: 004.36
   test("reminds a turn that sent nothing once", () => {
-    const first = decide(reply("end_turn", [said]), context(silent));
+    const first = nextAction(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
     assert.match(noteOf(first), /Nothing was said/);
     const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true };
-    assert.equal(decide(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
-    assert.equal(decide(reply("end_turn", [said]), context({ ...silent, said: ["hello"] })).next, "finish");
+    assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
+    assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, said: ["hello"] })).next, "finish");
   });
 
   // design: switch.5
   test("sends the last text only when nothing was sent and the settings allow it", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
     const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
-      spokenEnd(finish, { output: "message_tool", said: texts, unspoken });
+      endWithMessages(finish, { output: "message_tool", said: texts, unspoken });
     assert.equal(spoken("deliver"), "text");
     assert.equal(spoken("reprompt"), "text");
     assert.equal(spoken("log"), null);
@@ -215,24 +221,27 @@ describe("people who see only messages of the tool `message`", () => {
     for (const output of outputModes) {
       for (const exitReason of ["max_turns", "max_budget", "max_tokens", "refusal", "aborted", "error"] as const) {
         const end = { state: "failed", exitReason, text: "I stopped here." } as const;
-        assert.equal(spokenEnd(end, { output, said: ["hello"], unspoken: "log" }), "I stopped here.");
+        assert.equal(endWithMessages(end, { output, said: ["hello"], unspoken: "log" }), "I stopped here.");
       }
     }
   });
 
   test("treats a stop sequence as a normal end and sends no internal text", () => {
     const end = { state: "done", exitReason: "stop_sequence", text: "for myself" } as const;
-    assert.equal(spokenEnd(end, { output: "message_tool", said: ["hello"], unspoken: "deliver" }), null);
+    assert.equal(endWithMessages(end, { output: "message_tool", said: ["hello"], unspoken: "deliver" }), null);
   });
 });
 
 // design: 001.4, switch.5
 test("sends no text twice and no silent answer after a message in the mode both", () => {
   const spoken = (text: string, texts: string[]) =>
-    spokenEnd({ state: "done", exitReason: "end_turn", text }, { output: "both", said: texts, unspoken: "deliver" });
+    endWithMessages(
+      { state: "done", exitReason: "end_turn", text },
+      { output: "both", said: texts, unspoken: "deliver" },
+    );
   assert.equal(spoken("hello", ["hello"]), null);
   assert.equal(spoken("hello", ["hi"]), "hello");
-  const nothing = decide(reply("end_turn", []), context());
+  const nothing = nextAction(reply("end_turn", []), context());
   assert.ok(nothing.next === "finish");
   assert.equal(spoken(nothing.finish.text, ["hi"]), null);
   assert.equal(spoken(nothing.finish.text, []), nothing.finish.text);
@@ -241,7 +250,7 @@ test("sends no text twice and no silent answer after a message in the mode both"
 describe("a heartbeat's answer", () => {
   const okToken = "HEARTBEAT_OK";
   const spoken = (text: string, output: OutputMode, exitReason: "end_turn" | "error" = "end_turn") =>
-    spokenEnd({ state: "done", exitReason, text }, { output, said: [], unspoken: "deliver", okToken });
+    endWithMessages({ state: "done", exitReason, text }, { output, said: [], unspoken: "deliver", okToken });
 
   test("is sent to nobody when it contains the OK token, in any output mode", () => {
     for (const output of outputModes) {
@@ -255,18 +264,18 @@ describe("a heartbeat's answer", () => {
   test("causes no reminder, while the same text in another turn is sent", () => {
     const ok: Part = { type: "text", text: "HEARTBEAT_OK" };
     const heard = { output: "message_tool", unspoken: "reprompt" } as const;
-    assert.equal(decide(reply("end_turn", [ok]), context({ ...heard, okToken })).next, "finish");
-    assert.equal(decide(reply("end_turn", [ok]), context(heard)).next, "again");
+    assert.equal(nextAction(reply("end_turn", [ok]), context({ ...heard, okToken })).next, "finish");
+    assert.equal(nextAction(reply("end_turn", [ok]), context(heard)).next, "again");
     const finish = { state: "done", exitReason: "end_turn", text: "HEARTBEAT_OK" } as const;
-    assert.equal(spokenEnd(finish, { output: "final_text", said: [], unspoken: "deliver" }), "HEARTBEAT_OK");
+    assert.equal(endWithMessages(finish, { output: "final_text", said: [], unspoken: "deliver" }), "HEARTBEAT_OK");
   });
 });
 
 test("uses the sent messages as the answer when only those are visible, except for notices", () => {
   const end = { state: "done" as const, exitReason: "end_turn" as const, text: "beside it" };
-  assert.equal(answeredEnd(end, "message_tool", ["one", "two"]).text, "one\n\ntwo");
-  assert.equal(answeredEnd(end, "message_tool", []).text, "beside it");
-  assert.equal(answeredEnd(end, "final_text", ["one"]).text, "beside it");
+  assert.equal(endWithAnswer(end, "message_tool", ["one", "two"]).text, "one\n\ntwo");
+  assert.equal(endWithAnswer(end, "message_tool", []).text, "beside it");
+  assert.equal(endWithAnswer(end, "final_text", ["one"]).text, "beside it");
   const limit = { state: "failed" as const, exitReason: "max_turns" as const, text: "I stopped here." };
-  assert.equal(answeredEnd(limit, "message_tool", ["one"]).text, "I stopped here.");
+  assert.equal(endWithAnswer(limit, "message_tool", ["one"]).text, "I stopped here.");
 });

@@ -10,7 +10,7 @@ import {
   roundsOf,
   unfinishedText,
   type NoteKind,
-} from "../../src/turn/guards.ts";
+} from "../../src/limits/loop-guards.ts";
 import { answer, loopSays, message, person, text, used } from "./support.ts";
 
 const says = (kind: NoteKind) => loopSays(note(kind, "go on"));

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Sender } from "@parley/contracts";
 import fc from "fast-check";
-import { addressText, heading } from "../../src/turn/heading.ts";
+import { formatAddress, messageHeader } from "../../src/prompt/message-header.ts";
 import { loopSays, owner, person, text } from "./support.ts";
 
 const options = { timeZone: "UTC", source: true };
 const at = "2026-11-22T01:10:30.000Z";
 
 function line(message: Message, with_ = options): string {
-  const part = heading(message, with_)[0];
+  const part = messageHeader(message, with_)[0];
   return part?.type === "text" ? part.text : "";
 }
 const by = (from: Partial<Sender>) => person("hi", { from: { ...owner, ...from }, createdAt: at });
@@ -38,12 +38,12 @@ test("names the author of a forwarded message on one line, or that it is not nam
 
 test("contains only the time without source, and is empty for notes of the loop", () => {
   assert.equal(line(by({}), { timeZone: "UTC", source: false }), "[Sun 2026-11-22 01:10 UTC]\n");
-  assert.deepEqual(heading(loopSays([text("note")]), options), []);
-  assert.deepEqual(heading(by({}), undefined), []);
+  assert.deepEqual(messageHeader(loopSays([text("note")]), options), []);
+  assert.deepEqual(messageHeader(by({}), undefined), []);
 });
 
 test("formats the address as the tool `message` accepts it", () => {
-  assert.equal(addressText({ channel: "irc", account: "libera", conversation: "#parley" }), "irc:libera:#parley");
+  assert.equal(formatAddress({ channel: "irc", account: "libera", conversation: "#parley" }), "irc:libera:#parley");
 });
 
 test("keeps names of people and conversations from ending the line or imitating fields", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noCost, noUsage } from "@parley/contracts";
 import fc from "fast-check";
-import { limitReached, workedMs, type Limits, type Progress } from "../../src/turn/limits.ts";
+import { limitReached, activeMs, type Limits, type Progress } from "../../src/limits/limits.ts";
 
 const none: Limits = {
   maxIterations: 0,
@@ -67,8 +67,8 @@ test("excludes the time spent waiting for people and is never negative", () => {
   const start = Date.parse(startedAt);
   fc.assert(
     fc.property(fc.nat(), fc.nat(), (worked, waitedMs) => {
-      assert.equal(workedMs({ startedAt, waitedMs }, start + worked + waitedMs), worked);
-      assert.equal(workedMs({ startedAt, waitedMs }, start - worked), 0);
+      assert.equal(activeMs({ startedAt, waitedMs }, start + worked + waitedMs), worked);
+      assert.equal(activeMs({ startedAt, waitedMs }, start - worked), 0);
     }),
   );
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema, type SessionState } from "@parley/contracts";
-import { mainPolicy, policyOf, profilesOf, readerProfile } from "../../src/turn/policy.ts";
+import { mainPolicy, resolvePolicy, profilesOf, readerProfile } from "../../src/policy/turn-policy.ts";
 
 const settings = (toml: object = {}) => ParleySettingsSchema.parse(toml);
 const session = (more: Partial<SessionState> = {}): SessionState => ({
@@ -18,7 +18,7 @@ const profiles = (profile: object) => settings({ profiles: { worker: profile } }
 
 describe("the policy of a session", () => {
   test("uses the agent's settings by default", () => {
-    const policy = policyOf(settings({ agent: { effort: "low", system_prompt: "Be kind." } }), session());
+    const policy = resolvePolicy(settings({ agent: { effort: "low", system_prompt: "Be kind." } }), session());
     assert.deepEqual(
       [policy.effort, policy.systemPrompt, policy.prompt, policy.pinned],
       ["low", "Be kind.", "full", false],
@@ -28,19 +28,22 @@ describe("the policy of a session", () => {
 
   test("prefers overrides of the session to the profile, and the profile to the agent", () => {
     const given = settings({ agent: { effort: "low" }, profiles: { worker: { effort: "high", model: "rehearsal" } } });
-    assert.equal(policyOf(given, session({ profile: "worker" })).effort, "high");
-    const overridden = policyOf(given, session({ profile: "worker", overrides: { effort: "max", model: "openai:x" } }));
+    assert.equal(resolvePolicy(given, session({ profile: "worker" })).effort, "high");
+    const overridden = resolvePolicy(
+      given,
+      session({ profile: "worker", overrides: { effort: "max", model: "openai:x" } }),
+    );
     assert.deepEqual([overridden.effort, overridden.model, overridden.pinned], ["max", "openai:x", true]);
-    assert.equal(policyOf(given, session({ overrides: { permissionMode: "plan" } })).permissionMode, "plan");
+    assert.equal(resolvePolicy(given, session({ overrides: { permissionMode: "plan" } })).permissionMode, "plan");
   });
 
   test("converts dollars and seconds to micros and milliseconds and keeps 0 as no limit", () => {
-    const { limits } = policyOf(settings({ limits: { max_usd: 0.25, max_turn_seconds: 0 } }), session());
+    const { limits } = resolvePolicy(settings({ limits: { max_usd: 0.25, max_turn_seconds: 0 } }), session());
     assert.deepEqual([limits.maxMicros, limits.maxTreeMicros, limits.maxTurnMs], [250_000, 250_000, 0]);
   });
 
   test("uses the agent's settings when the profile no longer exists", () => {
-    assert.equal(policyOf(settings({ agent: { effort: "low" } }), session({ profile: "gone" })).effort, "low");
+    assert.equal(resolvePolicy(settings({ agent: { effort: "low" } }), session({ profile: "gone" })).effort, "low");
   });
 });
 
@@ -48,12 +51,12 @@ describe("the tools of a policy", () => {
   // design: 001.12, 003.34
   test("permits no tools when the list is empty, for a sub-agent and for the agent", () => {
     for (const each of [child("worker"), session({ profile: "worker" })]) {
-      assert.equal(policyOf(profiles({ tools: [] }), each).hasTool("read"), false);
+      assert.equal(resolvePolicy(profiles({ tools: [] }), each).hasTool("read"), false);
     }
   });
 
   test("permits exactly the listed tools", () => {
-    const policy = policyOf(profiles({ tools: ["read", "message"] }), child("worker"));
+    const policy = resolvePolicy(profiles({ tools: ["read", "message"] }), child("worker"));
     assert.deepEqual(
       ["read", "message", "write"].map((name) => policy.hasTool(name)),
       [true, true, false],
@@ -62,10 +65,10 @@ describe("the tools of a policy", () => {
 
   test("disables tools that the deployment disables, even if a profile names them", () => {
     const off = settings({ tools: { disabled: ["exec"] }, profiles: { worker: { tools: ["exec"] } } });
-    assert.equal(policyOf(off, child("worker")).hasTool("exec"), false);
+    assert.equal(resolvePolicy(off, child("worker")).hasTool("exec"), false);
     const some = settings({ tools: { enabled: ["read"] }, profiles: { worker: { tools: ["*"] } } });
     assert.deepEqual(
-      ["read", "exec"].map((name) => policyOf(some, child("worker")).hasTool(name)),
+      ["read", "exec"].map((name) => resolvePolicy(some, child("worker")).hasTool(name)),
       [true, false],
     );
   });
@@ -74,7 +77,7 @@ describe("the tools of a policy", () => {
 describe("sub-agents", () => {
   test("get the six read-only tools when their profile names none", () => {
     for (const profile of ["reader", "worker"]) {
-      const policy = policyOf(profiles({}), child(profile));
+      const policy = resolvePolicy(profiles({}), child(profile));
       for (const name of readerProfile.tools ?? []) assert.equal(policy.hasTool(name), true, name);
       for (const name of ["write", "exec", "message", "sessions_spawn"]) {
         assert.equal(policy.hasTool(name), false, name);
@@ -83,12 +86,12 @@ describe("sub-agents", () => {
   });
 
   test("get no tools that reach people unless the profile names them", () => {
-    const all = policyOf(profiles({ tools: ["*"] }), child("worker"));
+    const all = resolvePolicy(profiles({ tools: ["*"] }), child("worker"));
     assert.deepEqual(
       ["exec", "message", "speak", "ask_user"].map((name) => all.hasTool(name)),
       [true, false, false, false],
     );
-    const named = policyOf(profiles({ tools: ["*", "message"] }), child("worker"));
+    const named = resolvePolicy(profiles({ tools: ["*", "message"] }), child("worker"));
     assert.equal(named.hasTool("message"), true);
   });
 
@@ -98,14 +101,14 @@ describe("sub-agents", () => {
       limits: { max_usd: 2, max_iterations: 50 },
       subagents: { max_iterations: 7 },
     });
-    const policy = policyOf(given, child("reader"));
+    const policy = resolvePolicy(given, child("reader"));
     assert.deepEqual([policy.output, policy.prompt, policy.depth], ["final_text", "minimal", 1]);
     assert.deepEqual(
       [policy.limits.maxIterations, policy.limits.maxMicros, policy.limits.maxTreeMicros],
       [7, 0, 2_000_000],
     );
     const own = settings({ profiles: { worker: { max_usd: 0.5, max_iterations: 3 } }, limits: { max_usd: 2 } });
-    const { limits } = policyOf(own, child("worker"));
+    const { limits } = resolvePolicy(own, child("worker"));
     assert.deepEqual([limits.maxIterations, limits.maxMicros, limits.maxTreeMicros], [3, 500_000, 2_000_000]);
   });
 

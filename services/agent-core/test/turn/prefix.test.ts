@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Message, ToolDescriptor } from "@parley/contracts";
-import { mayRenew, prefixOf } from "../../src/turn/prefix.ts";
-import { emptyView, extend } from "../../src/turn/view.ts";
+import { mayRenew, prefixOf } from "../../src/session/prefix.ts";
+import { emptyView, appendMessages } from "../../src/session/view.ts";
 import { answer, message, person } from "./support.ts";
 
 const tool = (name: string, more: Partial<ToolDescriptor> = {}): ToolDescriptor => ({
@@ -50,7 +50,7 @@ describe("renewing a prefix", () => {
   const at = (minutesAgo: number) => new Date(now - minutesAgo * 60_000).toISOString();
   const viewOf = (...messages: Message[]) => {
     const view = emptyView();
-    extend(view, messages, messages.at(-1)?.seq ?? 0);
+    appendMessages(view, messages, messages.at(-1)?.seq ?? 0);
     return view;
   };
 

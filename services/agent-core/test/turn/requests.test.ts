@@ -6,7 +6,7 @@ import type { CompactionSettings, OutputMode, Part } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import type { StopReason } from "../../src/model/provider.ts";
-import { fingerprints, firstChange } from "../../src/turn/sent-prefix.ts";
+import { fingerprints, firstDifference } from "../../src/session/prefix-check.ts";
 import { illegal } from "../compaction/histories.ts";
 import { points, rareTools, SessionModel, type CallEnd, type Input, type Request, type Step } from "./session-model.ts";
 import { owner } from "./support.ts";
@@ -201,7 +201,7 @@ test("keeps the prefix when an answer under a renewed one is cut off", () => {
   const [cut, next] = session.requests.slice(-2);
   assert.ok(cut !== undefined && next !== undefined && cut.turnId !== next.turnId && cut.era === next.era);
   assert.notEqual(session.requests.at(-4)?.prefix, cut.prefix, "the prefix was not renewed");
-  const changed = firstChange(fingerprints(cut.prefix, cut.prompt), fingerprints(next.prefix, next.prompt));
+  const changed = firstDifference(fingerprints(cut.prefix, cut.prompt), fingerprints(next.prefix, next.prompt));
   assert.equal(changed, undefined, "the sent prefix has changed");
 });
 
@@ -222,7 +222,7 @@ test("sends valid requests that continue the previous one for any events in a se
         }
         const prints = fingerprints(request.prefix, request.prompt);
         if (before?.era === request.era) {
-          assert.equal(firstChange(before.prints, prints), undefined, "the sent prefix has changed");
+          assert.equal(firstDifference(before.prints, prints), undefined, "the sent prefix has changed");
           seen.continued += 1;
         } else seen.eras += 1;
         before = { era: request.era, prints };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { saidTexts } from "../../src/turn/said.ts";
+import { sentTexts } from "../../src/prompt/sent-texts.ts";
 import { answer, message, person, used } from "./support.ts";
 
 const isMessage = (name: string) => name === "message" || name === "send_message";
@@ -13,19 +13,19 @@ test("returns texts sent with `message` under any of its names, and no others", 
     ...used("read", { text: "three" }, "x"),
     answer("four"),
   ];
-  assert.deepEqual(saidTexts(messages, isMessage), ["one", "two"]);
+  assert.deepEqual(sentTexts(messages, isMessage), ["one", "two"]);
 });
 
 test("ignores calls that failed or have no result yet", () => {
   const open = message("assistant", [{ type: "tool_call", id: "open", name: "message", input: '{"text":"soon"}' }]);
-  assert.deepEqual(saidTexts([...used("message", { text: "no" }, "Not allowed", true), open], isMessage), []);
+  assert.deepEqual(sentTexts([...used("message", { text: "no" }, "Not allowed", true), open], isMessage), []);
 });
 
 test("ignores arguments that are not JSON, not an object or without text", () => {
   for (const input of ["{", "null", "[]", '"text"', '{"text":1}', '{"text":"  "}']) {
     const call = message("assistant", [{ type: "tool_call", id: input, name: "message", input }]);
     const result = message("tool", [{ type: "tool_result", id: input, name: "message", content: "", isError: false }]);
-    assert.deepEqual(saidTexts([call, result], isMessage), [], input);
+    assert.deepEqual(sentTexts([call, result], isMessage), [], input);
   }
 });
 
@@ -34,6 +34,6 @@ test("ignores texts that went to other conversations", () => {
     ...used("message", { text: "here" }, "message sent"),
     ...used("message", { text: "there", to: "irc:net:#team" }, "message sent"),
   ];
-  assert.deepEqual(saidTexts(messages, isMessage, true), ["here"]);
-  assert.deepEqual(saidTexts(messages, isMessage), ["here", "there"]);
+  assert.deepEqual(sentTexts(messages, isMessage, true), ["here"]);
+  assert.deepEqual(sentTexts(messages, isMessage), ["here", "there"]);
 });

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import { test } from "node:test";
 import type { ToolDescriptor, ToolExecution } from "@parley/contracts";
 import fc from "fast-check";
-import { groups, type PlannedCall } from "../../src/turn/schedule.ts";
+import { callGroups, type PlannedCall } from "../../src/tools/call-groups.ts";
 
 type Resource = ToolDescriptor["resource"];
 
@@ -39,7 +39,7 @@ const notify = (name: string) => planned(name, { readOnly: false });
 const unknown = (name: string) => planned(name, undefined);
 
 function names(calls: PlannedCall[], execution: ToolExecution, maxParallel = 8): string[][] {
-  return groups(calls, execution, maxParallel).map((group) => group.map(({ step }) => step.tool));
+  return callGroups(calls, execution, maxParallel).map((group) => group.map(({ step }) => step.tool));
 }
 
 // design: 003.14
@@ -92,7 +92,7 @@ test("keeps call order, group size, one writer per path and unknown effects alon
       fc.integer({ min: 1, max: 4 }),
       (makers, execution, maxParallel) => {
         const calls = makers.map((make, index) => make(`call-${index}`));
-        const grouped = groups(calls, execution, maxParallel);
+        const grouped = callGroups(calls, execution, maxParallel);
         assert.deepEqual(grouped.flat(), calls);
         for (const group of grouped) {
           assert.ok(group.length > 0 && group.length <= maxParallel);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Part } from "@parley/contracts";
 import fc from "fast-check";
 import type { PromptMessage } from "../../src/model/provider.ts";
-import { fingerprints, firstChange } from "../../src/turn/sent-prefix.ts";
+import { fingerprints, firstDifference } from "../../src/session/prefix-check.ts";
 
 const part = fc.oneof(
   fc.string({ maxLength: 3 }).map((text): Part => ({ type: "text", text })),
@@ -30,7 +30,7 @@ test("accepts a prompt that only grew, also inside its last message", () => {
         ...(last === undefined ? [] : [{ ...last, parts: [...last.parts, added] }]),
         ...more,
       ];
-      assert.equal(firstChange(fingerprints("p", before), fingerprints("p", copy(grown))), undefined);
+      assert.equal(firstDifference(fingerprints("p", before), fingerprints("p", copy(grown))), undefined);
     }),
   );
 });
@@ -44,15 +44,15 @@ test("finds the first changed, missing or moved block and a different system pro
       const next = copy(before);
       const changed = next.flatMap(({ parts }) => parts)[index];
       if (changed?.type === "text" || changed?.type === "reasoning") changed.text += "!";
-      assert.equal(firstChange(sent, fingerprints("p", next)), index + 1);
-      assert.equal(firstChange(sent, fingerprints("other", before)), 0);
-      assert.equal(firstChange(sent, fingerprints("p", before).slice(0, -1)), blocks);
+      assert.equal(firstDifference(sent, fingerprints("p", next)), index + 1);
+      assert.equal(firstDifference(sent, fingerprints("other", before)), 0);
+      assert.equal(firstDifference(sent, fingerprints("p", before).slice(0, -1)), blocks);
     }),
   );
 });
 
 test("treats equal text in another role as a different block", () => {
   const as = (role: PromptMessage["role"]) => fingerprints("p", [{ role, parts: [{ type: "text", text: "x" }] }]);
-  assert.equal(firstChange(as("user"), as("assistant")), 1);
-  assert.equal(firstChange([], as("user")), undefined);
+  assert.equal(firstDifference(as("user"), as("assistant")), 1);
+  assert.equal(firstDifference([], as("user")), undefined);
 });

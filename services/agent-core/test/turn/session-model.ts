@@ -11,20 +11,20 @@ import {
   type ToolResult,
   type ViewRecord,
 } from "@parley/contracts";
-import type { CompactionCause } from "../../src/compaction/due.ts";
+import type { CompactionCause } from "../../src/compaction/triggers.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
 import type { PromptMessage, StopReason } from "../../src/model/provider.ts";
-import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
-import { calledNames } from "../../src/turn/deferred.ts";
-import { decide, type DecideContext } from "../../src/turn/decide.ts";
-import { note, repeatWarningDue, roundsOf, unfinishedText } from "../../src/turn/guards.ts";
-import { mayRenew, prefixOf, type Prefix } from "../../src/turn/prefix.ts";
-import { saidTexts } from "../../src/turn/said.ts";
-import { Toolbox } from "../../src/turn/toolbox.ts";
-import { applyRecord, emptyView, extend, prepend, type View } from "../../src/turn/view.ts";
-import { unwrapCalls } from "../../src/turn/wrapped-call.ts";
+import { buildPrompt, withoutToolTraffic } from "../../src/prompt/build-prompt.ts";
+import { calledNames } from "../../src/tools/deferred-tools.ts";
+import { nextAction, type DecideContext } from "../../src/turn/next-action.ts";
+import { note, repeatWarningDue, roundsOf, unfinishedText } from "../../src/limits/loop-guards.ts";
+import { mayRenew, prefixOf, type Prefix } from "../../src/session/prefix.ts";
+import { sentTexts } from "../../src/prompt/sent-texts.ts";
+import { Toolbox } from "../../src/tools/toolbox.ts";
+import { applyRecord, emptyView, appendMessages, prepend, type SessionView } from "../../src/session/view.ts";
+import { unwrapCalls } from "../../src/prompt/indirect-calls.ts";
 import { tool } from "./support.ts";
 
 export interface Input {
@@ -117,7 +117,7 @@ export class SessionModel {
   #keptPrefix: Prefix | null = null;
   #paused = false;
   // The leader.
-  #view: View = emptyView();
+  #view: SessionView = emptyView();
   #toolbox = toolboxes[0];
   #prefix: Prefix = this.#freshPrefix();
   #pending: ToolResult[] = [];
@@ -267,7 +267,7 @@ export class SessionModel {
 
   #ask(): void {
     const shown = viewMessages(this.#view.record, this.#shownToModel());
-    const prompt = buildPrompt(this.#textOnly ? saidOnly(shown, this.#turnId) : shown, headings);
+    const prompt = buildPrompt(this.#textOnly ? withoutToolTraffic(shown, this.#turnId) : shown, headings);
     const era = [this.#record?.version ?? 0, this.#readings, this.#textOnly ? this.#turn : ""].join();
     const prefix = JSON.stringify(this.#prefix);
     this.requests.push({ prefix, prompt, era, turnId: this.#turnId, paused: this.#paused });
@@ -284,7 +284,7 @@ export class SessionModel {
     if (step.rewritten) for (const { id } of made) this.#toRewrite.add(id);
     const messages = this.#turnMessages();
     const rounds = roundsOf(messages);
-    const decision = decide(
+    const decision = nextAction(
       {
         parts: unwrapCalls([...step.reply.parts, ...made], (name) => this.#toolbox.nameOf(name) === "tool_call"),
         stopReason,
@@ -294,7 +294,7 @@ export class SessionModel {
       },
       {
         ...this.#around,
-        said: saidTexts(messages, (name) => name === "message"),
+        said: sentTexts(messages, (name) => name === "message"),
         rounds,
         before: unfinishedText(messages),
         canCompact: true,
@@ -364,7 +364,7 @@ export class SessionModel {
     const partly = read.length < newest.length;
     if (partly || this.#partly) this.#readings += 1;
     this.#partly = partly;
-    extend(this.#view, read, this.#seq);
+    appendMessages(this.#view, read, this.#seq);
     const head = stored.filter(({ seq }) => seq <= keepFirstTo && seq < (read[0]?.seq ?? Number.POSITIVE_INFINITY));
     prepend(this.#view, head);
     this.#begin();
@@ -383,7 +383,7 @@ export class SessionModel {
     while (first > 0 && (this.#log[first - 1]?.seq ?? 0) > known) first -= 1;
     const added = this.#log.slice(first);
     // As in a leader, positions of events other than messages may be unknown.
-    extend(this.#view, added, added.at(-1)?.seq ?? this.#view.seq);
+    appendMessages(this.#view, added, added.at(-1)?.seq ?? this.#view.seq);
   }
 
   #shownToModel(): Message[] {

@@ -1,12 +1,12 @@
 // Slots of turns: how many there are, who gets them, and what happens to requests that are cancelled.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Slot, Slots } from "../../src/turn/slots.ts";
+import { Permit, FairSemaphore } from "../../src/queue/fair-semaphore.ts";
 
 const never = new AbortController().signal;
 
 test("gives a slot to the earliest input, in any order of requests", async () => {
-  const slots = new Slots(1);
+  const slots = new FairSemaphore(1);
   const release = await slots.take("0", never);
   const order: string[] = [];
   const waiting = ["3", "1", "2"].map(async (came) => {
@@ -20,7 +20,7 @@ test("gives a slot to the earliest input, in any order of requests", async () =>
 });
 
 test("gives no slot to a cancelled request and releases a slot only once", async () => {
-  const slots = new Slots(1);
+  const slots = new FairSemaphore(1);
   const release = await slots.take("0", never);
   const gone = new AbortController();
   const left = slots.take("1", gone.signal);
@@ -41,15 +41,15 @@ test("gives no slot to a cancelled request and releases a slot only once", async
 });
 
 test("gives a released slot to others and waits for it before the turn continues", async () => {
-  const slots = new Slots(1);
-  const place = new Slot(slots, "0");
-  await place.back(never);
-  await place.back(never);
-  place.leave();
-  place.leave();
+  const slots = new FairSemaphore(1);
+  const place = new Permit(slots, "0");
+  await place.acquire(never);
+  await place.acquire(never);
+  place.release();
+  place.release();
   const other = await slots.take("1", never);
   let held = false;
-  const back = place.back(never).then(() => (held = true));
+  const back = place.acquire(never).then(() => (held = true));
   await Promise.resolve();
   assert.equal(held, false);
   other();
@@ -58,19 +58,19 @@ test("gives a released slot to others and waits for it before the turn continues
   const next = slots.take("2", gone.signal);
   gone.abort(new Error("there was none free"));
   await assert.rejects(next, /none free/);
-  place.leave();
+  place.release();
   (await slots.take("3", never))();
 });
 
 test("gives no slot to a turn that is stopped while waiting", async () => {
-  const slots = new Slots(1);
+  const slots = new FairSemaphore(1);
   const release = await slots.take("0", never);
-  const place = new Slot(slots, "1");
+  const place = new Permit(slots, "1");
   const gone = new AbortController();
-  const back = place.back(gone.signal);
+  const back = place.acquire(gone.signal);
   gone.abort(new Error("stopped"));
   await assert.rejects(back, /stopped/);
-  place.leave();
+  place.release();
   release();
   (await slots.take("2", never))();
 });

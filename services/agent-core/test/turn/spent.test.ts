@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Spent } from "../../src/turn/spent.ts";
+import { TurnUsage } from "../../src/limits/turn-usage.ts";
 
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const anyUsage = fc.record({
@@ -20,7 +20,7 @@ const claimed = fc
 test("adds model calls of tool calls and counts unpriced ones separately", () => {
   fc.assert(
     fc.property(claimed, fc.array(anyCall), (start, calls) => {
-      const spent = new Spent(start);
+      const spent = new TurnUsage(start);
       for (const { usage, costMicros } of calls) spent.add(usage, costMicros);
       const { usage, cost, modelSteps, toolCalls } = spent.totals;
       const total = (of: (call: (typeof calls)[number]) => number) => calls.reduce((sum, call) => sum + of(call), 0);
@@ -36,7 +36,7 @@ test("adds model calls of tool calls and counts unpriced ones separately", () =>
 test("replaces added usage by the store's totals after a commit and counts its steps", () => {
   fc.assert(
     fc.property(claimed, anyCall, anyUsage, anyCost, fc.nat(50), (start, call, usage, cost, calls) => {
-      const spent = new Spent(start);
+      const spent = new TurnUsage(start);
       const before = spent.totals;
       spent.add(call.usage, call.costMicros);
       spent.committed({ usage, cost }, calls);

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ToolDescriptor } from "@parley/contracts";
-import { calledNames, listDeferred, type SearchSettings } from "../../src/turn/deferred.ts";
-import type { Policy } from "../../src/turn/policy.ts";
-import { Toolbox } from "../../src/turn/toolbox.ts";
-import { unwrapCalls } from "../../src/turn/wrapped-call.ts";
+import { calledNames, listDeferred, type SearchSettings } from "../../src/tools/deferred-tools.ts";
+import type { TurnPolicy } from "../../src/policy/turn-policy.ts";
+import { Toolbox } from "../../src/tools/toolbox.ts";
+import { unwrapCalls } from "../../src/prompt/indirect-calls.ts";
 import { tool, used } from "./support.ts";
 
 const core = ["read", "exec"];
 const rare = Array.from({ length: 10 }, (_, index) => `rare_${index}`);
-const all: Pick<Policy, "hasTool"> = { hasTool: () => true };
+const all: Pick<TurnPolicy, "hasTool"> = { hasTool: () => true };
 const search: SearchSettings = { search_above: 5, always: ["read", "exec", "mcp__kept__*"], disabled: [] };
 const boxOf = (names: readonly string[], settings = search, policy = all) =>
   new Toolbox(

@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noCost, noUsage } from "@parley/contracts";
-import { closed, committedEvents, intentOf, messagesOf, stepOf, unansweredIn } from "../../src/turn/turn-log.ts";
+import {
+  closedParts,
+  committedEvents,
+  toolIntent,
+  messagesOf,
+  toolStep,
+  unansweredMessages,
+} from "../../src/session/log-records.ts";
 import { answer, loopSays, message, person, text, used } from "./support.ts";
 
 test("takes the newest messages as the turn's, ignoring earlier turns of the session", () => {
@@ -15,23 +22,23 @@ test("takes the newest messages as the turn's, ignoring earlier turns of the ses
 
 test("returns no unanswered messages after an answer, so hooks run once on each message", () => {
   const asked = person("hello");
-  assert.deepEqual(unansweredIn([asked]), [asked]);
-  assert.deepEqual(unansweredIn([asked, answer("one moment")]), []);
+  assert.deepEqual(unansweredMessages([asked]), [asked]);
+  assert.deepEqual(unansweredMessages([asked, answer("one moment")]), []);
   const note = loopSays([text("go on")]);
-  assert.deepEqual(unansweredIn([asked, answer("one moment"), note]), [note]);
+  assert.deepEqual(unansweredMessages([asked, answer("one moment"), note]), [note]);
   const round = used("read", {}, "…");
-  assert.deepEqual(unansweredIn([asked, ...round]), round.slice(1));
+  assert.deepEqual(unansweredMessages([asked, ...round]), round.slice(1));
 });
 
 test("closes an answer with its reason and time", () => {
   const at = "2026-01-01T00:00:00.000Z";
-  assert.deepEqual(closed([text("hi")], "end_turn", at), [text("hi"), { type: "finish", reason: "end_turn", at }]);
+  assert.deepEqual(closedParts([text("hi")], "end_turn", at), [text("hi"), { type: "finish", reason: "end_turn", at }]);
 });
 
 test("commits a call of an unknown tool like any other, as repeatable", () => {
-  const intent = intentOf({ type: "tool_call", id: "c1", name: "nosuch", input: "{}" }, { find: () => undefined });
+  const intent = toolIntent({ type: "tool_call", id: "c1", name: "nosuch", input: "{}" }, { find: () => undefined });
   assert.deepEqual(intent, { callId: "c1", tool: "nosuch", class: "pure", input: "{}" });
-  const step = stepOf("turn", 3, intent);
+  const step = toolStep("turn", 3, intent);
   assert.deepEqual([step.n, step.state, step.result, step.tool], [3, "intended", null, "nosuch"]);
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, ViewRecord } from "@parley/contracts";
-import { applyRecord, emptyView, extend, prepend, reset, Views } from "../../src/turn/view.ts";
+import { applyRecord, emptyView, appendMessages, prepend, reset, Views } from "../../src/session/view.ts";
 import { text } from "./support.ts";
 
 const said = (seq: number): Message => ({
@@ -26,14 +26,14 @@ const record = (more: Partial<ViewRecord>): ViewRecord => ({
 
 test("adds each message once and never moves its position back", () => {
   const view = emptyView();
-  extend(view, [said(3)], 3);
-  extend(view, [said(3), said(2)], 2);
+  appendMessages(view, [said(3)], 3);
+  appendMessages(view, [said(3), said(2)], 2);
   assert.deepEqual([view.messages.map(({ seq }) => seq), view.seq, view.chars], [[3], 3, 5]);
 });
 
 test("releases messages that a record omits and resets the sent fingerprints", () => {
   const view = emptyView();
-  extend(view, [1, 2, 3, 4].map(said), 4);
+  appendMessages(view, [1, 2, 3, 4].map(said), 4);
   view.sent = ["x"];
   applyRecord(view, record({ keepFirstTo: 1, fromSeq: 4 }));
   assert.deepEqual([view.messages.map(({ seq }) => seq), view.chars, view.sent], [[1, 4], 10, []]);
@@ -41,7 +41,7 @@ test("releases messages that a record omits and resets the sent fingerprints", (
 
 test("adds older messages at the front and empties a view with a gap", () => {
   const view = emptyView();
-  extend(view, [said(5)], 5);
+  appendMessages(view, [said(5)], 5);
   prepend(view, [said(3), said(4)]);
   assert.deepEqual([view.messages.map(({ seq }) => seq), view.chars], [[3, 4, 5], 15]);
   reset(view);

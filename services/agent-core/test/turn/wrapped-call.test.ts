@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Part } from "@parley/contracts";
 import fc from "fast-check";
-import { asWritten, unwrapCalls } from "../../src/turn/wrapped-call.ts";
+import { originalCall, unwrapCalls } from "../../src/prompt/indirect-calls.ts";
 
 const isWrapper = (name: string) => name === "tool_call";
 const call = (name: string, input: unknown): Part => ({
@@ -70,7 +70,7 @@ describe("a call by way of tool_call", () => {
     fc.assert(
       fc.property(fc.array(anyCall), (parts) => {
         const kept = unwrapCalls(parts, isWrapper);
-        assert.deepEqual(kept.map(asWritten), parts);
+        assert.deepEqual(kept.map(originalCall), parts);
         assert.deepEqual(
           kept.map((part) => part.type === "tool_call" && part.id),
           parts.map(({ id }) => id),

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { VoiceSession } from "@parley/contracts";
 import fc from "fast-check";
-import { hasBegun } from "../../src/voice/listener.ts";
+import { hasBegun } from "../../src/voice/poll-utterances.ts";
 import { concerns, firstPace, gapMs, paceAfter, steadyMs, type Pace } from "../../src/voice/pace.ts";
 import { Pacer } from "../../src/voice/pacer.ts";
 

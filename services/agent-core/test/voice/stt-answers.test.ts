@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { devicesOf, pageOf, sourceArguments, startedSession } from "../../src/voice/stt-answers.ts";
+import { devicesOf, parseUpdatePage, sourceArguments, startedSession } from "../../src/voice/stt-responses.ts";
 
 describe("a page of events", () => {
   const Event = fc.record({ seq: fc.integer({ min: 0, max: 50 }), type: fc.string(), text: fc.option(fc.string()) });
@@ -14,7 +14,7 @@ describe("a page of events", () => {
         fc.integer({ min: 0, max: 50 }),
         fc.integer({ min: 1, max: 20 }),
         (events, since, limit) => {
-          const page = pageOf({ events }, since, limit);
+          const page = parseUpdatePage({ events }, since, limit);
           const numbers = page.events.map(({ seq }) => seq);
           assert.ok(numbers.every((seq) => seq > since));
           assert.deepEqual(
@@ -35,25 +35,29 @@ describe("a page of events", () => {
 
   test("is full at the maximum length, and never full without new events", () => {
     const events = [1, 2].map((seq) => ({ seq, type: "utterance_final", text: "x" }));
-    assert.equal(pageOf({ events }, 0, 2).full, true);
-    assert.equal(pageOf({ events }, 0, 3).full, false);
-    assert.equal(pageOf({ events }, 2, 2).full, false, "a server that ignores the cursor causes no endless polling");
+    assert.equal(parseUpdatePage({ events }, 0, 2).full, true);
+    assert.equal(parseUpdatePage({ events }, 0, 3).full, false);
+    assert.equal(
+      parseUpdatePage({ events }, 2, 2).full,
+      false,
+      "a server that ignores the cursor causes no endless polling",
+    );
   });
 
   test("reports the end of the session only when it contains no events", () => {
     const events = [{ seq: 1, type: "utterance_final", text: "the last word" }];
-    assert.equal(pageOf({ status: "stopped", events }, 0, 100).ended, null);
-    assert.match(pageOf({ status: "Failed", events }, 1, 100).ended ?? "", /session as failed/);
-    assert.equal(pageOf({ status: "active", events: [] }, 1, 100).ended, null);
+    assert.equal(parseUpdatePage({ status: "stopped", events }, 0, 100).ended, null);
+    assert.match(parseUpdatePage({ status: "Failed", events }, 1, 100).ended ?? "", /session as failed/);
+    assert.equal(parseUpdatePage({ status: "active", events: [] }, 1, 100).ended, null);
   });
 
   test("throws when the response is invalid", () => {
-    assert.throws(() => pageOf({ events: "none" }, 0, 100), /returned invalid events/);
+    assert.throws(() => parseUpdatePage({ events: "none" }, 0, 100), /returned invalid events/);
     assert.throws(
-      () => pageOf({ events: [{ type: "utterance_final", text: "no number" }] }, 0, 100),
+      () => parseUpdatePage({ events: [{ type: "utterance_final", text: "no number" }] }, 0, 100),
       /returned invalid events/,
     );
-    assert.deepEqual(pageOf({}, 0, 100).events, []);
+    assert.deepEqual(parseUpdatePage({}, 0, 100).events, []);
   });
 });
 

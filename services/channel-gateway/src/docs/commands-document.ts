@@ -1,6 +1,6 @@
 // Generates docs/commands.md: every slash command with its usage and required roles, from the access table.
-import { accessRules, type AccessRule } from "../commands/access.ts";
-import { commands } from "../commands/run.ts";
+import { accessRules, type AccessRule } from "../operations/access.ts";
+import { commands } from "../operations/registry.ts";
 
 /** The whole page. */
 export function commandsDocument(): string {

@@ -1,6 +1,6 @@
 // Authorizes HTTP callers by token, Host and Origin. Pure. Host and Origin are checked on every request, so that a page in the owner's
 // browser cannot reach a gateway on loopback, neither by DNS rebinding nor by a cross-origin request.
-import { sameDigest, sha256 } from "../digest.ts";
+import { sameDigest, sha256 } from "../channels/digest.ts";
 
 const loopbackNames = new Set(["localhost", "127.0.0.1", "::1"]);
 const wildcardAddresses = new Set(["0.0.0.0", "::", ""]);

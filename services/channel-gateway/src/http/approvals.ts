@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
-import { existing } from "./sessions.ts";
+import { requireSession } from "./sessions.ts";
 
 export const approvedBy = "owner (API)";
 
@@ -59,7 +59,8 @@ export function approvalRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The approvals", schema: store.approvalList.output } },
     },
     async ({ query }) => {
-      const of = query.session === undefined ? {} : { sessionId: (await existing(deps, query.session)).sessionId };
+      const of =
+        query.session === undefined ? {} : { sessionId: (await requireSession(deps, query.session)).sessionId };
       return deps.bus.request(store.approvalList, { ...of, pending: query.state === "pending", limit: query.limit });
     },
   );

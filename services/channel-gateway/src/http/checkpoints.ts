@@ -1,13 +1,13 @@
 // Checkpoints and rewinds in the native API.
 import { checkpointRewind, store } from "@parley/contracts";
 import { z } from "zod";
-import { uuidOf } from "../digest.ts";
-import { requestRewind } from "../request-rewind.ts";
-import { answerOf } from "../session-acts.ts";
+import { nameUuid } from "../channels/digest.ts";
+import { requestRewind } from "../operations/request-rewind.ts";
+import { answerOf } from "../operations/session-service.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { keyHeader, operationRef } from "./operation-ref.ts";
-import { existing, SessionParams } from "./sessions.ts";
+import { requireSession, SessionParams } from "./sessions.ts";
 
 /** Files are restored one by one, and a concurrent rewind is waited for. */
 const rewindTimeoutMs = 120_000;
@@ -19,7 +19,7 @@ export const RewindBody = z.strictObject({
 });
 
 export function rewind({ bus }: HttpDeps, sessionId: string, what: z.infer<typeof RewindBody>, ref: string) {
-  const order = { opId: uuidOf(`rewind:${ref}`), sessionId, turnId: what.checkpointId, dryRun: what.dryRun };
+  const order = { opId: nameUuid(`rewind:${ref}`), sessionId, turnId: what.checkpointId, dryRun: what.dryRun };
   return answerOf("tool-runner", requestRewind(bus, order, rewindTimeoutMs));
 }
 
@@ -34,7 +34,7 @@ export function checkpointRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The checkpoints", schema: store.checkpointList.output } },
     },
     async ({ params, query }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return deps.bus.request(store.checkpointList, { sessionId, limit: query.limit });
     },
   );
@@ -53,7 +53,7 @@ export function checkpointRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       },
     },
     async ({ params, body, request }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return rewind(deps, sessionId, body, operationRef(request));
     },
   );

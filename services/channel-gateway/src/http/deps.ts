@@ -2,15 +2,15 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
-import type { Disabled } from "../account-states.ts";
-import type { HostedAdapter } from "../accounts.ts";
+import type { Disabled } from "../accounts/account-states.ts";
+import type { HostedAdapter } from "../accounts/accounts.ts";
 import type { HttpConfig } from "../config.ts";
 import type { GatewayEvents } from "../events.ts";
-import type { Inbound } from "../inbound.ts";
-import type { Live } from "../live.ts";
-import type { SessionStreams } from "../session-stream.ts";
-import type { Sessions } from "../sessions.ts";
-import type { Waiters } from "./waiters.ts";
+import type { InboundHandler } from "../ingress/inbound.ts";
+import type { EventHub } from "../live/event-hub.ts";
+import type { SessionStreams } from "../live/session-stream.ts";
+import type { SessionDirectory } from "../live/session-directory.ts";
+import type { OpenRequests } from "./open-requests.ts";
 
 export interface HttpDeps {
   bus: Bus;
@@ -18,14 +18,14 @@ export interface HttpDeps {
   http: HttpConfig;
   settings: ParleySettings;
   channelSecrets: ReadonlyMap<string, string>;
-  inbound: Inbound;
-  live: Live;
-  sessions: Sessions;
+  inbound: InboundHandler;
+  live: EventHub;
+  sessions: SessionDirectory;
   streams: SessionStreams;
   /** Requests that wait for a turn: a drain gives them a grace period. */
-  waiters: Waiters;
+  waiters: OpenRequests;
   /** Event streams: a drain ends them immediately. */
-  watchers: Waiters;
+  watchers: OpenRequests;
   events: GatewayEvents;
   /** The configured accounts, each with the host of its adapter. */
   adapters: readonly HostedAdapter[];

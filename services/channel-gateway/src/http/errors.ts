@@ -1,10 +1,10 @@
 // HTTP errors, and the conversion of other errors to them. Internal details are never exposed.
 import { registry, WireError } from "@parley/contracts";
 import type { z } from "zod";
-import { SessionBusy } from "../busy.ts";
-import { KeyReused } from "../keeper.ts";
-import { MessageTooLarge } from "../message-size.ts";
-import { NobodyThere } from "../session-acts.ts";
+import { SessionBusyError } from "../operations/session-busy.ts";
+import { IdempotencyKeyReusedError } from "../ingress/inbox-writer.ts";
+import { MessageTooLargeError } from "../ingress/message-size.ts";
+import { ServiceUnavailableError } from "../operations/session-service.ts";
 
 /** An error response: its status, a code for programs and a message for people. */
 export class HttpError extends Error {
@@ -36,18 +36,18 @@ const busyRetrySeconds = 5;
 /** Converts any thrown value; an unknown one is a bug and becomes a generic 500. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  if (error instanceof MessageTooLarge) return new HttpError(413, "message_too_large", error.message);
-  if (error instanceof KeyReused) return keyReused(error);
-  if (error instanceof SessionBusy) {
+  if (error instanceof MessageTooLargeError) return new HttpError(413, "message_too_large", error.message);
+  if (error instanceof IdempotencyKeyReusedError) return keyReused(error);
+  if (error instanceof SessionBusyError) {
     return new HttpError(409, "busy", error.message, { headers: { "retry-after": String(busyRetrySeconds) } });
   }
-  if (error instanceof NobodyThere) return unavailable(error.message);
+  if (error instanceof ServiceUnavailableError) return unavailable(error.message);
   if (WireError.is(error)) return fromWire(error);
   if (isFastifyError(error)) return fromFastify(error);
   return new HttpError(500, "internal", "internal error; see the log of the gateway");
 }
 
-function keyReused({ message }: KeyReused): HttpError {
+function keyReused({ message }: IdempotencyKeyReusedError): HttpError {
   // OpenAI clients retry a 409 automatically.
   return new HttpError(409, "idempotency_key_reused", message, { headers: { "x-should-retry": "false" } });
 }

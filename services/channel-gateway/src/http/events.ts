@@ -2,7 +2,7 @@
 // replica, receives each durable event exactly once.
 import { mainSessionKey } from "@parley/contracts";
 import { z } from "zod";
-import { follow, type Following } from "../follow.ts";
+import { subscribe, type Subscription } from "../live/subscribe.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
@@ -32,7 +32,7 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const signal = deps.watchers.signalFor(reply);
       const writer = new SseWriter(reply, () => deps.events.slowClient("sse"));
       deps.events.clients("sse", 1);
-      let following: Following | undefined;
+      let following: Subscription | undefined;
       const end = () => {
         following?.close();
         writer.end();
@@ -49,7 +49,7 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         writer.write("retry: 1000\n\n");
         const sessionId = session?.sessionId ?? (await deps.sessions.appears(query.session, signal));
         // All events of a session that did not exist yet are new.
-        following = await follow(deps, sessionId, session === null ? 0 : after, {
+        following = await subscribe(deps, sessionId, session === null ? 0 : after, {
           begin: (from) =>
             writer.write(`event: subscribed\ndata: ${JSON.stringify({ session: sessionId, after: from })}\n\n`),
           send: (frame) => {

@@ -1,7 +1,7 @@
 // MCP servers in the native API: their states and tools, and switching them. Every holder of the API token is the owner.
 import { mcpLook, store } from "@parley/contracts";
 import { z } from "zod";
-import { lookAtServer, lookAtServers, switchServer } from "../mcp-acts.ts";
+import { getServer, listServers, switchServer } from "../operations/mcp-service.ts";
 import { approvedBy } from "./approvals.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -22,7 +22,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       summary: "The MCP servers and their states, as reported by a tool-runner",
       answers: { 200: { description: "Sorted by name", schema: z.object({ servers: z.array(ServerView) }) } },
     },
-    async () => ({ servers: await lookAtServers(deps) }),
+    async () => ({ servers: await listServers(deps) }),
   );
 
   endpoints.add(
@@ -39,7 +39,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         409: { description: "conflict: the server is off in the settings" },
       },
     },
-    ({ params }) => lookAtServer(deps, params.server),
+    ({ params }) => getServer(deps, params.server),
   );
 
   endpoints.add(

@@ -1,8 +1,8 @@
 // Messages and turns in the native API: store a message, and read its state.
 import { queueModes, store } from "@parley/contracts";
 import { z } from "zod";
-import { readSpoken } from "../commands/spoken.ts";
-import { apiInput } from "./api-input.ts";
+import { parseInput } from "../operations/parse-input.ts";
+import { ownerInput } from "./owner-input.ts";
 import { AttachmentRefs, attachmentsOf } from "./attachment-refs.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -53,17 +53,17 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       },
     },
     async ({ body, request, reply }) => {
-      const spoken = readSpoken(body.text);
-      const input = apiInput(body.conversation, body.text, request.headers["idempotency-key"]);
+      const spoken = parseInput(body.text);
+      const input = ownerInput(body.conversation, body.text, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
         deps.events.inbound(input.channel, "command");
-        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(input));
+        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));
         return { command: spoken.command.name, text };
       }
       const attachments = await attachmentsOf(deps.bus, body.attachments);
       const mode = spoken.mode ?? body.mode;
       const approvals = body.interactive ? undefined : ("none" as const);
-      const kept = await deps.inbound.keep({
+      const kept = await deps.inbound.store({
         ...input,
         text: spoken.text,
         mode,

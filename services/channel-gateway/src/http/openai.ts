@@ -5,9 +5,9 @@ import { noUsage } from "@parley/contracts";
 import { AnswerText } from "@parley/projections";
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
-import type { TurnEnd } from "../await-turn.ts";
-import { readSpoken } from "../commands/spoken.ts";
-import { callInput } from "./api-input.ts";
+import type { TurnEnd } from "../live/follow-turn.ts";
+import { parseInput } from "../operations/parse-input.ts";
+import { callInput } from "./owner-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, toHttpError } from "./errors.ts";
@@ -57,17 +57,17 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     async ({ request, reply }) => {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
-      const spoken = readSpoken(chat.text);
+      const spoken = parseInput(chat.text);
       const input = callInput(chat.conversation, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
-        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(input));
+        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));
         deps.events.inbound(input.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
       const signal = deps.waiters.signalFor(reply);
       if (chat.stream) return stream(deps, chat, head, input, signal, reply);
 
-      const pending = await deps.inbound.keepAndFollow(input, signal);
+      const pending = await deps.inbound.storeAndFollow(input, signal);
       const end = await pending.end;
       refuseFailed(end);
       const id = `chatcmpl-${pending.kept.inboxId}`;
@@ -117,7 +117,7 @@ async function stream(
   const text = new AnswerText();
   const { promise: opened, resolve: open } = Promise.withResolvers<{ writer: SseWriter; frames: ChunkFrames }>();
   let show = (_piece: string): void => undefined;
-  const pending = await deps.inbound.keepAndFollow(input, signal, {
+  const pending = await deps.inbound.storeAndFollow(input, signal, {
     kept: ({ inboxId }) => {
       const frames = chunkFrames({ ...head, id: `chatcmpl-${inboxId}` });
       const writer = new SseWriter(reply, () => deps.events.slowClient("sse"));

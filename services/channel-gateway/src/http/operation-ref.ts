@@ -1,7 +1,7 @@
 // Derives operation ids from requests: a repeated Idempotency-Key is the same operation.
 import { randomUUID } from "node:crypto";
 import type { FastifyRequest } from "fastify";
-import { uuidOf } from "../digest.ts";
+import { nameUuid } from "../channels/digest.ts";
 
 export const keyHeader = { "Idempotency-Key": "A repeated key is the same operation and returns the same result." };
 
@@ -13,5 +13,5 @@ export function operationRef({ headers, method, url }: FastifyRequest): string {
 /** The id of a store operation; `what`: the operation and its target, which scope the caller's key. */
 export function operationId({ headers }: Pick<FastifyRequest, "headers">, what: string): string {
   const key = headers["idempotency-key"];
-  return key === undefined ? randomUUID() : uuidOf(`${what}:${String(key)}`);
+  return key === undefined ? randomUUID() : nameUuid(`${what}:${String(key)}`);
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
-import { existing, SessionParams } from "./sessions.ts";
+import { requireSession, SessionParams } from "./sessions.ts";
 
 const RowParams = SessionParams.extend({ messageId: z.uuid() });
 const maxRows = 100;
@@ -17,12 +17,12 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   const { bus, live } = deps;
   /** Throws HttpError when the row is no longer queued or belongs to another session. */
   const change = async (id: string, inboxId: string, changes: Parameters<typeof one>[1][]) => {
-    const { sessionId } = await existing(deps, id);
+    const { sessionId } = await requireSession(deps, id);
     const row = await bus.request(store.inboxGet, { inboxId });
     if (row.sessionId !== sessionId)
       throw new HttpError(404, "not_found", `there is no message ${inboxId} in this session`);
     for (const each of changes) await one(inboxId, each);
-    live.look();
+    live.refresh();
   };
   const one = async (
     inboxId: string,
@@ -41,7 +41,7 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The messages", schema: store.inboxList.output } },
     },
     async ({ params }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return bus.request(store.inboxList, { sessionId, limit: maxRows });
     },
   );
@@ -93,7 +93,7 @@ export function queueRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The number of released messages", schema: store.inboxFlush.output } },
     },
     async ({ params }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return bus.request(store.inboxFlush, { sessionId });
     },
   );

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { controlHeartbeat, store, type Schedule } from "@parley/contracts";
 import { z } from "zod";
-import { mustHaveAccount } from "./accounts.ts";
+import { requireAccount } from "./require-account.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
@@ -85,7 +85,7 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
 
 /** Throws HttpError when the job's answers could not be sent. */
 function mustReach(deps: HttpDeps, deliverTo: Schedule["deliverTo"] | undefined): void {
-  if (typeof deliverTo === "object" && deliverTo !== null) mustHaveAccount(deps, deliverTo);
+  if (typeof deliverTo === "object" && deliverTo !== null) requireAccount(deps, deliverTo);
 }
 
 function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {

@@ -3,7 +3,7 @@
 import rateLimit from "@fastify/rate-limit";
 import { ConfigError } from "@parley/chassis";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { sha256Hex } from "../digest.ts";
+import { sha256Hex } from "../channels/digest.ts";
 import { agentRoutes } from "./agent-info.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -12,13 +12,13 @@ import { documentRoutes } from "./documents.ts";
 import { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, plainBody, toHttpError } from "./errors.ts";
 import { eventRoutes } from "./events.ts";
-import { hookRoutes } from "./hooks.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { mcpServerRoutes } from "./mcp-servers.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
 import { openapiDocument } from "./openapi.ts";
-import { operationRoutes } from "./operations.ts";
+import { operationRoutes } from "./deliveries.ts";
 import { scheduleRoutes } from "./schedules.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { checkpointRoutes } from "./checkpoints.ts";
@@ -27,7 +27,7 @@ import { sessionChangeRoutes } from "./session-changes.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { usageRoutes } from "./usage.ts";
 import { simpleChatRoutes } from "./simple-chat.ts";
-import { wsRoutes } from "./ws.ts";
+import { wsRoutes } from "./ws/routes.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -81,7 +81,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   usageRoutes(endpoints, deps);
   eventRoutes(endpoints, deps);
   const webSockets = wsRoutes(app, endpoints, deps);
-  hookRoutes(app, endpoints, deps);
+  webhookRoutes(app, endpoints, deps);
   platformRoutes(app, deps);
   operationRoutes(endpoints, deps);
   documentRoutes(endpoints, deps);

@@ -12,7 +12,7 @@ import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
 import { keyHeader, operationRef } from "./operation-ref.ts";
-import { existing, SessionParams } from "./sessions.ts";
+import { requireSession, SessionParams } from "./sessions.ts";
 
 /** The route to bind: a session's key, such as `main` or `telegram:default:42`. */
 const route = z.string().min(1).max(600).default(mainSessionKey);
@@ -81,7 +81,7 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
         case "new":
           return { session: (await acts.open(body.route, body, ref)).session };
         case "fork": {
-          const original = await existing(deps, body.session);
+          const original = await requireSession(deps, body.session);
           return { session: await acts.fork(original.sessionId, body, ref) };
         }
         default: {
@@ -107,7 +107,7 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
       answers: { 200: { description: "The changed session", schema: One } },
     },
     async ({ params, body }) => {
-      let session = await existing(deps, params.id);
+      let session = await requireSession(deps, params.id);
       const { sessionId } = session;
       // Overrides may be refused, so they are applied first.
       if (body.overrides !== undefined) session = await acts.override(sessionId, body.overrides);
@@ -130,7 +130,7 @@ export function sessionChangeRoutes(endpoints: Endpoints, deps: HttpDeps): void 
       answers: { 200: { description: "The result", schema: controlCompact.output } },
     },
     async ({ params, body }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return acts.compact(sessionId, body.instructions);
     },
   );

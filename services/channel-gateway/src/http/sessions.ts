@@ -50,7 +50,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       params: SessionParams,
       answers: { 200: { description: "The session", schema: z.object({ session: SessionSummarySchema }) } },
     },
-    async ({ params }) => ({ session: await existing(deps, params.id) }),
+    async ({ params }) => ({ session: await requireSession(deps, params.id) }),
   );
 
   endpoints.add(
@@ -68,7 +68,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       },
     },
     async ({ params, query }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return deps.bus.request(store.sessionMessages, { sessionId, afterSeq: query.after, limit: query.limit });
     },
   );
@@ -90,7 +90,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The stopped turns", schema: store.turnCancel.output } },
     },
     async ({ params, body }) => {
-      const { sessionId } = await existing(deps, params.id);
+      const { sessionId } = await requireSession(deps, params.id);
       return deps.inbound.cancel({
         sessionId,
         queued: body.queued,
@@ -102,7 +102,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
 }
 
 /** Throws HttpError 404. */
-export async function existing(deps: HttpDeps, idOrKey: string): Promise<SessionSummary> {
+export async function requireSession(deps: HttpDeps, idOrKey: string): Promise<SessionSummary> {
   const session = await deps.sessions.find(idOrKey);
   if (session === null) throw new HttpError(404, "not_found", `there is no session "${idOrKey}"`);
   return session;

@@ -2,9 +2,9 @@
 import { noCost, type SessionEvent } from "@parley/contracts";
 import { SimpleEvents, type SimpleEvent } from "@parley/projections";
 import { z } from "zod";
-import type { TurnEnd } from "../await-turn.ts";
-import { readSpoken } from "../commands/spoken.ts";
-import { callInput } from "./api-input.ts";
+import type { TurnEnd } from "../live/follow-turn.ts";
+import { parseInput } from "../operations/parse-input.ts";
+import { callInput } from "./owner-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { toHttpError } from "./errors.ts";
@@ -30,11 +30,11 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
-      const spoken = readSpoken(body.message);
+      const spoken = parseInput(body.message);
       const said = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");
-        const text = await inbound.carryOut(spoken.command, inbound.speakerOf(said));
+        const text = await inbound.runCommand(spoken.command, inbound.speakerOf(said));
         new SseWriter(reply).end(frame({ type: "token", data: text }) + frame({ type: "done", data: commandDone }));
         return undefined;
       }
@@ -42,7 +42,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const { promise: opened, resolve: open } = Promise.withResolvers<SseWriter>();
       let write = (_event: SessionEvent): void => undefined;
       // The headers are sent after the message is stored; an earlier failure is an ordinary error response.
-      const pending = await inbound.keepAndFollow(said, waiters.signalFor(reply), {
+      const pending = await inbound.storeAndFollow(said, waiters.signalFor(reply), {
         kept: () => {
           const writer = new SseWriter(reply, () => events.slowClient("sse"));
           write = (event) => writer.write(view.event(event).map(frame).join(""));

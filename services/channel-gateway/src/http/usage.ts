@@ -3,7 +3,7 @@ import { store } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
-import { existing } from "./sessions.ts";
+import { requireSession } from "./sessions.ts";
 
 const dayMs = 86_400_000;
 
@@ -24,7 +24,8 @@ export function usageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       },
     },
     async ({ query }) => {
-      const of = query.session === undefined ? {} : { sessionId: (await existing(deps, query.session)).sessionId };
+      const of =
+        query.session === undefined ? {} : { sessionId: (await requireSession(deps, query.session)).sessionId };
       const sinceDay = new Date(Date.now() - (query.days - 1) * dayMs).toISOString().slice(0, 10);
       return deps.bus.request(store.usageReport, { sinceDay, ...of });
     },

@@ -1,6 +1,6 @@
 // A minimal ChannelHost for adapter tests: it records accepted messages and the cursor, can refuse messages and can lose its lease.
 import { WireError } from "@parley/contracts";
-import type { AcceptResult, ChannelHost, HeldLease, InboundDraft } from "../../src/channel.ts";
+import type { AcceptResult, ChannelHost, LeaseRef, InboundDraft } from "../../src/channels/channel.ts";
 
 export class TestHost implements ChannelHost {
   readonly accepted: InboundDraft[] = [];
@@ -19,7 +19,7 @@ export class TestHost implements ChannelHost {
   readonly #refusals: Error[] = [];
   readonly #watchers = new Set<() => void>();
 
-  async accept(draft: InboundDraft, position?: { lease: HeldLease; cursor: string }): Promise<AcceptResult> {
+  async accept(draft: InboundDraft, position?: { lease: LeaseRef; cursor: string }): Promise<AcceptResult> {
     this.attempts += 1;
     const refusal = this.#refusals.shift();
     if (refusal !== undefined) {
@@ -45,7 +45,7 @@ export class TestHost implements ChannelHost {
     this.#refusals.push(error);
   }
 
-  lease(name = "test"): { lease: HeldLease; lose: () => void } {
+  lease(name = "test"): { lease: LeaseRef; lose: () => void } {
     const held = new AbortController();
     return { lease: { name, fence: 1, cursor: this.cursor, signal: held.signal }, lose: () => held.abort() };
   }

@@ -3,15 +3,15 @@
 import type {
   ChannelAdapter,
   ChannelHost,
-  HeldLease,
+  LeaseRef,
   InboundDraft,
   OutboundText,
   SendOutcome,
-} from "../../src/channel.ts";
-import type { ChannelAccount } from "../../src/accounts.ts";
-import type { PeoplePolicy } from "../../src/admit.ts";
+} from "../../src/channels/channel.ts";
+import type { ChannelAccount } from "../../src/accounts/accounts.ts";
+import type { PeoplePolicy } from "../../src/ingress/access-policy.ts";
 
-export interface Said {
+export interface ReceivedText {
   conversation: string;
   group?: string;
   from: string;
@@ -41,7 +41,7 @@ export class Platform {
   readonly #name: string;
   #open = 0;
   #counter = 0;
-  readonly #queue: { id: number; said: Said }[] = [];
+  readonly #queue: { id: number; said: ReceivedText }[] = [];
   #wake: (() => void)[] = [];
 
   /** `name`: the account. */
@@ -50,7 +50,7 @@ export class Platform {
   }
 
   /** Adds a message of a person. */
-  say(said: Said): void {
+  say(said: ReceivedText): void {
     this.#queue.push({ id: ++this.#counter, said });
     this.#changed();
   }
@@ -81,7 +81,7 @@ export class Platform {
     return { adapter, people: { ...nobody, ...people } };
   }
 
-  async #connect(replica: string, host: ChannelHost, lease: HeldLease): Promise<void> {
+  async #connect(replica: string, host: ChannelHost, lease: LeaseRef): Promise<void> {
     this.owners.push(replica);
     this.#open++;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#open);
@@ -121,7 +121,10 @@ export class Platform {
     for (const each of wake) each();
   }
 
-  #draftOf(id: number, { conversation, group, from, text, direct = true, addressed = direct }: Said): InboundDraft {
+  #draftOf(
+    id: number,
+    { conversation, group, from, text, direct = true, addressed = direct }: ReceivedText,
+  ): InboundDraft {
     return {
       externalId: String(id),
       conversation,

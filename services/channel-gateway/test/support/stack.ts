@@ -3,7 +3,7 @@ import { start, type GatewayConfig, type GatewayOverrides } from "@parley/channe
 import type { RunningService } from "@parley/chassis";
 import type { NatsServer } from "@parley/local";
 import { Cleanup, startStoreStack, testBaseConfig, type StoreStack } from "@parley/testing";
-import { sha256Hex } from "../../src/digest.ts";
+import { sha256Hex } from "../../src/channels/digest.ts";
 import { TestAgent } from "./agent.ts";
 
 export const token = "test-token-0123456789";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { WebSocket, type ClientOptions } from "ws";
 import { token, type Replica } from "./stack.ts";
 
-export interface Heard {
+export interface ReceivedFrame {
   type: string;
   seq?: number;
   session?: string | null;
@@ -12,16 +12,16 @@ export interface Heard {
 
 /** Records frames and waits for further ones. */
 class Ear {
-  readonly heard: Heard[] = [];
+  readonly heard: ReceivedFrame[] = [];
   #wake: () => void = () => undefined;
 
-  add(frame: Heard): void {
+  add(frame: ReceivedFrame): void {
     this.heard.push(frame);
     this.#wake();
   }
 
   /** Resolves with the first matching frame, already received or future. */
-  async until(fits: (frame: Heard) => boolean): Promise<Heard> {
+  async until(fits: (frame: ReceivedFrame) => boolean): Promise<ReceivedFrame> {
     for (;;) {
       const found = this.heard.find(fits);
       if (found !== undefined) return found;
@@ -89,7 +89,7 @@ export class WsReader extends Ear {
   private constructor(socket: WebSocket) {
     super();
     this.socket = socket;
-    socket.on("message", (data: Buffer) => this.add(JSON.parse(data.toString("utf8")) as Heard));
+    socket.on("message", (data: Buffer) => this.add(JSON.parse(data.toString("utf8")) as ReceivedFrame));
     this.closed = new Promise((resolve) => socket.once("close", (code) => resolve({ code })));
   }
 

@@ -1,10 +1,10 @@
 // Opens the configured backends. A bucket takes precedence over a folder for writes; both are read.
 import type { Logger } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
-import { folderPlace } from "./folder.ts";
-import type { BlobPlace, BlobPlaces, BucketConfig } from "./place.ts";
+import { filesystemBackend } from "./filesystem.ts";
+import type { BlobBackend, BlobBackends, BucketConfig } from "./backend.ts";
 
-export interface BlobPlacesConfig {
+export interface BlobBackendsConfig {
   /** Folder for attachments above 256 KiB, shared by all replicas; null: there is none. */
   blobFolder: string | null;
   /** Bucket for attachments above 256 KiB; null: there is none. */
@@ -12,19 +12,19 @@ export interface BlobPlacesConfig {
 }
 
 /** Loads the bucket's SDK only if a bucket is configured. */
-export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig, log: Logger): Promise<BlobPlaces> {
-  const folder = blobFolder === null ? null : folderPlace(blobFolder);
+export async function openBackends({ blobFolder, blobBucket }: BlobBackendsConfig, log: Logger): Promise<BlobBackends> {
+  const folder = blobFolder === null ? null : filesystemBackend(blobFolder);
   const bucket = blobBucket === null ? null : await openBucket(blobBucket, log);
-  return placesOf([bucket, folder].filter((place) => place !== null));
+  return backendsOf([bucket, folder].filter((place) => place !== null));
 }
 
-async function openBucket(config: BucketConfig, log: Logger): Promise<BlobPlace> {
-  const { bucketPlace } = await import("./bucket.ts");
-  return bucketPlace(config, (error) => log.warn({ reason: error.message }, "attachment bucket failed"));
+async function openBucket(config: BucketConfig, log: Logger): Promise<BlobBackend> {
+  const { s3Backend } = await import("./s3.ts");
+  return s3Backend(config, (error) => log.warn({ reason: error.message }, "attachment bucket failed"));
 }
 
 /** New content is written to the first one. */
-export function placesOf(places: readonly BlobPlace[]): BlobPlaces {
+export function backendsOf(places: readonly BlobBackend[]): BlobBackends {
   return {
     preferred: places[0] ?? null,
     named(name) {

@@ -1,6 +1,6 @@
 // References of sessions to content: referenced content is never deleted.
 import { WireError, type Grant, type Part, type ToolResult } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
+import type { PoolClient } from "../db/database.ts";
 
 /** The hashes that parts refer to. */
 export function hashesIn(parts: readonly Part[]): string[] {
@@ -31,7 +31,7 @@ async function refer(client: PoolClient, sessionId: string, hashes: readonly str
 }
 
 /** Adds references for contents of a turn's messages. Missing contents are ignored: reading them fails later. */
-export async function referFromTurn(client: PoolClient, turnId: string, hashes: readonly string[]): Promise<void> {
+export async function addTurnReferences(client: PoolClient, turnId: string, hashes: readonly string[]): Promise<void> {
   if (hashes.length === 0) return;
   const { rows } = await client.query<{ session_id: string }>("SELECT session_id FROM parley.turns WHERE id = $1", [
     turnId,
@@ -40,7 +40,7 @@ export async function referFromTurn(client: PoolClient, turnId: string, hashes: 
 }
 
 /** Like `refer`, but throws INVALID_INPUT when a content is missing. */
-export async function referToAll(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<void> {
+export async function addReferences(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<void> {
   const known = await refer(client, sessionId, hashes);
   const missing = hashes.find((sha256) => !known.has(sha256));
   if (missing !== undefined) throw new WireError("INVALID_INPUT", `there is no attachment ${missing}`);

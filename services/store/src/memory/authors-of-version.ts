@@ -1,6 +1,6 @@
 // Authors of the lines of one version of a document, computed by following its versions.
 import type { DocumentAuthor, LineAuthors } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
+import type { PoolClient } from "../db/database.ts";
 import { lineAuthors, type Written } from "./authors.ts";
 
 interface VersionOf {

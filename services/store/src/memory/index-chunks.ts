@@ -1,9 +1,9 @@
 // Adds chunks to the index, with the words that PostgreSQL extracts.
 import { createHash } from "node:crypto";
 import type { DocumentAuthor } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
-import { dayWords } from "./day-words.ts";
-import { searchable } from "./searchable.ts";
+import type { PoolClient } from "../db/database.ts";
+import { dayWords } from "./date-terms.ts";
+import { searchable } from "./normalize.ts";
 
 /** Increase it when the same text would be indexed differently. */
 const format = 2;

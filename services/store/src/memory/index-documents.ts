@@ -1,7 +1,7 @@
 // Keeps the index of notes up to date with the documents. Indexed versions are compared with the newest ones, so missed changes are
 // detected regardless of the writer.
 import { authorAt, isMemoryPath, linesOf, type LineAuthors } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
+import type { PoolClient } from "../db/database.ts";
 import { authorsOfVersion } from "./authors-of-version.ts";
 import { leastTrusted } from "./authors.ts";
 import { chunksOf } from "./chunk.ts";

@@ -1,8 +1,8 @@
 // Keeps the index of conversations up to date with the sessions' logs: messages of people and the agent's answers. Excludes input from
 // jobs, webhooks and other agents, groups, and tool traffic.
 import { textOf, type Part } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
-import { isTainted, senderOf } from "../rows.ts";
+import type { PoolClient } from "../db/database.ts";
+import { isTainted, senderOf } from "../db/mappers.ts";
 import { chunksOf } from "./chunk.ts";
 import { insertChunks, madeBy, type NewChunk } from "./index-chunks.ts";
 import { audienceOf } from "./scope.ts";

@@ -1,7 +1,7 @@
 // Derives whose memory a turn may read from the stored root turn of its tree, never from data of the request.
 import type { Sender } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
-import { senderOf } from "../rows.ts";
+import type { PoolClient } from "../db/database.ts";
+import { senderOf } from "../db/mappers.ts";
 
 export interface Audience {
   kind: "owner" | "contact" | "none";

@@ -1,12 +1,12 @@
 // Serves the memory subjects and maintains their index.
 import type { Chassis } from "@parley/chassis";
 import { store, type MemorySettings } from "@parley/contracts";
-import type { Database } from "../database.ts";
-import * as memory from "../verbs/memory.ts";
-import * as consolidation from "../verbs/memory-consolidation.ts";
-import * as notes from "../verbs/memory-notes.ts";
-import * as vectors from "../verbs/memory-vectors.ts";
-import { catchUp, forgetSessions, requireLanguage } from "./catch-up.ts";
+import type { Database } from "../db/database.ts";
+import * as memory from "../handlers/memory/memory.ts";
+import * as consolidation from "../handlers/memory/consolidation.ts";
+import * as notes from "../handlers/memory/notes.ts";
+import * as vectors from "../handlers/memory/vectors.ts";
+import { refreshIndex, forgetSessions, requireLanguage } from "./refresh-index.ts";
 
 export interface ServedMemory {
   served: { close(): void }[];
@@ -32,7 +32,7 @@ export async function serveMemory(
         await first();
         while (again) {
           again = false;
-          await catchUp(database, settings);
+          await refreshIndex(database, settings);
         }
       } catch (error) {
         log.warn({ err: error }, "memory not indexed: retried by the next search");

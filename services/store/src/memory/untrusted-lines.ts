@@ -1,6 +1,6 @@
 // Untrusted lines of a document version, for use in prompts.
 import { authorAt, linesOf, type LineAuthors, type LineRange } from "@parley/contracts";
-import type { PoolClient } from "../database.ts";
+import type { PoolClient } from "../db/database.ts";
 import { authorsOfVersion } from "./authors-of-version.ts";
 
 /** Maximum ranges of one document, to limit the marks in a prompt and the size of a reply near the bus's limit. */

@@ -1,13 +1,13 @@
 // Decides the outcome of one due time and the next due time. Pure.
 import { errorMessage } from "@parley/contracts";
 import type { Schedule, ScheduleRun } from "@parley/contracts";
-import { nextDue, type When } from "./when.ts";
+import { nextDue, type Recurrence } from "./recurrence.ts";
 
 /** A due time counts as missed after this delay, which is longer than a takeover. */
 const missedAfterMs = 60_000;
 
 export interface DueJob extends Pick<Schedule, "timeZone" | "overlap" | "missed" | "maxRuns" | "runs"> {
-  when: When;
+  when: Recurrence;
   /** When the schedule was set; milliseconds since 1970, like all times here. */
   anchor: number;
   due: number;

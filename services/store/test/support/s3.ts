@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
-import type { BucketConfig } from "../../src/blobs/place.ts";
+import type { BucketConfig } from "../../src/blobs/backend.ts";
 
 /** `pass`: the server's reply. `cut`: the connection breaks during a write. `down`: 503. `denied`: 403. */
 type FrontMode = "pass" | "cut" | "down" | "denied";

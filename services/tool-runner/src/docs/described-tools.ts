@@ -1,11 +1,11 @@
 // The tools of this service for docs/tools.md, with default settings. They are only described, never run.
 import { ParleySettingsSchema } from "@parley/contracts";
 import { execTimes } from "../config.ts";
-import { defaultExecLimits } from "../exec/limits.ts";
-import { Processes } from "../process/processes.ts";
-import type { Tool } from "../tool.ts";
-import { builtInTools } from "../tools/tools.ts";
-import { systemResolver } from "../web/get.ts";
+import { defaultExecLimits } from "../sandbox/limits.ts";
+import { Processes } from "../processes/processes.ts";
+import type { Tool } from "../tool/tool.ts";
+import { builtInTools } from "../tools/built-in-tools.ts";
+import { systemResolver } from "../web/fetch-page.ts";
 import { fetchOptions } from "../web/settings.ts";
 
 /** All built-in tools, for their descriptions only. */

@@ -2,7 +2,7 @@
 // version changes. It does not know tools.
 import { createHash, randomUUID } from "node:crypto";
 import type { DocumentChange, DocumentMeta, LineAuthors } from "@parley/contracts";
-import type { DocumentStore, StoredDocument } from "./over-bus.ts";
+import type { DocumentStore, StoredDocument } from "./client.ts";
 
 /** Characters of cached contents; line authors take one more character per line. */
 const maxKeptCharacters = 16 * 1024 * 1024;

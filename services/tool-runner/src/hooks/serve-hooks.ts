@@ -4,10 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { Histogram, type Chassis, type Logger } from "@parley/chassis";
 import { hookName, hookRun, WireError, type HookPayload, type HookResult, type HookSettings } from "@parley/contracts";
-import { answerOfCommand, answerOfPost, failed } from "./answer.ts";
-import { runHookCommand } from "./command.ts";
-import { postHook } from "./post.ts";
-import type { HookVariables } from "./variables.ts";
+import { answerOfCommand, answerOfPost, failed } from "./parse-response.ts";
+import { runHookCommand } from "./command-hook.ts";
+import { postHook } from "./http-hook.ts";
+import type { HookVariables } from "./environment.ts";
 
 export interface HookServiceDeps extends Pick<Chassis, "log" | "metrics"> {
   bus: Pick<Bus, "serve">;

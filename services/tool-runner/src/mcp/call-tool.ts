@@ -1,6 +1,6 @@
 // Calls a tool of an MCP server: reports progress, and ties the server's elicitation and sampling requests to the call.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
-import type { ToolContext, ToolOutput } from "../tool.ts";
+import type { ToolContext, ToolOutput } from "../tool/tool.ts";
 import { toolOutput } from "./result-text.ts";
 import { Sampling } from "./sampling/sampling.ts";
 import type { McpServer } from "./server.ts";

@@ -18,7 +18,7 @@ import {
 import { boundedFetch, maxAnswerBytes } from "./bounded-fetch.ts";
 import { errorText } from "./errors.ts";
 import { namesIssuer } from "./oauth/provider.ts";
-import type { McpServerPlan } from "./plan.ts";
+import type { McpServerConfig } from "./server-config.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 export interface ConnectionDeps {
@@ -55,7 +55,7 @@ const pinned2026 = "2026-07-28";
 const probeMs = 5_000;
 
 /** Rejects when the server does not start in time; it has then ended. */
-export async function openConnection(plan: McpServerPlan, deps: ConnectionDeps): Promise<Connection> {
+export async function openConnection(plan: McpServerConfig, deps: ConnectionDeps): Promise<Connection> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(plan.startTimeoutMs)]);
   try {
     return await attempt(plan, deps, signal, deps.prior);
@@ -67,7 +67,7 @@ export async function openConnection(plan: McpServerPlan, deps: ConnectionDeps):
 }
 
 async function attempt(
-  plan: McpServerPlan,
+  plan: McpServerConfig,
   deps: ConnectionDeps,
   signal: AbortSignal,
   prior: PriorDiscovery | undefined,
@@ -133,7 +133,7 @@ async function attempt(
   }
 }
 
-function modeOf({ era }: McpServerPlan): "legacy" | "auto" | { pin: string } {
+function modeOf({ era }: McpServerConfig): "legacy" | "auto" | { pin: string } {
   return era === "2026" ? { pin: pinned2026 } : era;
 }
 
@@ -147,7 +147,7 @@ function problemOf(transport: Transport): string | undefined {
 }
 
 /** Handles the server's requests: roots, elicitation and, if allowed, sampling. */
-function answerQuestions(client: Client, { roots, sampling }: McpServerPlan, deps: ConnectionDeps): void {
+function answerQuestions(client: Client, { roots, sampling }: McpServerConfig, deps: ConnectionDeps): void {
   if (roots.length > 0) {
     client.setRequestHandler("roots/list", () => ({
       roots: roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) })),

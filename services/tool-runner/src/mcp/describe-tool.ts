@@ -3,7 +3,7 @@
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolClass, ToolDescriptor, ToolRisk } from "@parley/contracts";
 import { oneLine } from "./one-line.ts";
-import type { McpServerPlan } from "./plan.ts";
+import type { McpServerConfig } from "./server-config.ts";
 import { mcpToolName } from "./tool-names.ts";
 
 /** UTF-16 units of a title. */
@@ -12,7 +12,7 @@ const maxTitleChars = 120;
 const maxSchema = 16_000;
 
 /** `maxDescription`: maximum characters of the server's own description. */
-export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescription: number): ToolDescriptor {
+export function describeTool(plan: McpServerConfig, tool: ServerTool, maxDescription: number): ToolDescriptor {
   const own = oneLine(tool.title ?? tool.annotations?.title ?? tool.name, maxTitleChars);
   const about = tool.description?.trim() ?? "";
   return {
@@ -33,16 +33,16 @@ export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescripti
   };
 }
 
-function believesReadOnly(plan: McpServerPlan, { annotations }: ServerTool): boolean {
+function believesReadOnly(plan: McpServerConfig, { annotations }: ServerTool): boolean {
   return plan.trustAnnotations && annotations?.readOnlyHint === true && annotations.destructiveHint !== true;
 }
 
-function classOf(plan: McpServerPlan, tool: ServerTool): ToolClass {
+function classOf(plan: McpServerConfig, tool: ServerTool): ToolClass {
   if (believesReadOnly(plan, tool)) return "pure";
   return plan.trustAnnotations && tool.annotations?.idempotentHint === true ? "idempotent" : "once";
 }
 
-function riskOf(plan: McpServerPlan, { annotations }: ServerTool): ToolRisk {
+function riskOf(plan: McpServerConfig, { annotations }: ServerTool): ToolRisk {
   return plan.risk ?? (annotations?.destructiveHint === true ? "critical" : "high");
 }
 

@@ -15,12 +15,12 @@ export function errorText(error: unknown): string {
 }
 
 /** The server responded with an error: it is working. */
-export function isRefusal(error: unknown): boolean {
+export function isServerError(error: unknown): boolean {
   return ProtocolError.isInstance(error);
 }
 
 /** The links that a person must open before the server continues; undefined for other errors. */
-export function linksWanted(error: unknown): string | undefined {
+export function requiredUrls(error: unknown): string | undefined {
   if (!UrlElicitationRequiredError.isInstance(error)) return undefined;
   return error.elicitations.map(({ message, url }) => `${url} (${message.slice(0, 300)})`).join(", ");
 }
@@ -37,7 +37,7 @@ export function isTimeout(error: unknown): boolean {
 }
 
 /** The response does not match the protocol or the tool's own schema. */
-export function isBadAnswer(error: unknown): boolean {
+export function isInvalidResponse(error: unknown): boolean {
   return (
     SdkError.isInstance(error) &&
     (error.code === SdkErrorCode.InvalidResult || error.code === SdkErrorCode.UnsupportedResultType)
@@ -48,6 +48,6 @@ export function isBadAnswer(error: unknown): boolean {
  * An HTTP server rejected the request, most likely because our session has expired: 404 as the protocol specifies, 400 as
  * some servers send.
  */
-export function isForgotten(error: unknown): boolean {
+export function isSessionExpired(error: unknown): boolean {
   return SdkHttpError.isInstance(error) && (error.status === 404 || error.status === 400);
 }

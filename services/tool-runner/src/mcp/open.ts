@@ -3,17 +3,17 @@ import { dirname, basename, join } from "node:path";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpLook, toolsChanged, type McpServerStatus } from "@parley/contracts";
-import type { Registry } from "../registry.ts";
-import { followSwitches } from "./follow-switches.ts";
+import type { Registry } from "../tool/registry.ts";
+import { followSwitches } from "./sync-switches.ts";
 import { serveAuthorize } from "./oauth/authorize.ts";
-import { Vault } from "./oauth/vault.ts";
-import type { McpConfig } from "./plan.ts";
+import { TokenStore } from "./oauth/token-store.ts";
+import type { McpConfig } from "./server-config.ts";
 import { resourceTools } from "./resource-tools.ts";
 import { restartTimes } from "./restart.ts";
 import { servePrompts } from "./serve-prompts.ts";
 import type { ServerTimes } from "./server.ts";
 import { McpServers, withServers } from "./servers.ts";
-import type { Tool } from "../tool.ts";
+import type { Tool } from "../tool/tool.ts";
 
 const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
 
@@ -40,7 +40,7 @@ export interface Mcp {
 
 /** Starts the enabled servers as soon as the store has returned the switches; does not wait for them. */
 export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
-  const vault = config.key === null ? null : new Vault(join(dirname(root), `.${basename(root)}-mcp`), config.key);
+  const vault = config.key === null ? null : new TokenStore(join(dirname(root), `.${basename(root)}-mcp`), config.key);
   const servers = new McpServers(config, {
     version,
     log,

@@ -2,15 +2,15 @@
 import type { Prompt } from "@modelcontextprotocol/client";
 
 /** A name in the form used in commands. */
-export function typed(name: string): string {
+export function typedName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9_-]/g, "_");
 }
 
 /** The matching item: by its exact name, otherwise by its typed form if that is unique. */
-export function meant<T>(all: readonly T[], nameOf: (each: T) => string, said: string): T | undefined {
+export function findByTypedName<T>(all: readonly T[], nameOf: (each: T) => string, said: string): T | undefined {
   const exact = all.find((each) => nameOf(each) === said);
   if (exact !== undefined) return exact;
-  const [only, second] = all.filter((each) => typed(nameOf(each)) === typed(said));
+  const [only, second] = all.filter((each) => typedName(nameOf(each)) === typedName(said));
   return second === undefined ? only : undefined;
 }
 

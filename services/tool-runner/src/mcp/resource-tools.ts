@@ -1,8 +1,8 @@
 // The tools `mcp_resources`, `mcp_read` and `mcp_authorize`: resources of MCP servers, and links for a person's consent.
 import type { Client } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import { defineTool, failure, success, type Tool, type ToolOutput } from "../tool.ts";
-import { untrusted } from "../web/untrusted.ts";
+import { defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
+import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import { readOutput } from "./result-text.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
@@ -78,7 +78,7 @@ async function list({ plan }: McpServer, client: Client): Promise<ToolOutput> {
       ),
   ];
   return success(
-    untrusted(`resources of the MCP server ${plan.name}`, lines.length === 0 ? "(none)" : lines.join("\n")),
+    wrapUntrusted(`resources of the MCP server ${plan.name}`, lines.length === 0 ? "(none)" : lines.join("\n")),
   );
 }
 

@@ -18,7 +18,7 @@ export interface Pause {
 }
 
 /** `failures`: consecutive failures, at least one. */
-export function pauseAfter(failures: number, times: RestartTimes): Pause {
+export function restartDelay(failures: number, times: RestartTimes): Pause {
   if (failures >= times.breakAfter) return { ms: times.breakMs, broken: true };
   return { ms: Math.min(times.maxMs, times.firstMs * 2 ** (failures - 1)), broken: false };
 }

@@ -1,9 +1,9 @@
 // Formats an MCP server's result for the model: text, wrapped as untrusted content, and attachments for other content.
 import type { CallToolResult, ContentBlock, ReadResourceResult } from "@modelcontextprotocol/client";
 import { attachmentName, sizeText, type Attachment } from "@parley/contracts";
-import { ContentRefused, type KeptContents } from "../attachments.ts";
-import { callText, type ToolOutput } from "../tool.ts";
-import { untrusted } from "../web/untrusted.ts";
+import { ContentRejectedError, type AttachmentStore } from "../tool/attachments.ts";
+import { callText, type ToolOutput } from "../tool/tool.ts";
+import { wrapUntrusted } from "../tool/untrusted-block.ts";
 
 /** Maximum number of attachments per result; further content is only named. */
 const maxKept = 8;
@@ -15,7 +15,7 @@ export async function toolOutput(
   server: string,
   result: CallToolResult,
   notes: readonly string[],
-  contents?: KeptContents,
+  contents?: AttachmentStore,
 ): Promise<ToolOutput> {
   const kept = new Kept(contents);
   const texts: string[] = [];
@@ -23,7 +23,7 @@ export async function toolOutput(
   const structured = structuredText(result);
   if (structured !== undefined) texts.push(structured);
   const said = texts.filter((text) => text !== "").join("\n");
-  const content = said === "" ? "(the server returned no content)" : untrusted(`the MCP server ${server}`, said);
+  const content = said === "" ? "(the server returned no content)" : wrapUntrusted(`the MCP server ${server}`, said);
   return { content: [content, ...notes].join("\n"), isError: result.isError === true, ...kept.shown };
 }
 
@@ -31,22 +31,22 @@ export async function readOutput(
   server: string,
   uri: string,
   result: ReadResourceResult,
-  contents?: KeptContents,
+  contents?: AttachmentStore,
 ): Promise<ToolOutput> {
   const kept = new Kept(contents);
   const texts: string[] = [];
   for (const resource of result.contents) texts.push(await resourceText(resource, kept));
   const said = texts.length === 0 ? "(empty)" : texts.join("\n");
-  return { content: untrusted(`${uri} of the MCP server ${server}`, said), isError: false, ...kept.shown };
+  return { content: wrapUntrusted(`${uri} of the MCP server ${server}`, said), isError: false, ...kept.shown };
 }
 
 /** The attachments of one result. */
 export class Kept {
-  readonly #contents: Pick<KeptContents, "keep"> | undefined;
+  readonly #contents: Pick<AttachmentStore, "keep"> | undefined;
   readonly #attachments: Attachment[] = [];
   #bytes = 0;
 
-  constructor(contents: Pick<KeptContents, "keep"> | undefined) {
+  constructor(contents: Pick<AttachmentStore, "keep"> | undefined) {
     this.#contents = contents;
   }
 
@@ -70,7 +70,7 @@ export class Kept {
       if (!this.#attachments.some(({ sha256 }) => sha256 === kept.sha256)) this.#attachments.push(kept);
       return `[${about}; attached as "${name}", id ${kept.sha256}]`;
     } catch (error) {
-      if (!(error instanceof ContentRefused)) throw error;
+      if (!(error instanceof ContentRejectedError)) throw error;
       return `[${about}; not shown: ${error.message}]`;
     }
   }

@@ -2,11 +2,11 @@
 import type { Client, GetPromptResult, Prompt } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } from "@parley/contracts";
-import { promptContents, type KeptContents } from "../attachments.ts";
-import { fitContent } from "@parley/bus";
-import { untrusted } from "../web/untrusted.ts";
+import { promptContents, type AttachmentStore } from "../tool/attachments.ts";
+import { truncateContent } from "@parley/bus";
+import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import { oneLine } from "./one-line.ts";
-import { argumentsOf, meant } from "./prompt-args.ts";
+import { argumentsOf, findByTypedName } from "./prompt-args.ts";
 import { blockText, Kept } from "./result-text.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
@@ -57,7 +57,7 @@ async function listed(servers: McpServers, name: string | undefined): Promise<Mc
 async function filledIn(
   servers: McpServers,
   { server: serverName, prompt: promptName, words }: InputOf<typeof mcpPrompt>,
-  contents: Pick<KeptContents, "keep">,
+  contents: Pick<AttachmentStore, "keep">,
 ): Promise<OutputOf<typeof mcpPrompt>> {
   const server = serverOf(servers, serverName);
   if (server === undefined) return failed(`Unknown MCP server "${serverName}".`);
@@ -66,7 +66,7 @@ async function filledIn(
     server,
     async (client, signal) => {
       const prompts = await promptsOf(client, signal);
-      const prompt = meant(prompts, (each) => each.name, promptName);
+      const prompt = findByTypedName(prompts, (each) => each.name, promptName);
       if (prompt === undefined) {
         const names = prompts.map((each) => each.name).join(", ");
         return failed(
@@ -90,16 +90,16 @@ async function partsOf(
   server: string,
   prompt: string,
   { messages }: GetPromptResult,
-  contents: Pick<KeptContents, "keep">,
+  contents: Pick<AttachmentStore, "keep">,
 ) {
   const kept = new Kept(contents);
   const texts = [`[prompt "${prompt}" of the MCP server ${server}]`];
   for (const { role, content } of messages) {
     const text = await blockText(server, content, kept);
-    const own = content.type === "resource" ? untrusted(`a resource of the MCP server ${server}`, text) : text;
+    const own = content.type === "resource" ? wrapUntrusted(`a resource of the MCP server ${server}`, text) : text;
     texts.push(role === "assistant" ? `[example answer from the prompt]\n${own}` : own);
   }
-  const text = fitContent(texts.join("\n\n"), maxTextBytes);
+  const text = truncateContent(texts.join("\n\n"), maxTextBytes);
   return [
     { type: "text" as const, text },
     ...kept.attachments.map((attachment) => ({ type: "blob" as const, ...attachment })),
@@ -128,7 +128,7 @@ async function use<T>(
 }
 
 function serverOf(servers: McpServers, name: string): McpServer | undefined {
-  return meant(servers.all, ({ plan }) => plan.name, name);
+  return findByTypedName(servers.all, ({ plan }) => plan.name, name);
 }
 
 function failed(message: string): Extract<OutputOf<typeof mcpPrompt>, { outcome: "failed" }> {

@@ -17,16 +17,16 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
-import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
+import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { openConnection, type Connection, type ConnectionDeps } from "./connection.ts";
-import { errorText, isClosed, isForgotten, isTimeout } from "./errors.ts";
+import { errorText, isClosed, isSessionExpired, isTimeout } from "./errors.ts";
 import type { ConsentProvider } from "./oauth/provider.ts";
-import type { McpServerPlan } from "./plan.ts";
-import { pauseAfter, type RestartTimes } from "./restart.ts";
+import type { McpServerConfig } from "./server-config.ts";
+import { restartDelay, type RestartTimes } from "./restart.ts";
 import type { Sampling } from "./sampling/sampling.ts";
 import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
-import { useFailure } from "./use-failure.ts";
-import { Uses } from "./uses.ts";
+import { useFailure } from "./call-failure.ts";
+import { InFlightCalls } from "./in-flight-calls.ts";
 
 /** A server that ran for this long without a call counts as working. */
 const wellMs = 30_000;
@@ -63,10 +63,10 @@ interface Asking {
 type Act = (client: Client, notes: readonly string[]) => Promise<ToolOutput>;
 
 export class McpServer {
-  readonly plan: McpServerPlan;
+  readonly plan: McpServerConfig;
   readonly #deps: ServerDeps;
   readonly #closing = new AbortController();
-  readonly #uses: Uses;
+  readonly #uses: InFlightCalls;
   #state: State = { kind: "starting" };
   #moved = Promise.withResolvers<undefined>();
   #wake = new AbortController();
@@ -80,10 +80,10 @@ export class McpServer {
   #doubt: Promise<void> = Promise.resolve();
   #life: Promise<void> | undefined;
 
-  constructor(plan: McpServerPlan, deps: ServerDeps) {
+  constructor(plan: McpServerConfig, deps: ServerDeps) {
     this.plan = plan;
     this.#deps = deps;
-    this.#uses = new Uses(plan.name);
+    this.#uses = new InFlightCalls(plan.name);
   }
 
   /** Timeout of the liveness check after a call timed out. */
@@ -157,7 +157,7 @@ export class McpServer {
         this.#answered = true;
         return output;
       } catch (error) {
-        if (!again && isForgotten(error)) {
+        if (!again && isSessionExpired(error)) {
           await this.#drop(connection, "our session has expired");
           continue;
         }
@@ -207,7 +207,7 @@ export class McpServer {
       }
       before = { problem: outcome.problem };
       failures = outcome.well ? 1 : failures + 1;
-      const pause = pauseAfter(failures, this.#deps.times);
+      const pause = restartDelay(failures, this.#deps.times);
       this.#deps.log.warn(
         { mcp: this.plan.name, problem: outcome.problem, failures, pauseMs: pause.ms },
         "MCP server failed",

@@ -3,13 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Notification, Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
-import type { Registry } from "../registry.ts";
-import { failure, type Tool } from "../tool.ts";
+import type { Registry } from "../tool/registry.ts";
+import { failure, type Tool } from "../tool/tool.ts";
 import { callTool } from "./call-tool.ts";
-import { fitTools } from "./fit-tools.ts";
+import { limitTools } from "./limit-tools.ts";
 import { providersOf } from "./oauth/providers.ts";
-import type { Vault } from "./oauth/vault.ts";
-import type { McpConfig } from "./plan.ts";
+import type { TokenStore } from "./oauth/token-store.ts";
+import type { McpConfig } from "./server-config.ts";
 import { McpServer, type ServerTimes } from "./server.ts";
 import { switchedOffText } from "./server-state.ts";
 import { mcpPrefix, mcpToolName, serverPrefix } from "./tool-names.ts";
@@ -18,7 +18,7 @@ export interface ServersDeps {
   version: string;
   log: Logger;
   times: ServerTimes;
-  vault: Vault | null;
+  vault: TokenStore | null;
   /** Called when the tools have changed, or when a server begins or ends its start. */
   changed: () => void;
 }
@@ -153,7 +153,7 @@ export class McpServers {
 
   #collect(): void {
     const listed = this.#servers.map((server) => ({ plan: server.plan, tools: this.#shown(server) }));
-    const { fitting, leftOut } = fitTools(listed, maxCatalogBytes);
+    const { fitting, leftOut } = limitTools(listed, maxCatalogBytes);
     const offered = new Map<string, Offered>();
     for (const { server: name, tool, descriptor } of fitting) {
       const server = this.server(name);

@@ -4,9 +4,9 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import { killMarked, signalGroup } from "../exec/process-tree.ts";
-import { lifeline } from "../exec/run-command.ts";
-import type { StdioPlan } from "./plan.ts";
+import { killMarked, signalGroup } from "../sandbox/process-tree.ts";
+import { parentDeathScript } from "../sandbox/run-command.ts";
+import type { StdioPlan } from "./server-config.ts";
 
 /** Maximum size of one message of a server, in bytes. */
 const maxMessageBytes = 10 * 1024 * 1024;
@@ -53,7 +53,7 @@ export class StdioTransport implements Transport {
   /** Rejects when the program cannot be started. */
   async start(): Promise<void> {
     const { command, args, cwd, variables } = this.#plan;
-    const child = spawn("/bin/sh", ["-c", lifeline, `PARLEY_MCP_SERVER=${this.#mark}`, command, ...args], {
+    const child = spawn("/bin/sh", ["-c", parentDeathScript, `PARLEY_MCP_SERVER=${this.#mark}`, command, ...args], {
       cwd,
       env: { ...variables, PARLEY_MCP_SERVER: this.#mark },
       detached: true,

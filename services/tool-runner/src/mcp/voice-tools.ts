@@ -4,7 +4,7 @@ import type { Bus, Served } from "@parley/bus";
 import { sttTools, voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
-import type { EpochGate } from "../serving/epoch.ts";
+import type { EpochGate } from "../calls/epoch.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 import { VoicePush } from "./voice-push.ts";

@@ -2,7 +2,7 @@
 // space; there is no other fuzzy matching.
 import { eachOccurrence } from "../text/occurrences.ts";
 import type { PatchAnswer } from "../text/job.ts";
-import { decodeText } from "../tools/binary.ts";
+import { decodeText } from "../tools/file-kind.ts";
 import { FileLines, type Likeness } from "./lines.ts";
 import { PatchError, type Hunk } from "./parse.ts";
 

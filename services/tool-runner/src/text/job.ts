@@ -1,5 +1,5 @@
 // The jobs of the text thread and their results: work on whole texts whose cost depends on their content. Types only.
-import type { Change } from "../checkpoints/predict.ts";
+import type { Change } from "../snapshots/predict.ts";
 import type { Hunk } from "../patch/parse.ts";
 import type { CellChange, NotebookChange } from "../tools/notebook-change.ts";
 import type { Replacement } from "../tools/replace-text.ts";

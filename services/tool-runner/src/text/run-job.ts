@@ -1,5 +1,5 @@
 // Runs the jobs on whole texts. Pure.
-import { predictChanges } from "../checkpoints/predict.ts";
+import { predictChanges } from "../snapshots/predict.ts";
 import { patchContent } from "../patch/apply.ts";
 import { changeNotebook } from "../tools/notebook-change.ts";
 import { notebookText } from "../tools/read-notebook.ts";

@@ -2,9 +2,9 @@
 // failing write rolls back the earlier ones.
 import { unlink } from "node:fs/promises";
 import { z } from "zod";
-import { documentAt } from "../documents/access.ts";
+import { resolveDocument } from "./document-access.ts";
 import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
-import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { shown, splitPath } from "../workspace/paths.ts";
@@ -150,7 +150,7 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
 }
 
 async function look(path: string, context: ToolContext): Promise<Pick<Change, "path" | "before">> {
-  if (documentAt(path, context) !== undefined) {
+  if (resolveDocument(path, context) !== undefined) {
     throw new PatchError(`"${shown(path)}" is a document: change it with edit or write.`);
   }
   try {

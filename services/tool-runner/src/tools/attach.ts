@@ -1,12 +1,12 @@
 // The tools `attach` and `save_attachment`: store a workspace file as an attachment, and save an attachment as a file.
 import { attachmentName, Sha256Schema, sizeText, type Attachment } from "@parley/contracts";
 import { z } from "zod";
-import { ContentRefused } from "../attachments.ts";
-import { documentAt } from "../documents/access.ts";
-import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { ContentRejectedError } from "../tool/attachments.ts";
+import { resolveDocument } from "./document-access.ts";
+import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
-import { makeRoom, replaceFile } from "../workspace/replace.ts";
+import { reserveSpace, replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
 
 /** Upper bound of every deployment; the store enforces the configured limit. */
@@ -30,7 +30,7 @@ export const attachTool = defineTool({
   timeoutMs: 60_000,
   limits: ["20 MiB per file unless configured otherwise; kept as long as the session."],
   run: async (args, context) => {
-    if (documentAt(args.path, context) !== undefined) {
+    if (resolveDocument(args.path, context) !== undefined) {
       return failure(`"${shown(args.path)}" is a document, not a file; include its text in the message.`);
     }
     await using place = await context.workspace.resolve(args.path);
@@ -69,12 +69,12 @@ export const saveAttachmentTool = defineTool({
   run: async (args, context) => {
     const { contents } = context;
     if (contents === undefined) return failure(notKept);
-    if (documentAt(args.path, context) !== undefined) {
+    if (resolveDocument(args.path, context) !== undefined) {
       return failure(`"${shown(args.path)}" is a document; save the attachment under another path.`);
     }
     return refusedInWords(async () => {
       const content = await contents.fetch(args.id);
-      await makeRoom(context.workspace, args.path, content.length);
+      await reserveSpace(context.workspace, args.path, content.length);
       return whileLocked(context.workspace, [args.path], context, async () => {
         await context.checkpoint.track([args.path]);
         await using place = await context.workspace.resolve(args.path, { createParents: true });
@@ -104,7 +104,7 @@ async function refusedInWords(work: () => Promise<ToolOutput>): Promise<ToolOutp
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof ContentRefused)) throw error;
+    if (!(error instanceof ContentRejectedError)) throw error;
     return failure(`The attachment was rejected: ${error.message}.`);
   }
 }

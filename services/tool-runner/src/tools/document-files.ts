@@ -1,11 +1,11 @@
 // The file tools for documents: the same results and texts as for files on disk.
-import { documentPathProblem, underWarning } from "@parley/contracts";
-import { inWords, noSuchDocument, writerOf, type DocumentAccess } from "../documents/access.ts";
+import { documentPathProblem, markUntrusted } from "@parley/contracts";
+import { orErrorText, noSuchDocument, writerOf, type DocumentAccess } from "./document-access.ts";
 import type { Edited } from "../documents/documents.ts";
-import type { StoredDocument } from "../documents/over-bus.ts";
+import type { StoredDocument } from "../documents/client.ts";
 import { entriesOf, isDocumentFolder, type Entry } from "../documents/paths.ts";
-import { holdsUntrusted } from "../documents/shown-lines.ts";
-import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { hasUntrusted } from "../documents/untrusted-lines.ts";
+import { failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
 
 export async function writeDocument(
@@ -15,7 +15,7 @@ export async function writeDocument(
 ): Promise<ToolOutput> {
   const problem = documentPathProblem(path);
   if (problem !== null) return failure(`"${shown(path)}" cannot be written: ${problem}.`);
-  return inWords(async () => {
+  return orErrorText(async () => {
     const change = await documents.write(path, content, writerOf(context));
     if (change.status === "conflict") return failure(`"${path}" was changed while it was being written; try again.`);
     const { version } = change.document;
@@ -33,7 +33,7 @@ export async function editDocument(
   { documents, path }: DocumentAccess,
   { change, quotes }: { change: (text: string) => Promise<Edited<ToolOutput>>; quotes: boolean },
 ): Promise<ToolOutput> {
-  return inWords(async () => {
+  return orErrorText(async () => {
     let seen: StoredDocument | undefined;
     const decide = (text: string, document: StoredDocument) => {
       seen = document;
@@ -42,8 +42,8 @@ export async function editDocument(
     const result = await documents.edit(path, decide);
     if (result.status === "answered") {
       const { answer } = result;
-      if (!quotes || seen === undefined || !(await holdsUntrusted(documents, seen))) return answer;
-      return { ...answer, content: underWarning([{ shown: answer.content, untrusted: true }]).join("\n") };
+      if (!quotes || seen === undefined || !(await hasUntrusted(documents, seen))) return answer;
+      return { ...answer, content: markUntrusted([{ shown: answer.content, untrusted: true }]).join("\n") };
     }
     if (result.status === "missing") return noSuchDocument(path);
     return failure(`"${path}" was not changed: concurrent writes kept changing it. Try again.`);

@@ -2,8 +2,8 @@
 // it in the new text.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
-import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
-import { changeText } from "./change-file.ts";
+import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import { editText } from "./edit-file.ts";
 import { maxCharacters } from "./replace-text.ts";
 
 const maxBytes = 10 * 1024 * 1024;
@@ -32,14 +32,14 @@ export const editTool = defineTool({
   timeoutMs: 30_000,
   run: async (args, context) => {
     if (args.old_text === args.new_text) return failure("old_text and new_text are identical: nothing to change.");
-    return changeText(
+    return editText(
       args.path,
       {
         maxBytes,
         tooLarge: (name, bytes) =>
           `"${name}" has ${bytes} bytes; edit accepts files of up to ${maxBytes} bytes. Use exec, e.g. sed.`,
         quotes: false,
-        change: (text, name) => editText(text, args, name, context),
+        change: (text, name) => applyEdit(text, args, name, context),
       },
       context,
     );
@@ -53,7 +53,7 @@ interface Passage {
 }
 
 /** The text with the passage replaced, and the tool's result. */
-async function editText(
+async function applyEdit(
   text: string,
   args: Passage,
   name: string,

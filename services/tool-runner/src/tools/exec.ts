@@ -2,13 +2,13 @@
 // background process, which the tool `process` controls.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { Executor, StartedCommand } from "../exec/executor.ts";
-import { isolationTag, lacking, leavesWorkspace, refusal } from "../exec/isolation.ts";
-import type { ExecLimits } from "../exec/limits.ts";
-import { keptCharacters, type BackgroundProcess, type Processes } from "../process/processes.ts";
-import { TextRing } from "../process/text-ring.ts";
-import { callText, defineTool, failure, processScope, success, type Tool, type ToolOutput } from "../tool.ts";
-import { presentReport } from "./exec-result.ts";
+import type { Executor, StartedCommand } from "../sandbox/executor.ts";
+import { isolationTag, missingIsolation, leavesWorkspace, refusalText } from "../sandbox/isolation.ts";
+import type { ExecLimits } from "../sandbox/limits.ts";
+import { keptCharacters, type BackgroundProcess, type Processes } from "../processes/processes.ts";
+import { TextRingBuffer } from "../processes/ring-buffer.ts";
+import { callText, defineTool, failure, processScope, success, type Tool, type ToolOutput } from "../tool/tool.ts";
+import { formatReport } from "./format-result.ts";
 
 export interface ExecOptions {
   executor: Executor;
@@ -111,15 +111,15 @@ export function execTool(options: ExecOptions): Tool {
       const shut =
         isolation.kind === "refused"
           ? isolation
-          : (lacking(isolation, context.minIsolation) ?? leavesWorkspace(isolation, context.workspace.id));
-      if (shut !== undefined) return failure(refusal(shut));
+          : (missingIsolation(isolation, context.minIsolation) ?? leavesWorkspace(isolation, context.workspace.id));
+      if (shut !== undefined) return failure(refusalText(shut));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
       const background = args.background ?? false;
       const refused = background ? processes.refusal(context.sessionId) : undefined;
       if (refused !== undefined) return failure(`${refused} The command was not started.`);
       await using place = await context.workspace.resolve(args.workdir ?? ".");
       await context.checkpoint.trackCommand(args.command, place.relative);
-      const output = new TextRing(keptCharacters);
+      const output = new TextRingBuffer(keptCharacters);
       const startedAt = new Date();
       const started = await executor.start({
         command: args.command,
@@ -158,7 +158,7 @@ export function execTool(options: ExecOptions): Tool {
         mayLeave: () => processes.refusal(context.sessionId) === undefined,
       });
       if (ended === "goes on") return toBackground();
-      return told(presentReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
+      return told(formatReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
     },
   });
 }

@@ -1,7 +1,7 @@
 // The tool `glob`: files by name.
 import { z } from "zod";
-import { defineTool, success } from "../tool.ts";
-import { notices, searchPlace } from "./search-place.ts";
+import { defineTool, success } from "../tool/tool.ts";
+import { notices, openScope } from "./search-scope.ts";
 
 const maxHits = 500;
 
@@ -22,7 +22,7 @@ export const globTool = defineTool({
   effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
-    const answer = await searchPlace(
+    const answer = await openScope(
       args.path ?? ".",
       { kind: "glob", glob: args.pattern, pattern: "", ignoreCase: false, maxHits },
       context,

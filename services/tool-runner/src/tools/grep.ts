@@ -1,11 +1,11 @@
 // The tool `grep`: lines by content.
-import { underWarning } from "@parley/contracts";
+import { markUntrusted } from "@parley/contracts";
 import { z } from "zod";
-import type { StoredDocument } from "../documents/over-bus.ts";
-import { untrustedLinesOf, type Untrusted } from "../documents/shown-lines.ts";
+import type { StoredDocument } from "../documents/client.ts";
+import { untrustedLinesOf, type Untrusted } from "../documents/untrusted-lines.ts";
 import type { SearchHit } from "../search/job.ts";
-import { defineTool, success, type ToolContext } from "../tool.ts";
-import { notices, searchPlace } from "./search-place.ts";
+import { defineTool, success, type ToolContext } from "../tool/tool.ts";
+import { notices, openScope } from "./search-scope.ts";
 
 const defaultHits = 100;
 const maxCharacters = 50_000;
@@ -40,7 +40,7 @@ export const grepTool = defineTool({
   limits: ["1,000 hits and 50,000 characters; 400 characters around the hit of a longer line; 20 s of search."],
   run: async (args, context) => {
     const maxHits = args.limit ?? defaultHits;
-    const answer = await searchPlace(
+    const answer = await openScope(
       args.path ?? ".",
       {
         kind: "grep",
@@ -90,7 +90,7 @@ async function warned(
     const asked = read.filter(({ path }) => shown.has(path));
     await Promise.all(asked.map(async (each) => linesOf.set(each.path, await untrustedLinesOf(documents, each))));
   }
-  return underWarning(hits.map(({ shown, line }) => ({ shown, untrusted: untrustedHit(line, linesOf) })));
+  return markUntrusted(hits.map(({ shown, line }) => ({ shown, untrusted: untrustedHit(line, linesOf) })));
 }
 
 /** Files on disk have no provenance per line: null ends no run of untrusted lines and begins none. */

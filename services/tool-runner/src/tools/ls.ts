@@ -2,9 +2,9 @@
 import type { Stats } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { z } from "zod";
-import { documentsAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
+import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { documentNames, type Entry } from "../documents/paths.ts";
-import { defineTool, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { defineTool, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/workspace.ts";
 import { listDocuments } from "./document-files.ts";
@@ -29,7 +29,7 @@ export const lsTool = defineTool({
   run: async (args, context) => {
     const access = documentsAt(args.path ?? ".", context);
     if (access === undefined) return listDirectory(args.path ?? ".", context);
-    return inWords(async () => {
+    return orErrorText(async () => {
       if (access.path === "") return listRoot(access, context);
       const entries = await listDocuments(access);
       if (entries === undefined) return noSuchDocument(access.path);

@@ -2,8 +2,8 @@
 // or delete the next one.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
-import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
-import { changeText } from "./change-file.ts";
+import { callText, defineTool, failure, success, type ToolOutput } from "../tool/tool.ts";
+import { editText } from "./edit-file.ts";
 import { maxNotebookBytes } from "./notebook.ts";
 import type { CellChange, NotebookChange } from "./notebook-change.ts";
 
@@ -64,7 +64,7 @@ export const notebookEditTool = defineTool({
   timeoutMs: 30_000,
   limits: ["Notebooks of nbformat 4 up to 5 MiB; one cell per call."],
   run: async (args, context) =>
-    changeText(
+    editText(
       args.path,
       {
         maxBytes: maxNotebookBytes,

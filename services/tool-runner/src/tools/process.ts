@@ -1,7 +1,7 @@
 // The tool `process`: controls the background processes of this session. The id of a process leads to the replica that runs it.
 import { z } from "zod";
-import type { ProcessDesk } from "../process/desk.ts";
-import { defineTool, processScope, type Tool } from "../tool.ts";
+import type { BackgroundProcessApi } from "../processes/api.ts";
+import { defineTool, processScope, type Tool } from "../tool/tool.ts";
 
 const longestWaitSeconds = 120;
 
@@ -24,7 +24,7 @@ function named(args: {
   return args.id ?? args.process_id ?? args.pid;
 }
 
-export function processTool(desk: ProcessDesk): Tool {
+export function processTool(desk: BackgroundProcessApi): Tool {
   return defineTool({
     name: "process",
     aliases: ["TaskOutput"],

@@ -2,7 +2,7 @@
 // can block the service or exhaust its memory.
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
-import { WaitingLine } from "../serving/waiting-line.ts";
+import { FairSemaphore } from "../calls/fair-semaphore.ts";
 
 const PdfReadingSchema = z.discriminatedUnion("status", [
   z.object({
@@ -34,7 +34,7 @@ const pdfLimits: PdfLimits = { timeoutMs: 20_000, maxMemoryBytes: 384 * 1024 * 1
 /** Interval of the checks of the thread's memory. */
 const lookMs = 50;
 /** Number of documents that are read at the same time. */
-const line = new WaitingLine(2);
+const line = new FairSemaphore(2);
 
 /** The thread's file is TypeScript when the service runs from source. */
 const threadFile = new URL(

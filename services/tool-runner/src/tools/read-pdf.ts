@@ -1,6 +1,6 @@
 // A PDF as `read` shows it: the document itself, if the model can see it, or the text of some of its pages.
 import { attachmentName, sizeText } from "@parley/contracts";
-import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { keepAs } from "./attach.ts";
 import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.ts";

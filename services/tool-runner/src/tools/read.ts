@@ -1,16 +1,16 @@
 // The tool `read`: one page of a text file, streamed; a picture as an attachment; a PDF as an attachment or as the text of its
 // pages; a notebook as its cells.
 import type { FileHandle } from "node:fs/promises";
-import { attachmentName, documentPathProblem, sizeText, underWarning } from "@parley/contracts";
+import { attachmentName, documentPathProblem, sizeText, markUntrusted } from "@parley/contracts";
 import { z } from "zod";
-import { documentAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
+import { resolveDocument, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { isDocumentFolder } from "../documents/paths.ts";
-import { untrustedLinesOf } from "../documents/shown-lines.ts";
-import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { untrustedLinesOf } from "../documents/untrusted-lines.ts";
+import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
-import { binaryKind, viewableKind } from "./binary.ts";
+import { binaryKind, viewableKind } from "./file-kind.ts";
 import { readPage, type Page } from "./page.ts";
 import { maxNotebookBytes } from "./notebook.ts";
 import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
@@ -53,7 +53,7 @@ export const readTool = defineTool({
     "Notebooks up to 5 MiB as cells, with 4,000 characters of each output.",
   ],
   run: async (args, context) => {
-    const document = documentAt(args.path, context);
+    const document = resolveDocument(args.path, context);
     if (document !== undefined) return args.pages === undefined ? readDocument(document, args) : noPages(args.path);
     await using place = await context.workspace.resolve(args.path);
     const { handle, stats } = await openFile(place);
@@ -143,7 +143,7 @@ function pageOf(chunks: AsyncIterable<Uint8Array>, { offset = 1, limit = default
 }
 
 async function readDocument({ documents, path }: DocumentAccess, args: PageArgs): Promise<ToolOutput> {
-  return inWords(async () => {
+  return orErrorText(async () => {
     const document = documentPathProblem(path) === null ? await documents.read(path) : null;
     if (document !== null) {
       if (document.content === "") return success(`"${path}" is empty.`);
@@ -152,7 +152,7 @@ async function readDocument({ documents, path }: DocumentAccess, args: PageArgs)
       const untrusted = await untrustedLinesOf(documents, document);
       const { offset = 1 } = args;
       const lines = page.lines.map((line, index) => ({ shown: line, untrusted: untrusted(offset + index) }));
-      return present({ ...page, lines: underWarning(lines) }, args, document.bytes);
+      return present({ ...page, lines: markUntrusted(lines) }, args, document.bytes);
     }
     const isFolder = (await documents.list()).some((each) => each.path.startsWith(`${path}/`));
     return isFolder || isDocumentFolder(path)

@@ -1,12 +1,12 @@
 // The tool `web_fetch`: fetches one web page as text. `web/` decides which addresses are allowed.
 import { z } from "zod";
-import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool.ts";
-import { binaryKind } from "./binary.ts";
-import { getPage, type WebAnswer } from "../web/get.ts";
+import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
+import { binaryKind } from "./file-kind.ts";
+import { fetchPage, type WebAnswer } from "../web/fetch-page.ts";
 import { PageCache, type CachedPage } from "../web/page-cache.ts";
 import { readHtmlInThread } from "../web/read-html.ts";
-import { RefusedTarget, targetPolicy, type Resolver } from "../web/target.ts";
-import { untrusted } from "../web/untrusted.ts";
+import { BlockedTargetError, targetPolicy, type Resolver } from "../network/target.ts";
+import { wrapUntrusted } from "../tool/untrusted-block.ts";
 
 export interface WebFetchOptions {
   /** Hosts, addresses or ranges of the private network that may be fetched from. */
@@ -63,14 +63,14 @@ export function webFetchTool(options: WebFetchOptions): Tool {
       const deadline = AbortSignal.timeout(options.timeoutSeconds * 1_000);
       const signal = AbortSignal.any([context.signal, deadline]);
       try {
-        const answer = await getPage(args.url, { ...options, policy, signal, sameHost: context.tainted });
+        const answer = await fetchPage(args.url, { ...options, policy, signal, sameHost: context.tainted });
         const page = await toPage(answer, as, signal);
         if ("isError" in page) return page;
         cache.put(args.url, as, page);
         return present(page, args, offset);
       } catch (error) {
         if (context.signal.aborted) throw error;
-        if (error instanceof RefusedTarget) return failure(error.message);
+        if (error instanceof BlockedTargetError) return failure(error.message);
         if (deadline.aborted)
           return failure(`The page was not fetched: no complete response within ${options.timeoutSeconds} s.`);
         return failure(`The page was not fetched: ${reasonOf(error)}.`);
@@ -87,7 +87,7 @@ async function toPage(
   const { url, status, contentType, body, cut } = answer;
   const type = (contentType.split(";")[0] ?? "").trim().toLowerCase();
   if (status < 200 || status > 299) {
-    const said = isText(type) ? `\n${untrusted(url, decode(body, contentType).slice(0, errorCharacters))}` : "";
+    const said = isText(type) ? `\n${wrapUntrusted(url, decode(body, contentType).slice(0, errorCharacters))}` : "";
     return failure(`${url} returned status ${status}.${said}`);
   }
   const binary = binaryKind(body.subarray(0, 8_192));
@@ -127,7 +127,7 @@ function present(page: CachedPage, args: { url: string; max_chars?: number | und
   const end = Math.min(text.length, offset + (args.max_chars ?? maxCharacters));
   const piece = text.slice(offset, end).toWellFormed();
   const title = page.title === "" ? "" : `# ${page.title}\n\n`;
-  const lines = [untrusted(page.url, `${offset === 0 ? title : ""}${piece === "" ? "(no text)" : piece}`)];
+  const lines = [wrapUntrusted(page.url, `${offset === 0 ? title : ""}${piece === "" ? "(no text)" : piece}`)];
   if (end < text.length) {
     const next = callText("web_fetch", { ...args, offset: end });
     lines.push(`[Characters ${offset} to ${end} of ${text.length}. Read on with: ${next}]`);

@@ -1,8 +1,8 @@
 // The tool `web_search`: returns results of the search provider that the deployment has configured.
 import { z } from "zod";
-import { defineTool, failure, success, type Tool } from "../tool.ts";
+import { defineTool, failure, success, type Tool } from "../tool/tool.ts";
 import { SearchFailed, searchWeb, type SearchProvider } from "../web/search.ts";
-import { untrusted } from "../web/untrusted.ts";
+import { wrapUntrusted } from "../tool/untrusted-block.ts";
 
 const defaultCount = 5;
 const maxCount = 20;
@@ -40,7 +40,7 @@ export function webSearchTool(provider: SearchProvider): Tool {
         const hits = await searchWeb(provider, args.query, args.count ?? defaultCount, context.signal);
         if (hits.length === 0) return success("No results.");
         const lines = hits.map(({ title, url, snippet }, index) => `${index + 1}. ${title}\n   ${url}\n   ${snippet}`);
-        return success(untrusted(`web search by ${provider.name}`, lines.join("\n")));
+        return success(wrapUntrusted(`web search by ${provider.name}`, lines.join("\n")));
       } catch (error) {
         if (error instanceof SearchFailed) return failure(error.message);
         throw error;

@@ -1,10 +1,10 @@
 // The tool `write`: creates a file or replaces its complete content.
 import { z } from "zod";
-import { documentAt } from "../documents/access.ts";
-import { defineTool, success } from "../tool.ts";
+import { resolveDocument } from "./document-access.ts";
+import { defineTool, success } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
-import { makeRoom, replaceFile } from "../workspace/replace.ts";
+import { reserveSpace, replaceFile } from "../workspace/replace.ts";
 import { writeDocument } from "./document-files.ts";
 
 export const writeTool = defineTool({
@@ -25,10 +25,10 @@ export const writeTool = defineTool({
   resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
   run: async (args, context) => {
-    const document = documentAt(args.path, context);
+    const document = resolveDocument(args.path, context);
     if (document !== undefined) return writeDocument(document, args.content, context);
     const bytes = Buffer.byteLength(args.content);
-    await makeRoom(context.workspace, args.path, bytes);
+    await reserveSpace(context.workspace, args.path, bytes);
     return whileLocked(context.workspace, [args.path], context, async () => {
       await context.checkpoint.track([args.path]);
       await using place = await context.workspace.resolve(args.path, { createParents: true });

@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { WorkspaceError } from "./errors.ts";
 import { shown } from "./paths.ts";
-import { inDirectory, kindOf, type Place, type Workspace } from "./workspace.ts";
+import { inDirectory, kindOf, type ResolvedPath, type Workspace } from "./workspace.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const permissionBits = 0o7777;
@@ -14,7 +14,7 @@ const permissionBits = 0o7777;
  * the rename: by name it could apply to another file that was put there meanwhile. Throws WorkspaceError.
  */
 export async function replaceFile(
-  place: Place,
+  place: ResolvedPath,
   content: string | Uint8Array,
   newMode: number | null = null,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function replaceFile(
 }
 
 /** Reserves quota for writing `bytes` at a path, before anything is created on the way there. Throws WorkspaceError. */
-export async function makeRoom(workspace: Workspace, path: string, bytes: number): Promise<void> {
+export async function reserveSpace(workspace: Workspace, path: string, bytes: number): Promise<void> {
   await workspace.room.admit(bytes, await sizeAt(workspace, path));
 }
 

@@ -12,7 +12,7 @@ import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { deniedBy, type IsDenied } from "./denied.ts";
 import { outside, shown, splitPath, stateFolderOf } from "./paths.ts";
-import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
+import { WorkspaceQuota, unlimitedQuota, type QuotaRules } from "./quota.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const byDescriptor = existsSync("/proc/self/fd");
@@ -28,7 +28,7 @@ export interface Directory {
 }
 
 /** The target of a path: a name in an open directory. During the walk, the name was not a symbolic link. */
-export interface Place extends AsyncDisposable {
+export interface ResolvedPath extends AsyncDisposable {
   readonly directory: Directory;
   /** `.` for the workspace folder itself. */
   readonly name: string;
@@ -46,7 +46,7 @@ export function inDirectory(directory: Directory, name: string): string {
 /** What a view of a workspace does with each resolved place. */
 interface PlaceFilter {
   isDenied?: IsDenied;
-  onPlace?: (place: Place) => Promise<void>;
+  onPlace?: (place: ResolvedPath) => Promise<void>;
 }
 
 export class Workspace implements AsyncDisposable {
@@ -55,7 +55,7 @@ export class Workspace implements AsyncDisposable {
   /** Absolute, without symbolic links. */
   readonly root: string;
   /** The quota; every writer must check it. */
-  readonly room: Room;
+  readonly room: WorkspaceQuota;
   /** Folder of its file locks, outside the workspace. */
   readonly lockFolder: string;
   readonly #directory: Directory;
@@ -64,20 +64,20 @@ export class Workspace implements AsyncDisposable {
   constructor(
     root: string,
     handle: FileHandle,
-    room: RoomRules | Room,
+    room: QuotaRules | WorkspaceQuota,
     { id, lockFolder }: Pick<Workspace, "id" | "lockFolder">,
     filter: PlaceFilter = {},
   ) {
     this.id = id;
     this.root = root;
     this.lockFolder = lockFolder;
-    this.room = room instanceof Room ? room : new Room(root, room);
+    this.room = room instanceof WorkspaceQuota ? room : new WorkspaceQuota(root, room);
     this.#directory = { handle, path: root };
     this.#filter = filter;
   }
 
   /** A view of this workspace; `onPlace` is awaited for each resolved place before the caller gets it. Must not be disposed. */
-  observed(onPlace: (place: Place) => Promise<void>): Workspace {
+  observed(onPlace: (place: ResolvedPath) => Promise<void>): Workspace {
     return this.#with({ onPlace });
   }
 
@@ -99,7 +99,7 @@ export class Workspace implements AsyncDisposable {
    * Resolves a path. With `createParents`, missing parent directories are created. The last part may be missing.
    * Throws WorkspaceError. The caller disposes the place.
    */
-  async resolve(path: string, options: { createParents?: boolean } = {}): Promise<Place> {
+  async resolve(path: string, options: { createParents?: boolean } = {}): Promise<ResolvedPath> {
     const walk = new Walk(path, this.root, this.#directory, options.createParents ?? false);
     try {
       const place = await walk.toEnd(splitPath(path, this.root));
@@ -130,7 +130,7 @@ export class Workspace implements AsyncDisposable {
  */
 export async function openWorkspace(
   path: string,
-  rules: RoomRules = unlimitedRoom,
+  rules: QuotaRules = unlimitedQuota,
   state?: string,
   id: string = mainWorkspaceId,
 ): Promise<Workspace> {
@@ -141,7 +141,7 @@ export async function openWorkspace(
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
-export async function openFile(place: Place): Promise<{ handle: FileHandle; stats: Stats }> {
+export async function openFile(place: ResolvedPath): Promise<{ handle: FileHandle; stats: Stats }> {
   requireFile(place, place.stats);
   const handle = await openLast(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
@@ -155,7 +155,7 @@ export async function openFile(place: Place): Promise<{ handle: FileHandle; stat
 }
 
 /** Opens the directory at a place. Throws WorkspaceError when it is not a directory. */
-export async function openDirectory(place: Place): Promise<Directory> {
+export async function openDirectory(place: ResolvedPath): Promise<Directory> {
   if (place.stats === null) throw notFound(place.relative);
   if (!place.stats.isDirectory()) {
     throw new WorkspaceError("not_a_directory", `"${shown(place.relative)}" is not a directory.`);
@@ -169,7 +169,7 @@ function notFound(relative: string): WorkspaceError {
 }
 
 /** Throws unless it is a regular file. */
-function requireFile(place: Place, stats: Stats | null): void {
+function requireFile(place: ResolvedPath, stats: Stats | null): void {
   const name = shown(place.relative);
   if (stats === null) throw notFound(place.relative);
   if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);
@@ -185,7 +185,7 @@ export function kindOf(stats: Stats): string {
   return "a device";
 }
 
-async function openLast(place: Place, flags: number): Promise<FileHandle> {
+async function openLast(place: ResolvedPath, flags: number): Promise<FileHandle> {
   try {
     return await open(inDirectory(place.directory, place.name), flags);
   } catch (error) {
@@ -216,7 +216,7 @@ class Walk {
     this.#createParents = createParents;
   }
 
-  async toEnd(parts: string[]): Promise<Place> {
+  async toEnd(parts: string[]): Promise<ResolvedPath> {
     const ahead = parts.toReversed();
     for (;;) {
       const name = ahead.pop();
@@ -258,7 +258,7 @@ class Walk {
     return top;
   }
 
-  #place(name: string, stats: Stats | null): Place {
+  #place(name: string, stats: Stats | null): ResolvedPath {
     return {
       directory: this.#top,
       name,
@@ -269,7 +269,7 @@ class Walk {
   }
 
   /** The place of the current directory of the walk. */
-  async #here(): Promise<Place> {
+  async #here(): Promise<ResolvedPath> {
     const stats = await this.#top.handle.stat();
     const relative = this.#names.length === 0 ? "." : this.#names.join("/");
     return { directory: this.#top, name: ".", relative, stats, [Symbol.asyncDispose]: () => this.release() };

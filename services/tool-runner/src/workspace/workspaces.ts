@@ -3,7 +3,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { mainWorkspaceId } from "@parley/contracts";
-import type { RoomRules } from "./room.ts";
+import type { QuotaRules } from "./quota.ts";
 import type { TaintedFiles } from "./tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
@@ -21,7 +21,7 @@ export interface WorkspacesOptions {
   /** Folder outside the main workspace; each of the others is `<folder>/<id>/workspace`. */
   folder: string;
   /** Quota of each of the others. */
-  rules: RoomRules;
+  rules: QuotaRules;
   /** Idle workspaces that stay open; default: 64. */
   maxIdle?: number;
 }

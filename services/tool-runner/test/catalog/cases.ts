@@ -1,7 +1,7 @@
 // One entry per tool of the catalogue, with what differs between tools. The walk adds what applies to all of them.
 import { execPath } from "node:process";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
-import type { Scene } from "./scene.ts";
+import type { CatalogFixture } from "./fixture.ts";
 
 export type Args = Record<string, unknown>;
 
@@ -23,11 +23,11 @@ interface ToolCase {
   /** The tool's effect class. */
   class: ToolClass;
   /** A call that succeeds. `name` is unique; `session` is the session of the call. */
-  ready: (scene: Scene, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
+  ready: (scene: CatalogFixture, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
   /** Calls that exceed each limit, and the expected results. */
-  limits: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
+  limits: (scene: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
   /** A call that would take at least ten seconds; undefined: the tool waits only for the disk and the store. */
-  waits?: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
+  waits?: (scene: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
 }
 
 const mebibyte = 1024 * 1024;

@@ -13,14 +13,14 @@ import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { cases, type Args } from "./cases.ts";
 import { until } from "../support/until.ts";
-import { openScene, type Scene } from "./scene.ts";
+import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: CatalogFixture;
 let tools: ReadonlyMap<string, ToolDescriptor>;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openCatalogFixture(cleanup);
   await scene.stage.runner("walks", { times: { aliveMs: 30 } }, scene.env);
   const catalog = await scene.stage.core.request(toolCatalog, {});
   tools = new Map(catalog.tools.map((tool) => [tool.name, tool]));

@@ -8,13 +8,13 @@ import { Cleanup } from "@parley/testing";
 import { kill, killed, launch } from "../support/launch.ts";
 import { until } from "../support/until.ts";
 import { cases, type Ready } from "./cases.ts";
-import { openScene, type Scene } from "./scene.ts";
+import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: Scene;
+let scene: CatalogFixture;
 
 before(async () => {
-  scene = await openScene(cleanup);
+  scene = await openCatalogFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

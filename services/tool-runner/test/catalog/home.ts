@@ -2,23 +2,23 @@
 import assert from "node:assert/strict";
 import { totalmem } from "node:os";
 import type { Cleanup } from "@parley/testing";
-import { openExecutor } from "../../src/exec/executor.ts";
-import { isolationTag } from "../../src/exec/isolation.ts";
-import { defaultExecLimits } from "../../src/exec/limits.ts";
-import { serveProcesses } from "../../src/process/desk.ts";
-import { Processes } from "../../src/process/processes.ts";
+import { openExecutor } from "../../src/sandbox/executor.ts";
+import { isolationTag } from "../../src/sandbox/isolation.ts";
+import { defaultExecLimits } from "../../src/sandbox/limits.ts";
+import { serveProcesses } from "../../src/processes/api.ts";
+import { Processes } from "../../src/processes/processes.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import { makeGround } from "../support/ground.ts";
-import type { Stage } from "../support/stage.ts";
+import { makeWorkspaceFixture } from "../support/workspace-fixture.ts";
+import type { RunnerFixture } from "../support/runner-fixture.ts";
 
 export interface Home {
   /** Starts a background process of a session here and resolves with its id. */
   begin(sessionId: string, command: string): Promise<string>;
 }
 
-export async function openHome(stage: Stage, cleanup: Cleanup): Promise<Home> {
+export async function openHome(stage: RunnerFixture, cleanup: Cleanup): Promise<Home> {
   const bus = await stage.stack.bus("tool-runner");
-  const ground = await makeGround();
+  const ground = await makeWorkspaceFixture();
   const limits = defaultExecLimits(totalmem());
   const executor = await openExecutor({
     workspace: ground.workspace,

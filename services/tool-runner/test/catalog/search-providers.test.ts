@@ -8,10 +8,10 @@ import { after, before, describe, test } from "node:test";
 import { toolCatalog } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { z } from "zod";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let url: string;
 const refused: string[] = [];
 
@@ -48,7 +48,7 @@ function answerTo(request: IncomingMessage, body: string): Answer {
 }
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const answer = answerTo(request, body);

@@ -6,14 +6,14 @@ import { constants, existsSync, readFileSync, statfsSync, writeFileSync, writeSy
 import { open } from "node:fs/promises";
 import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { openExecutor } from "../../src/exec/executor.ts";
-import { defaultExecLimits } from "../../src/exec/limits.ts";
-import { Processes } from "../../src/process/processes.ts";
+import { openExecutor } from "../../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../../src/sandbox/limits.ts";
+import { Processes } from "../../src/processes/processes.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { writeTool } from "../../src/tools/write.ts";
-import type { RoomRules } from "../../src/workspace/room.ts";
+import type { QuotaRules } from "../../src/workspace/quota.ts";
 import { bwrap, running, sleeper } from "../support/commands.ts";
-import { makeGround, type Ground } from "../support/ground.ts";
+import { makeWorkspaceFixture, type WorkspaceFixture } from "../support/workspace-fixture.ts";
 import { until } from "../support/until.ts";
 import { attempt } from "./ledger.ts";
 
@@ -31,14 +31,14 @@ const limits = { ...defaultExecLimits(totalmem()), maxFileBytes: 64 * mebibyte }
 const quietDisk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 interface Shell extends AsyncDisposable {
-  ground: Ground;
+  ground: WorkspaceFixture;
   run(command: string, background?: boolean): Promise<string>;
   /** From now on, each line read from `pace` permits one step. */
   allow(): void;
 }
 
 /** Permits to write, each a line of a pipe: the pace follows the polls, not the speed of the machine. */
-async function openPace(ground: Ground): Promise<{ allow: () => void; close: () => Promise<void> }> {
+async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; close: () => Promise<void> }> {
   const path = join(ground.inside, "pace");
   execFileSync("mkfifo", [path]);
   const pipe = await open(path, constants.O_RDWR | constants.O_NONBLOCK);
@@ -68,8 +68,8 @@ async function openPace(ground: Ground): Promise<{ allow: () => void; close: () 
   return { allow: () => (allowed = true), close: () => pipe.close() };
 }
 
-async function openShell(setting: "bubblewrap" | "none", rules: RoomRules, disk?: string): Promise<Shell> {
-  const ground = await makeGround(rules, disk);
+async function openShell(setting: "bubblewrap" | "none", rules: QuotaRules, disk?: string): Promise<Shell> {
+  const ground = await makeWorkspaceFixture(rules, disk);
   const { workspace } = ground;
   const pace = await openPace(ground);
   const executor = await openExecutor({ workspace, setting, bwrap: bwrap ?? "bwrap", searchPath: "/usr/bin", limits });

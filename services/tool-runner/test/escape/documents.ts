@@ -5,7 +5,7 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { store, type ToolClass } from "@parley/contracts";
 import { attempt } from "./ledger.ts";
-import { canary, type Scene } from "./scene.ts";
+import { canary, type EscapeFixture } from "./fixture.ts";
 
 const documents = ["MEMORY.md", "USER.md", "HEARTBEAT.md", "memory/owner.md"];
 const spellings: Record<string, (path: string) => string> = {
@@ -18,7 +18,7 @@ const spellings: Record<string, (path: string) => string> = {
   "a link on disk": (path) => `link-${path.replaceAll(/\W/g, "-")}`,
 };
 
-export function documentAttempts(scene: () => Scene): void {
+export function documentAttempts(scene: () => EscapeFixture): void {
   const guest = (tool: string, toolClass: ToolClass, input: unknown) =>
     scene().call(tool, toolClass, input, { audience: "others" });
   const stored = async (path: string) => (await scene().gateway.request(store.documentGet, { path })).document;

@@ -5,13 +5,13 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer, type IncomingMessage } from "node:http";
 import { totalmem } from "node:os";
 import type { Cleanup } from "@parley/testing";
-import { openExecutor } from "../../src/exec/executor.ts";
-import { defaultExecLimits } from "../../src/exec/limits.ts";
-import { Processes } from "../../src/process/processes.ts";
+import { openExecutor } from "../../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../../src/sandbox/limits.ts";
+import { Processes } from "../../src/processes/processes.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import type { Resolver } from "../../src/web/target.ts";
+import type { Resolver } from "../../src/network/target.ts";
 import { bwrap } from "../support/commands.ts";
-import { makeGround } from "../support/ground.ts";
+import { makeWorkspaceFixture } from "../support/workspace-fixture.ts";
 import { attempt } from "./ledger.ts";
 import { assertReachable, listen } from "./listeners.ts";
 
@@ -24,7 +24,7 @@ interface Raid {
 const limits = defaultExecLimits(totalmem());
 
 async function raid(command: string, hosts: { open?: string[]; own?: string[]; resolve?: Resolver }): Promise<Raid> {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   const executor = await openExecutor({
     workspace: ground.workspace,
     setting: "bubblewrap",

@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { attempt } from "./ledger.ts";
-import { canary, preload, type Scene } from "./scene.ts";
+import { canary, preload, type EscapeFixture } from "./fixture.ts";
 
-export function environmentAttempts(scene: () => Scene): void {
+export function environmentAttempts(scene: () => EscapeFixture): void {
   const hasCanary = (found: string) => found.includes(canary) || /PARLEY_NATS_URL|nats:\/\//.test(found);
 
   attempt("a command prints its environment", "bubblewrap", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { diskAttempts } from "./disk.ts";
 import { documentAttempts } from "./documents.ts";
 import { egressAttempts } from "./egress.ts";
@@ -14,27 +14,27 @@ import { mcpAttempts } from "./mcp.ts";
 import { networkAttempts } from "./network.ts";
 import { pathAttempts } from "./paths.ts";
 import { processAttempts } from "./processes.ts";
-import { openScene, type Scene } from "./scene.ts";
+import { openEscapeFixture, type EscapeFixture } from "./fixture.ts";
 import { sessionAttempts } from "./sessions.ts";
 import { webAttempts } from "./web.ts";
 
 const atLeast = 60;
 const cleanup = new Cleanup();
-let opened: Scene | undefined;
-let alone: Stage | undefined;
+let opened: EscapeFixture | undefined;
+let alone: RunnerFixture | undefined;
 
 before(async () => {
-  opened = await openScene(cleanup);
-  alone = await openStage(cleanup);
+  opened = await openEscapeFixture(cleanup);
+  alone = await openRunnerFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-function scene(): Scene {
+function scene(): EscapeFixture {
   assert.ok(opened !== undefined);
   return opened;
 }
 
-function emptyStage(): Stage {
+function emptyStage(): RunnerFixture {
   assert.ok(alone !== undefined);
   return alone;
 }

@@ -5,9 +5,9 @@ import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { attempt } from "./ledger.ts";
-import { canary, isAlive, type Scene } from "./scene.ts";
+import { canary, isAlive, type EscapeFixture } from "./fixture.ts";
 
-export function kernelAttempts(scene: () => Scene): void {
+export function kernelAttempts(scene: () => EscapeFixture): void {
   const finds = async (command: string) => {
     assert.ok(!(await scene().raid(command)).includes(canary));
   };

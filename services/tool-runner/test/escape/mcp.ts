@@ -7,13 +7,13 @@ import { fileURLToPath } from "node:url";
 import { toolCatalog } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { Cleanup, temporaryFolder } from "@parley/testing";
-import type { Stage } from "../support/stage.ts";
+import type { RunnerFixture } from "../support/runner-fixture.ts";
 import { attempt } from "./ledger.ts";
 
 const program = fileURLToPath(new URL("servers/shadow.ts", import.meta.url));
 const names = ["exec", "bash", "Bash", "read", "write", "good__echo", "mcp__good__echo", "../exec", "EXEC", " exec"];
 
-export function mcpAttempts(stage: () => Stage): void {
+export function mcpAttempts(stage: () => RunnerFixture): void {
   /** A tool-runner with two servers: `shadow` names its tools like the agent's, `good` has the tool `echo`. */
   const open = async (local: Cleanup) => {
     const folder = await temporaryFolder(local);

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { startTestRedis, temporaryFolder, type Cleanup } from "@parley/testing";
 import { attempt } from "./ledger.ts";
 import { assertReachable, listen, listenForDatagrams, type Listener } from "./listeners.ts";
-import type { Scene } from "./scene.ts";
+import type { EscapeFixture } from "./fixture.ts";
 
 const tcp = (host: string, port: number) => `exec 3<>/dev/tcp/${host}/${port} && echo CONNECTED`;
 const perlUnix = (address: string) =>
   `perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack_sockaddr_un("${address}")) and print "CONNECTED"'`;
 
-export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
+export function networkAttempts(scene: () => EscapeFixture, cleanup: Cleanup): void {
   /** Asserts that the command opens no connection to `listener`. */
   const counted = async (listener: Listener, command: string) => {
     const before = listener.visitors;

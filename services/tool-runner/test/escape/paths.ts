@@ -13,14 +13,14 @@ import { globTool } from "../../src/tools/glob.ts";
 import { lsTool } from "../../src/tools/ls.ts";
 import { readTool } from "../../src/tools/read.ts";
 import { writeTool } from "../../src/tools/write.ts";
-import { makeGround, secret, type Ground } from "../support/ground.ts";
+import { makeWorkspaceFixture, secret, type WorkspaceFixture } from "../support/workspace-fixture.ts";
 import { attempt } from "./ledger.ts";
-import { canary, type Scene } from "./scene.ts";
+import { canary, type EscapeFixture } from "./fixture.ts";
 
 const patch = (...lines: string[]) => ({ patch: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") });
 
 /** Runs every file tool on one path: nothing outside may change, and no output may contain the secret. */
-async function everyTool(ground: Ground, path: string): Promise<void> {
+async function everyTool(ground: WorkspaceFixture, path: string): Promise<void> {
   for (const [tool, args] of [
     [readTool, { path }],
     [writeTool, { path, content: "escaped" }],
@@ -40,7 +40,7 @@ async function everyTool(ground: Ground, path: string): Promise<void> {
   assert.deepEqual(readdirSync(join(ground.inside, "..")).toSorted(), ["inside", "outside"]);
 }
 
-const ways: Record<string, (ground: Ground) => string> = {
+const ways: Record<string, (ground: WorkspaceFixture) => string> = {
   "`..`": () => "../outside/secret.txt",
   "`..` after an existing folder": () => "folder/../../outside/secret.txt",
   "`..` after a missing folder": () => "none/../../outside/secret.txt",
@@ -72,10 +72,10 @@ const ways: Record<string, (ground: Ground) => string> = {
   "lone surrogates": () => "\ud800/../../outside/secret.txt",
 };
 
-export function pathAttempts(scene: () => Scene): void {
+export function pathAttempts(scene: () => EscapeFixture): void {
   for (const [way, path] of Object.entries(ways)) {
     attempt(`the file tools leave the workspace by ${way}`, "the tools", async () => {
-      await using ground = await makeGround();
+      await using ground = await makeWorkspaceFixture();
       const { inside, outside } = ground;
       await mkdir(join(inside, "folder"));
       await writeFile(join(inside, "mine.txt"), "mine\n");
@@ -97,7 +97,7 @@ export function pathAttempts(scene: () => Scene): void {
   }
 
   attempt("the file tools write through a hard link into a file outside", "the tools", async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     // Such a link can only be created outside: in the sandbox it would cross a mount. The tools write to a new file.
     linkSync(join(ground.outside, "secret.txt"), join(ground.inside, "linked.txt"));
     await ground.call(writeTool, { path: "linked.txt", content: "escaped" });
@@ -108,7 +108,7 @@ export function pathAttempts(scene: () => Scene): void {
   });
 
   attempt("a file moved by a patch is swapped for a link before its mode is set", "the tools", async () => {
-    await using ground = await makeGround();
+    await using ground = await makeWorkspaceFixture();
     const target = join(ground.outside, "secret.txt");
     chmodSync(target, 0o600);
     await using swapper = await swap(ground, "moved.sh");
@@ -131,7 +131,7 @@ export function pathAttempts(scene: () => Scene): void {
     ["apply_patch", applyPatchTool, patch("*** Update File: raced.txt", "@@", "-harmless", "+harmless too")],
   ] as const) {
     attempt(`a file is swapped for a link to the outside, during ${name}`, "the tools", async () => {
-      await using ground = await makeGround();
+      await using ground = await makeWorkspaceFixture();
       await using swapper = await swap(ground, "raced.txt");
       await race(async () => {
         const { content } = await ground.call(tool, args);
@@ -190,7 +190,7 @@ async function race(round: (number: number) => Promise<void>): Promise<void> {
 }
 
 /** A thread alternates a name between a harmless file and a link to the secret, as fast as it can. */
-async function swap({ inside, outside }: Pick<Ground, "inside" | "outside">, name: string) {
+async function swap({ inside, outside }: Pick<WorkspaceFixture, "inside" | "outside">, name: string) {
   const worker = new Worker(
     `
     const { renameSync, symlinkSync, unlinkSync, writeFileSync } = require("node:fs");

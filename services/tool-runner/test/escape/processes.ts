@@ -5,16 +5,16 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import { findControlGroups } from "../../src/exec/cgroup.ts";
-import { openExecutor } from "../../src/exec/executor.ts";
-import { defaultExecLimits } from "../../src/exec/limits.ts";
-import { Processes } from "../../src/process/processes.ts";
+import { findControlGroups } from "../../src/sandbox/cgroup.ts";
+import { openExecutor } from "../../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../../src/sandbox/limits.ts";
+import { Processes } from "../../src/processes/processes.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { alive, bwrap, running, sleeper } from "../support/commands.ts";
-import { makeGround, secret, type Ground } from "../support/ground.ts";
+import { makeWorkspaceFixture, secret, type WorkspaceFixture } from "../support/workspace-fixture.ts";
 import { kill, launch } from "../support/launch.ts";
 import { attempt } from "./ledger.ts";
-import type { Stage } from "../support/stage.ts";
+import type { RunnerFixture } from "../support/runner-fixture.ts";
 import { until } from "../support/until.ts";
 
 const mebibyte = 1024 * 1024;
@@ -30,13 +30,13 @@ const limits = {
 const killsWithin = 6_000;
 
 interface Shell extends AsyncDisposable {
-  ground: Ground;
+  ground: WorkspaceFixture;
   run(command: string, timeoutSeconds?: number): Promise<string>;
 }
 
 /** `exec` with limits small enough to be reached without harm. */
 async function openShell(setting: "bubblewrap" | "none"): Promise<Shell> {
-  const ground = await makeGround();
+  const ground = await makeWorkspaceFixture();
   const { workspace } = ground;
   const executor = await openExecutor({ workspace, setting, bwrap: bwrap ?? "bwrap", searchPath: "/usr/bin", limits });
   const times = { timeoutSeconds: 20, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 30 };
@@ -50,7 +50,7 @@ async function openShell(setting: "bubblewrap" | "none"): Promise<Shell> {
 }
 
 /** `alone`: a stage without tool-runners other than those started here. */
-export async function processAttempts(alone: () => Stage): Promise<void> {
+export async function processAttempts(alone: () => RunnerFixture): Promise<void> {
   // Without control groups, plain isolation finds its processes only by process group and environment variable.
   const uncounted = (await findControlGroups()) === undefined ? "no control groups here" : undefined;
   for (const setting of ["bubblewrap", "none"] as const) {

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { hookRun, toolCall, toolProcess } from "@parley/contracts";
 import { until } from "../support/until.ts";
 import { attempt } from "./ledger.ts";
-import type { Scene } from "./scene.ts";
+import type { EscapeFixture } from "./fixture.ts";
 
 const refusedWithinMs = 500;
 
-export function sessionAttempts(scene: () => Scene): void {
+export function sessionAttempts(scene: () => EscapeFixture): void {
   /** Starts a process that writes its input and a heartbeat to workspace files. */
   const begin = async () => {
     const name = randomUUID();

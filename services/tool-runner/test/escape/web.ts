@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer } from "node:http";
-import { systemResolver } from "../../src/web/get.ts";
-import type { Address, Resolver } from "../../src/web/target.ts";
+import { systemResolver } from "../../src/web/fetch-page.ts";
+import type { Address, Resolver } from "../../src/network/target.ts";
 import { webFetchTool } from "../../src/tools/web-fetch.ts";
-import { makeGround } from "../support/ground.ts";
+import { makeWorkspaceFixture } from "../support/workspace-fixture.ts";
 import type { Cleanup } from "@parley/testing";
 import { attempt } from "./ledger.ts";
 import { assertReachable, listen, type Listener } from "./listeners.ts";
@@ -18,7 +18,7 @@ interface Fetch {
 
 /** Fetches a page and returns how many connections this process opened meanwhile. */
 async function connectionsOf(url: string, { resolve = systemResolver, ports = [80, 443], allowPrivate = [] }: Fetch) {
-  await using ground = await makeGround();
+  await using ground = await makeWorkspaceFixture();
   let opened = 0;
   const count = () => (opened += 1);
   subscribe("net.client.socket", count);

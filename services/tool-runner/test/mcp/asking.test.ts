@@ -21,15 +21,15 @@ import {
   type ToolProgress,
 } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything, startEverything } from "./programs.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let gateway: Bus;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   gateway = await stage.stack.bus("channel-gateway");
   const settings = join(await temporaryFolder(cleanup), "parley.toml");
   const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fromJsonSchema } from "@modelcontextprotocol/client";
 import fc from "fast-check";
-import { elicit } from "../../src/mcp/elicitation/elicit.ts";
-import { readForm } from "../../src/mcp/elicitation/fields.ts";
-import type { Person, Reply } from "../../src/serving/person.ts";
+import { elicit } from "../../src/mcp/interaction/elicit.ts";
+import { parseForm } from "../../src/mcp/interaction/fields.ts";
+import type { PersonPrompt, Reply } from "../../src/calls/ask-person.ts";
 
 type Form = Parameters<typeof elicit>[1];
 
@@ -15,7 +15,7 @@ const signal = new AbortController().signal;
 async function talk(properties: Record<string, object>, answers: readonly (string | Reply)[], required: string[] = []) {
   const asked: { question: string; options: readonly string[] }[] = [];
   const left = [...answers];
-  const person: Person = {
+  const person: PersonPrompt = {
     ask: async (question, options) => {
       asked.push({ question, options });
       const next = left.shift();
@@ -178,7 +178,7 @@ describe("answers", () => {
   });
 
   test("never make the parser throw, for any schema", () => {
-    fc.assert(fc.property(fc.anything(), (schema) => assert.doesNotThrow(() => readForm(schema))));
+    fc.assert(fc.property(fc.anything(), (schema) => assert.doesNotThrow(() => parseForm(schema))));
   });
 });
 
@@ -186,7 +186,7 @@ describe("a link", () => {
   async function open(url: string, answers: string[]) {
     const asked: string[] = [];
     const left = [...answers];
-    const person: Person = {
+    const person: PersonPrompt = {
       ask: async (question) => {
         asked.push(question);
         return { kind: "said", text: left.shift() ?? "" };

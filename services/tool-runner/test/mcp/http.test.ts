@@ -9,12 +9,12 @@ import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { mcpAuthorize, toolCatalog, toolsChanged, type McpServerStatus } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything as everythingProgram } from "./programs.ts";
 import { startGuarded, type Guarded } from "./servers/guarded.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let gateway: Bus;
 let guarded: Guarded;
 let everything: ChildProcess;
@@ -51,7 +51,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   gateway = await stage.stack.bus("channel-gateway");
   ({ workspace } = await stage.config("x"));
   guarded = await startGuarded();

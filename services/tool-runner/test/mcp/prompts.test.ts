@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { argumentsOf, meant, typed } from "../../src/mcp/prompt-args.ts";
+import { argumentsOf, findByTypedName, typedName } from "../../src/mcp/prompt-args.ts";
 
 const city = { name: "city", required: true };
 const state = { name: "state" };
@@ -29,7 +29,7 @@ describe("the arguments of a prompt", () => {
 });
 
 describe("the lookup of a prompt", () => {
-  const find = (names: string[], said: string) => meant(names, (name) => name, said);
+  const find = (names: string[], said: string) => findByTypedName(names, (name) => name, said);
 
   test("prefers the exact name over the typed form", () => {
     assert.equal(find(["Code Review", "other"], "code_review"), "Code Review");
@@ -41,8 +41,8 @@ describe("the lookup of a prompt", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 8 }), (names) => {
         for (const name of names) {
-          const alone = names.filter((each) => typed(each) === typed(name)).length === 1;
-          if (alone) assert.equal(find(names, typed(name)), name);
+          const alone = names.filter((each) => typedName(each) === typedName(name)).length === 1;
+          if (alone) assert.equal(find(names, typedName(name)), name);
         }
       }),
     );

@@ -7,11 +7,11 @@ import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import { ParleySettingsSchema } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
-import { fitTools } from "../../src/mcp/fit-tools.ts";
-import { Vault } from "../../src/mcp/oauth/vault.ts";
-import { mcpConfig, type McpServerPlan } from "../../src/mcp/plan.ts";
-import { pauseAfter, restartTimes } from "../../src/mcp/restart.ts";
-import { ContentRefused } from "../../src/attachments.ts";
+import { limitTools } from "../../src/mcp/limit-tools.ts";
+import { TokenStore } from "../../src/mcp/oauth/token-store.ts";
+import { mcpConfig, type McpServerConfig } from "../../src/mcp/server-config.ts";
+import { restartDelay, restartTimes } from "../../src/mcp/restart.ts";
+import { ContentRejectedError } from "../../src/tool/attachments.ts";
 import { toolOutput } from "../../src/mcp/result-text.ts";
 import { mcpToolName } from "../../src/mcp/tool-names.ts";
 
@@ -24,7 +24,7 @@ function configOf(servers: Record<string, object>, env: Record<string, string> =
   return mcpConfig(ParleySettingsSchema.shape.mcp.parse({ servers }), env, place);
 }
 
-function planOf(name: string, server: object = {}): McpServerPlan {
+function planOf(name: string, server: object = {}): McpServerConfig {
   const [plan] = configOf({ [name]: { command: "x", ...server } }).plans;
   assert.ok(plan !== undefined);
   return plan;
@@ -57,7 +57,7 @@ describe("names", () => {
 describe("pauses between attempts", () => {
   test("double up to a maximum, until the long break", () => {
     const times = { ...restartTimes, firstMs: 100, maxMs: 500, breakAfter: 6, breakMs: 9_000 };
-    const pauses = [1, 2, 3, 4, 5, 6, 60].map((failures) => pauseAfter(failures, times));
+    const pauses = [1, 2, 3, 4, 5, 6, 60].map((failures) => restartDelay(failures, times));
     assert.deepEqual(
       pauses.map(({ ms }) => ms),
       [100, 200, 400, 500, 500, 9_000, 9_000],
@@ -78,7 +78,7 @@ describe("the catalog size limit", () => {
     }));
 
   test("shortens the largest server first: a small one keeps its descriptions", () => {
-    const { fitting, leftOut } = fitTools(
+    const { fitting, leftOut } = limitTools(
       [
         { plan: planOf("big"), tools: tools(200, 3_000) },
         { plan: planOf("small"), tools: tools(2, 900) },
@@ -98,7 +98,7 @@ describe("the catalog size limit", () => {
           plan: planOf(name),
           tools: tools(count * (index + 1), 400),
         }));
-        const { fitting, leftOut } = fitTools(listed, maxBytes);
+        const { fitting, leftOut } = limitTools(listed, maxBytes);
         const bytes = fitting.reduce((sum, { descriptor }) => sum + Buffer.byteLength(JSON.stringify(descriptor)), 0);
         assert.ok(bytes <= maxBytes);
         const missing = [...leftOut.values()].reduce((sum, each) => sum + each, 0);
@@ -220,7 +220,7 @@ describe("results", () => {
     const contents = {
       keep: async (content: Uint8Array) => {
         const text = Buffer.from(content).toString();
-        if (text === "bad") throw new ContentRefused("it is not wanted");
+        if (text === "bad") throw new ContentRejectedError("it is not wanted");
         return { sha256: text.padEnd(64, "0"), mediaType: "image/png", bytes: content.length };
       },
       fetch: () => Promise.reject(new Error("nobody fetches")),
@@ -239,10 +239,10 @@ describe("results", () => {
 describe("the vault", () => {
   test("returns a value only with its key and under its own name", async () => {
     const folder = join(await temporaryFolder(cleanup), "vault");
-    const vault = new Vault(folder, "the operator's key");
+    const vault = new TokenStore(folder, "the operator's key");
     await vault.put("a.tokens", { access_token: "very-secret" });
     assert.deepEqual(await vault.get("a.tokens"), { access_token: "very-secret" });
-    assert.equal(await new Vault(folder, "another key").get("a.tokens"), undefined);
+    assert.equal(await new TokenStore(folder, "another key").get("a.tokens"), undefined);
     await copyFile(join(folder, "a.tokens.sealed"), join(folder, "b.tokens.sealed"));
     assert.equal(await vault.get("b.tokens"), undefined);
     for (const name of await readdir(folder)) {

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sampling } from "../../src/mcp/sampling/sampling.ts";
-import type { Person, Reply } from "../../src/serving/person.ts";
-import type { Sampler } from "../../src/serving/sampler.ts";
+import type { PersonPrompt, Reply } from "../../src/calls/ask-person.ts";
+import type { SamplingClient } from "../../src/calls/sampling-client.ts";
 
 const params = {
   messages: [{ role: "user" as const, content: { type: "text" as const, text: "go" } }],
@@ -14,7 +14,7 @@ const params = {
 function calling(maxRequests = 5) {
   const questions: { reply(said: Reply): void }[] = [];
   let sampled = 0;
-  const person: Person = {
+  const person: PersonPrompt = {
     ask: (_question, _options, signal) => {
       const { promise, resolve, reject } = Promise.withResolvers<Reply>();
       signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
@@ -22,7 +22,7 @@ function calling(maxRequests = 5) {
       return promise;
     },
   };
-  const sampler: Sampler = {
+  const sampler: SamplingClient = {
     sample: async () => {
       sampled += 1;
       return { status: "answered", text: "fine", model: "test", stopReason: "endTurn" };

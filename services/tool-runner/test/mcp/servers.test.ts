@@ -11,11 +11,11 @@ import { toolCatalog, toolsChanged, type OutputOf, type ToolDescriptor } from "@
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { running } from "../support/commands.ts";
 import { kill, launch } from "../support/launch.ts";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything, filesystem, memory } from "./programs.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let runner: RunningService;
 let workspace: string;
 let environment: Record<string, string>;
@@ -27,7 +27,7 @@ const node = (name: string, ...args: string[]) => ({
 });
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   ({ workspace } = await stage.config("x"));
   await mkdir(workspace, { recursive: true });
   workspace = await realpath(workspace);

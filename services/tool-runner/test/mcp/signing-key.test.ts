@@ -6,7 +6,7 @@ import { ParleySettingsSchema, type SigningAlgorithm } from "@parley/contracts";
 import { z } from "zod";
 import { providersOf } from "../../src/mcp/oauth/providers.ts";
 import { signingKey } from "../../src/mcp/oauth/signing-key.ts";
-import { mcpConfig } from "../../src/mcp/plan.ts";
+import { mcpConfig } from "../../src/mcp/server-config.ts";
 
 const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2_048 });

@@ -12,7 +12,7 @@ import { healthReports, mcpLook, store, toolCatalog, type McpChange } from "@par
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { running } from "../support/commands.ts";
 import { kill, launch } from "../support/launch.ts";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything } from "./programs.ts";
 
 const modern = fileURLToPath(new URL("servers/modern.ts", import.meta.url));
@@ -20,7 +20,7 @@ const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, read
 
 /** A stage with three servers: one from npm, a test server, and one whose program does not exist yet. */
 async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
-  const stage = await openStage(cleanup, { storeEnv });
+  const stage = await openRunnerFixture(cleanup, { storeEnv });
   const gateway = await stage.stack.bus("channel-gateway");
   const folder = await temporaryFolder(cleanup);
   // A unique argument identifies the process on this machine.
@@ -53,7 +53,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 
 describe("two tool-runners", () => {
   const cleanup = new Cleanup();
-  let stage: Stage;
+  let stage: RunnerFixture;
   let gateway: Bus;
   let env: Record<string, string>;
   let late: string;

@@ -7,12 +7,12 @@ import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { toolCatalog, toolsChanged, voiceCall, voiceNews, type VoiceNews } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
-import { openStage, type Stage } from "../support/stage.ts";
+import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { startListeningOverHttp, type ListeningOverHttp } from "./servers/listening-http.ts";
 import type { Announcement } from "./servers/listening-server.ts";
 
 const cleanup = new Cleanup();
-let stage: Stage;
+let stage: RunnerFixture;
 let heardFile: string;
 let journal: string;
 const overHttp = new Map<string, ListeningOverHttp>();
@@ -32,7 +32,7 @@ const kinds = {
 const nameOf = (reach: string, era: string, by: string) => `${reach}-${era}-${by}`;
 
 before(async () => {
-  stage = await openStage(cleanup);
+  stage = await openRunnerFixture(cleanup);
   const folder = await temporaryFolder(cleanup);
   [heardFile, journal] = [join(folder, "heard"), join(folder, "journal")];
   await Promise.all([writeFile(heardFile, ""), writeFile(journal, "")]);

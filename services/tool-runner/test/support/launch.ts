@@ -1,12 +1,16 @@
 // Starts the tool-runner as a separate process.
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Stage } from "./stage.ts";
+import type { RunnerFixture } from "./runner-fixture.ts";
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Starts a tool-runner and waits until it is ready; the stage's cleanup kills it. */
-export async function launch(stage: Stage, replica: string, env: Record<string, string> = {}): Promise<ChildProcess> {
+export async function launch(
+  stage: RunnerFixture,
+  replica: string,
+  env: Record<string, string> = {},
+): Promise<ChildProcess> {
   const child = fork(main, {
     execArgv: ["--conditions=@parley/source"],
     stdio: ["ignore", "inherit", "inherit", "ipc"],

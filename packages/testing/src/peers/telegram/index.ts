@@ -17,7 +17,7 @@ export interface TelegramPeerOptions {
   redeliveryMs?: number;
 }
 
-export interface Said {
+export interface ReceivedText {
   /** Default 42, who is also the chat. */
   from?: number;
   /** Negative for a group. Default: the private chat with `from`. */
@@ -41,9 +41,9 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly token: string;
   readonly bot: { readonly id: number; readonly username: string };
   /** A person writes. Returns the number of the update. */
-  say(text: string, said?: Said): number;
+  say(text: string, said?: ReceivedText): number;
   /** A person sends a file: `kind` and `fields` are those of the message, such as `document` with its `file_name`. */
-  sendFile(content: Buffer, file: SentFile, said?: Said): number;
+  sendFile(content: Buffer, file: SentFile, said?: ReceivedText): number;
   /** Any other update, such as `edited_message` or one that does not exist yet. */
   push(kind: string, content: unknown): number;
   /** What happens to the next call of `method` (`*`: of any). Several stand in line. */
@@ -137,7 +137,7 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
   return peer;
 }
 
-function messageOf(text: string, { from = 42, chat = from, threadId, fields }: Said, messageId: number) {
+function messageOf(text: string, { from = 42, chat = from, threadId, fields }: ReceivedText, messageId: number) {
   const entities = entitiesIn(text);
   return {
     message_id: messageId,

@@ -4,13 +4,13 @@
 // last stored one are accepted: they arrived while the connection moved to another replica.
 import { isIP } from "node:net";
 import type { IrcAccount } from "@parley/contracts";
-import type { ChannelAdapter, ChannelHost, HeldLease } from "../../channel.ts";
+import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
-import { Intake } from "./intake.ts";
+import { InboundQueue } from "./inbound-queue.ts";
 import { isWord, type IrcLine } from "./line.ts";
-import { Pacer, type Pace } from "./pace.ts";
+import { TokenBucket, type Pace } from "./rate-limit.ts";
 import { parse } from "./parse.ts";
-import { maxTextLength, notSent, Sender } from "./send.ts";
+import { maxTextLength, sendFailure, Sender } from "./send.ts";
 
 /** Replayed messages older than this are ignored. */
 const oldestHistoryMs = 5 * 60_000;
@@ -53,7 +53,7 @@ export function createIrc(
     throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not a valid IRC channel name.`);
   }
   const spellings = [...groups, ...settings.owners, ...settings.allow_from];
-  const pacer = new Pacer(pace);
+  const pacer = new TokenBucket(pace);
   let current: { connection: IrcConnection; sender: Sender } | null = null;
   const waiting = new Set<() => void>();
   const untilConnected = async (signal: AbortSignal): Promise<void> => {
@@ -69,9 +69,9 @@ export function createIrc(
   /** The time of the newest received message, including messages that the gateway ignored. */
   let seenUntilMs: number | null = null;
 
-  const connect = async (host: ChannelHost, lease: HeldLease): Promise<void> => {
+  const connect = async (host: ChannelHost, lease: LeaseRef): Promise<void> => {
     const about = { channel: "irc", account };
-    const intake = new Intake(host, lease);
+    const intake = new InboundQueue(host, lease);
     const history = new Set<string>();
     const keptUntilMs = lease.cursor === null ? Number.NaN : Date.parse(lease.cursor);
     const openedWith = seenUntilMs ?? (Number.isNaN(keptUntilMs) ? null : keptUntilMs);
@@ -147,7 +147,7 @@ export function createIrc(
     async send(message, signal) {
       const startedMs = performance.now();
       if (current === null) await untilConnected(AbortSignal.any([signal, AbortSignal.timeout(connectedWithinMs)]));
-      if (current === null) return notSent(message, "not connected");
+      if (current === null) return sendFailure(message, "not connected");
       return current.sender.send(message, signal, sendingMs - (performance.now() - startedMs));
     },
     async typing({ conversation }) {

@@ -4,11 +4,11 @@
 // sender's login; use this form in `owners` and `allow_from`. Otherwise the contact is the bare nick. List a bare nick only if the
 // server guarantees that nobody else can use it.
 import { createHash } from "node:crypto";
-import type { InboundDraft } from "../../channel.ts";
+import type { InboundDraft } from "../channel.ts";
 import { nickOf, type IrcLine } from "./line.ts";
 import { fold, isChannel, type CaseMapping } from "./names.ts";
 
-export interface Surroundings {
+export interface ParseContext {
   account: string;
   /** Our current nick. */
   nick: string;
@@ -25,7 +25,7 @@ export type Parsed =
 
 const windowMs = 5_000;
 
-export function parse(line: IrcLine, { account, nick, mapping, spellings }: Surroundings, now: Date): Parsed {
+export function parse(line: IrcLine, { account, nick, mapping, spellings }: ParseContext, now: Date): Parsed {
   const same = (left: string, right: string): boolean => fold(left, mapping) === fold(right, mapping);
   const spelled = (name: string): string => spellings.find((known) => same(known, name)) ?? fold(name, mapping);
 

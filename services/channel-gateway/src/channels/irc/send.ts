@@ -1,12 +1,12 @@
 // Sends one answer as IRC lines and determines their outcome. IRC has no acknowledgements: an answer counts as sent when the server has
 // echoed the last line (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that
 // follows the last line, because servers process lines in order.
-import type { OutboundText, SendOutcome } from "../../channel.ts";
+import type { OutboundText, SendOutcome } from "../channel.ts";
 import type { IrcConnection } from "./connection.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { fold, isChannel } from "./names.ts";
-import type { Pacer } from "./pace.ts";
-import { linesOf } from "./text.ts";
+import type { TokenBucket } from "./rate-limit.ts";
+import { toLines } from "./text.ts";
 
 /** The text limit of one line in bytes; leaves room for the longest names that most servers allow. */
 export const maxTextLength = 400;
@@ -46,14 +46,14 @@ interface Pending {
 /** The sending half of one connection. */
 export class Sender {
   readonly #connection: IrcConnection;
-  readonly #pacer: Pacer;
+  readonly #pacer: TokenBucket;
   /** Labels and PING tokens of lines that wait for a response. */
   readonly #marks = new Map<string, Pending>();
   /** Batches that respond to a labeled line: batch reference to label. */
   readonly #batches = new Map<string, string>();
   #lineNumber = 0;
 
-  constructor(connection: IrcConnection, pacer: Pacer) {
+  constructor(connection: IrcConnection, pacer: TokenBucket) {
     this.#connection = connection;
     this.#pacer = pacer;
   }
@@ -64,7 +64,7 @@ export class Sender {
     const { conversation: target, replyToId } = message.address;
     if (!isWord(target) || target.includes(",")) return { state: "dropped", reason: "not an IRC conversation" };
     const prefix = isChannel(target) && replyToId !== undefined && isWord(replyToId) ? `${replyToId}: ` : "";
-    const lines = linesOf(message.text, prefix, Math.min(maxTextLength, connection.roomFor(target)));
+    const lines = toLines(message.text, prefix, Math.min(maxTextLength, connection.roomFor(target)));
     if (lines.length === 0) return { state: "dropped", reason: "empty text" };
     const turns = this.#pacer.reserve(lines.length, withinMs);
     if ("waitMs" in turns)
@@ -77,7 +77,7 @@ export class Sender {
     let written = 0;
     const stopped = (reason: string): SendOutcome =>
       written === 0
-        ? notSent(message, reason)
+        ? sendFailure(message, reason)
         : { state: "unknown", reason: `${written} of ${lines.length} lines written, then: ${reason}` };
     try {
       for (const [index, text] of lines.entries()) {
@@ -149,7 +149,7 @@ export class Sender {
 }
 
 /** The outcome when nothing was written: retried with exponential backoff, so that a server may be down for minutes. */
-export function notSent({ attempts }: OutboundText, reason: string): SendOutcome {
+export function sendFailure({ attempts }: OutboundText, reason: string): SendOutcome {
   return { state: "retry", afterMs: Math.min(1_000 * 2 ** attempts, longestRetryMs), reason };
 }
 

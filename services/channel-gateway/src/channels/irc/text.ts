@@ -2,10 +2,10 @@
 import { richTextOf, type RichText } from "../text/rich-text.ts";
 
 /** Limits the length of an answer, because IRC clients show every line separately. */
-export const mostLines = 12;
+export const maxLines = 12;
 
 /** Converts Markdown to lines of at most `limitBytes` of UTF-8; the first line begins with `prefix`. */
-export function linesOf(markdown: string, prefix: string, limitBytes: number): string[] {
+export function toLines(markdown: string, prefix: string, limitBytes: number): string[] {
   const plain = plainOf(richTextOf(markdown));
   if (plain.trim() === "") return [];
   const lines = `${prefix}${plain}`
@@ -13,8 +13,8 @@ export function linesOf(markdown: string, prefix: string, limitBytes: number): s
     .map((line) => line.replaceAll("\t", "    ").trimEnd())
     .filter((line) => line !== "")
     .flatMap((line) => splitBytes(line, limitBytes));
-  const more = lines.length - mostLines;
-  return more <= 0 ? lines : [...lines.slice(0, mostLines), `… (${more} more ${more === 1 ? "line" : "lines"})`];
+  const more = lines.length - maxLines;
+  return more <= 0 ? lines : [...lines.slice(0, maxLines), `… (${more} more ${more === 1 ? "line" : "lines"})`];
 }
 
 /** The plain text, in which the URL of a link follows its label. */

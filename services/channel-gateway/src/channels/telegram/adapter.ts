@@ -2,12 +2,12 @@
 // caches the bot's identity; it depends neither on the store nor on access rules.
 import { z } from "zod";
 import type { TelegramAccount } from "@parley/contracts";
-import type { ChannelAdapter } from "../../channel.ts";
+import type { ChannelAdapter } from "../channel.ts";
 import { createCall, type Answer } from "./api.ts";
 import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
 import { createSender, maxTextLength, targetOf } from "./send.ts";
-import { User } from "./updates.ts";
+import { User } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
 const typingWithinMs = 5_000;

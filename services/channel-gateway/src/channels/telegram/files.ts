@@ -1,6 +1,6 @@
 // Finds the files of a Telegram message. Pure.
-import type { Attachment, Message } from "./updates.ts";
-import { fileKinds } from "./updates.ts";
+import type { Attachment, Message } from "./update-schema.ts";
+import { fileKinds } from "./update-schema.ts";
 
 export interface FileOfMessage {
   fileId: string;

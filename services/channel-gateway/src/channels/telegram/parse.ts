@@ -1,7 +1,7 @@
 // Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
-import type { InboundDraft } from "../../channel.ts";
+import type { InboundDraft } from "../channel.ts";
 import { filesOf, type FileOfMessage } from "./files.ts";
-import { attachmentKinds, Message, type Entity, type Update, type User } from "./updates.ts";
+import { attachmentKinds, Message, type Entity, type Update, type User } from "./update-schema.ts";
 
 export type Parsed =
   | { kind: "message"; draft: InboundDraft; files: FileOfMessage[] }

@@ -2,12 +2,12 @@
 // crash in between causes a redelivery. Network failures are retried, not thrown.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { AccountRefused, type ChannelHost, type HeldLease } from "../../channel.ts";
+import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
 import type { Answer, Call } from "./api.ts";
 import type { Download } from "./download.ts";
-import { takeIn } from "./intake.ts";
+import { handleUpdate } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
-import { Update, type User } from "./updates.ts";
+import { Update, type User } from "./update-schema.ts";
 
 const longPollSeconds = 30;
 const answerWithinMs = (longPollSeconds + 15) * 1000;
@@ -23,8 +23,8 @@ interface Polling {
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
-/** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRefused when the token is refused. */
-export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease): Promise<void> {
+/** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRejectedError when the token is refused. */
+export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef): Promise<void> {
   const { call, download, account, identify } = polling;
   const { signal } = lease;
   let failures = 0;
@@ -39,7 +39,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
     }
     if (signal.aborted) return null;
     if (answer.kind === "refused" && (answer.status === 401 || answer.status === 404)) {
-      throw new AccountRefused(`token refused by Telegram (${answer.description})`);
+      throw new AccountRejectedError(`token refused by Telegram (${answer.description})`);
     }
     failures += 1;
     host.report({ state: "failing", reason: `${what}: ${reasonOf(answer).reason}` });
@@ -78,7 +78,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
       const next = update.update_id + 1;
       try {
         const position = { lease, cursor: String(next) };
-        await takeIn(host, account, me, update, download, position, updates.slice(index + 1));
+        await handleUpdate(host, account, me, update, download, position, updates.slice(index + 1));
       } catch (error) {
         if (signal.aborted) return;
         throw error;

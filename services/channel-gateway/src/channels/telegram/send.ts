@@ -2,7 +2,7 @@
 // again only if it certainly did not arrive.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { OutboundFile, OutboundText, SendOutcome } from "../../channel.ts";
+import type { OutboundFile, OutboundText, SendOutcome } from "../channel.ts";
 import { richTextOf, type RichText } from "../text/rich-text.ts";
 import { splitRichText } from "../text/split.ts";
 import type { Answer, Call } from "./api.ts";

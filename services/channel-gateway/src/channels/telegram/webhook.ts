@@ -3,11 +3,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { errorMessage } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
-import type { ChannelHost } from "../../channel.ts";
+import type { ChannelHost } from "../channel.ts";
 import type { Answer } from "./api.ts";
 import type { Download } from "./download.ts";
-import { takeIn } from "./intake.ts";
-import { Update, type User } from "./updates.ts";
+import { handleUpdate } from "./handle-update.ts";
+import { Update, type User } from "./update-schema.ts";
 
 /** Telegram gives up on a response after about 10 s and retries. */
 const identifyWithinMs = 5_000;
@@ -35,7 +35,7 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
       return reply.code(503).send({ error: "Not ready: the bot could not be identified." });
     }
     try {
-      await takeIn(host, account, me.result, update.data, download);
+      await handleUpdate(host, account, me.result, update.data, download);
     } catch (error) {
       const reason = errorMessage(error);
       host.log.warn(

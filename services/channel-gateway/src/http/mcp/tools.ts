@@ -2,9 +2,9 @@
 import { store, textOf } from "@parley/contracts";
 import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { readSpoken } from "../../commands/spoken.ts";
+import { parseInput } from "../../operations/parse-input.ts";
 import { version } from "../../version.ts";
-import { apiInput } from "../api-input.ts";
+import { ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, toHttpError } from "../errors.ts";
 
@@ -54,22 +54,22 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
     ({ text, conversation, wait, wait_seconds: seconds, key }) =>
       answer(deps, async () => {
         const { inbound, events } = deps;
-        const input = apiInput(conversation, text, key);
-        const spoken = readSpoken(text);
+        const input = ownerInput(conversation, text, key);
+        const spoken = parseInput(text);
         if (spoken.kind === "command") {
           events.inbound(input.channel, "command");
           return {
             command: spoken.command.name,
-            text: await inbound.carryOut(spoken.command, inbound.speakerOf(input)),
+            text: await inbound.runCommand(spoken.command, inbound.speakerOf(input)),
           };
         }
         const said = { ...input, text: spoken.text, mode: spoken.mode, exclusive: wait };
         if (!wait) {
-          const { inboxId, sessionId, duplicate } = await inbound.keep(said);
+          const { inboxId, sessionId, duplicate } = await inbound.store(said);
           return { message: inboxId, session: sessionId, duplicate };
         }
         const late = AbortSignal.timeout(seconds * 1_000);
-        const { kept, end } = await inbound.keepAndFollow(said, AbortSignal.any([signal, late]));
+        const { kept, end } = await inbound.storeAndFollow(said, AbortSignal.any([signal, late]));
         const ids = { message: kept.inboxId, session: kept.sessionId, duplicate: kept.duplicate };
         try {
           const { state, exitReason, text: answered } = await end;

@@ -3,16 +3,16 @@ import { auth } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpAuthorize, mcpAuthorized, type InputOf, type OutputOf } from "@parley/contracts";
-import type { McpServerPlan } from "../plan.ts";
+import type { McpServerConfig } from "../server-config.ts";
 import { ConsentProvider, namesIssuer } from "./provider.ts";
-import type { Vault } from "./vault.ts";
+import type { TokenStore } from "./token-store.ts";
 
 export interface AuthorizeDeps {
   bus: Pick<Bus, "serve" | "publish" | "subscribe">;
   log: Logger;
-  plans: readonly McpServerPlan[];
+  plans: readonly McpServerConfig[];
   /** Null without a key; then no server uses consent. */
-  vault: Vault | null;
+  vault: TokenStore | null;
   /** Called when new tokens for a server are stored. */
   authorized(server: string): void;
 }

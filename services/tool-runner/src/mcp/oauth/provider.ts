@@ -9,8 +9,8 @@ import type {
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import type { OAuthPlan } from "../plan.ts";
-import type { Vault } from "./vault.ts";
+import type { OAuthPlan } from "../server-config.ts";
+import type { TokenStore } from "./token-store.ts";
 
 /** Lifetime of a link. */
 const linkMs = 15 * 60_000;
@@ -34,14 +34,14 @@ export class ConsentProvider implements OAuthClientProvider {
   readonly clientMetadataUrl?: string;
   readonly #server: string;
   readonly #plan: OAuthPlan;
-  readonly #vault: Vault;
+  readonly #vault: TokenStore;
   #state = "";
   #begun: Begun = { verifier: "", discovery: null, createdAtMs: 0 };
   #link: string | undefined;
   /** The last access token read: another replica may since have stored a new one. */
   #used: string | undefined;
 
-  constructor(server: string, plan: OAuthPlan, vault: Vault) {
+  constructor(server: string, plan: OAuthPlan, vault: TokenStore) {
     this.#server = server;
     this.#plan = plan;
     this.#vault = vault;

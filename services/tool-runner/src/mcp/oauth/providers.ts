@@ -9,9 +9,9 @@ import {
   type AssertionCallback,
   type OAuthClientProvider,
 } from "@modelcontextprotocol/client";
-import type { IdentityPlan, McpServerPlan, OAuthPlan } from "../plan.ts";
+import type { IdentityPlan, McpServerConfig, OAuthPlan } from "../server-config.ts";
 import { ConsentProvider } from "./provider.ts";
-import type { Vault } from "./vault.ts";
+import type { TokenStore } from "./token-store.ts";
 
 interface Providers {
   /** Null: the server needs none. */
@@ -20,7 +20,10 @@ interface Providers {
   consent: ConsentProvider | null;
 }
 
-export function providersOf({ name, reach }: Pick<McpServerPlan, "name" | "reach">, vault: Vault | null): Providers {
+export function providersOf(
+  { name, reach }: Pick<McpServerConfig, "name" | "reach">,
+  vault: TokenStore | null,
+): Providers {
   if (reach.kind !== "http" || reach.oauth === null) return { auth: null, consent: null };
   const { grant, identity } = reach.oauth;
   if (grant === "client_credentials") return { auth: ownAccount(reach.oauth), consent: null };

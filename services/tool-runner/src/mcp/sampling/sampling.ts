@@ -7,10 +7,10 @@ import {
   type CreateMessageResult,
 } from "@modelcontextprotocol/client";
 import type { SampleMessage } from "@parley/contracts";
-import { ContentRefused, type KeptContents } from "../../attachments.ts";
-import type { Person } from "../../serving/person.ts";
-import type { Sampler } from "../../serving/sampler.ts";
-import { elicit } from "../elicitation/elicit.ts";
+import { ContentRejectedError, type AttachmentStore } from "../../tool/attachments.ts";
+import type { PersonPrompt } from "../../calls/ask-person.ts";
+import type { SamplingClient } from "../../calls/sampling-client.ts";
+import { elicit } from "../interaction/elicit.ts";
 import { readRequest, wordsOf, type ReadMessage, type ReadRequest } from "./read-request.ts";
 
 export interface SamplingPlan {
@@ -22,9 +22,9 @@ export interface SamplingPlan {
 
 /** The parts of a call's context that sampling uses. */
 export interface SamplingContext {
-  person?: Person | undefined;
-  sampler?: Sampler | undefined;
-  contents?: KeptContents | undefined;
+  person?: PersonPrompt | undefined;
+  sampler?: SamplingClient | undefined;
+  contents?: AttachmentStore | undefined;
 }
 
 /** The request is refused. In the protocol's newer era this also ends the call. */
@@ -129,11 +129,11 @@ export class Sampling {
   }
 }
 
-async function keepPicture(contents: KeptContents, data: string) {
+async function keepPicture(contents: AttachmentStore, data: string) {
   try {
     return await contents.keep(Buffer.from(data, "base64"));
   } catch (error) {
-    if (!(error instanceof ContentRefused)) throw error;
+    if (!(error instanceof ContentRejectedError)) throw error;
     throw new SamplingRefused(`a picture was rejected: ${error.message}`);
   }
 }

@@ -8,11 +8,11 @@ import { ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { callTool } from "../../../src/mcp/call-tool.ts";
 import { finish } from "../../../src/mcp/oauth/authorize.ts";
-import { Vault } from "../../../src/mcp/oauth/vault.ts";
-import { mcpConfig } from "../../../src/mcp/plan.ts";
+import { TokenStore } from "../../../src/mcp/oauth/token-store.ts";
+import { mcpConfig } from "../../../src/mcp/server-config.ts";
 import { restartTimes } from "../../../src/mcp/restart.ts";
 import { McpServers } from "../../../src/mcp/servers.ts";
-import type { Person } from "../../../src/serving/person.ts";
+import type { PersonPrompt } from "../../../src/calls/ask-person.ts";
 
 const Context = z.object({
   client_id: z.string().optional(),
@@ -54,7 +54,7 @@ const settings = ParleySettingsSchema.shape.mcp.parse({
 });
 const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret, KEY: context.private_key_pem };
 const config = mcpConfig(settings, env, { workspace: folder, programFolder: "/", searchPath: "" });
-const vault = new Vault(join(folder, "vault"), config.key ?? "");
+const vault = new TokenStore(join(folder, "vault"), config.key ?? "");
 const log = createLogger({ service: "test", replica: "test", level: "warn" });
 const times = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
 const signal = AbortSignal.timeout(25_000);
@@ -64,7 +64,7 @@ const patience = 3;
 let agreed = 0;
 
 /** A person who accepts the defaults of every form. */
-const person: Person = { ask: async () => ({ kind: "said", text: "done" }) };
+const person: PersonPrompt = { ask: async () => ({ kind: "said", text: "done" }) };
 
 const servers = new McpServers(config, { version: "1", log, times, vault, changed: () => undefined });
 servers.start();

@@ -1,0 +1,51 @@
+// Roles and origins of input, and the trust derived from them.
+
+/** Where input comes from; decides its priority in a session's queue. */
+export const origins = ["user", "subagent", "process", "webhook", "cron", "heartbeat"] as const;
+export type Origin = (typeof origins)[number];
+
+/** Lower values run first. BullMQ runs jobs without a priority before prioritised ones, so 0 is never used. */
+export const priorityOf: Record<Origin, number> = {
+  user: 1,
+  subagent: 2,
+  process: 2,
+  webhook: 3,
+  cron: 4,
+  heartbeat: 5,
+};
+
+export const contactRoles = ["owner", "user", "guest"] as const;
+export type ContactRole = (typeof contactRoles)[number];
+
+/** The trust of input: a person's role, otherwise the origin. Only input of equal trust shares a turn. */
+export function trustLevel(from: { role: ContactRole; origin: Origin }): string {
+  return from.origin === "user" ? from.role : from.origin;
+}
+
+/**
+ * Who can answer the approval questions that a message leads to. `sender`: the sender or an owner, anywhere. `owner`: only an owner, at
+ * an address they have used before. `none`: nobody.
+ */
+export const approvalAnswerers = ["sender", "owner", "none"] as const;
+export type ApprovalAnswerer = (typeof approvalAnswerers)[number];
+
+/** The widest value of several messages in one turn. Without messages: `sender`. */
+export function widestAnswerer(each: readonly (ApprovalAnswerer | undefined)[]): ApprovalAnswerer {
+  const present = new Set(each.map((one) => one ?? "sender"));
+  return approvalAnswerers.find((one) => present.has(one)) ?? "sender";
+}
+
+/**
+ * The role whose answers count in a turn of this trust; null: no person can answer. People of the same trust answer a person's turn, in
+ * its session; an owner answers a job's turn, where the job delivers. No person waits for turns of other origins.
+ */
+export function answererRole(trust: string): ContactRole | null {
+  if (trust === "cron") return "owner";
+  return contactRoles.find((role) => role === trust) ?? null;
+}
+
+/** Why no person can answer questions of a turn with this trust; null: a person can. `delivers`: the answer goes to a conversation. */
+export function noAnswererReason(trust: string, delivers: boolean): string | null {
+  if (answererRole(trust) === null) return `no person waits for this turn (origin: ${trust})`;
+  return trust === "cron" && !delivers ? "the job has no delivery address" : null;
+}

@@ -1,8 +1,0 @@
-// Servers of a test end with it, also when it is killed.
-import { onPath } from "@parley/local";
-
-/** The command and its arguments, wrapped so that the kernel ends it when we die, where `setpriv` can ask for that. */
-export function dyingWithUs(command: string, args: readonly string[]): [string, string[]] {
-  const setpriv = process.platform === "linux" ? onPath("setpriv") : null;
-  return setpriv === null ? [command, [...args]] : [setpriv, ["--pdeathsig", "KILL", "--", command, ...args]];
-}

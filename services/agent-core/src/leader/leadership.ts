@@ -1,0 +1,211 @@
+// Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
+// is the only clean state.
+//
+//   standby  pings the leader every 250 ms, polls the lock every second
+//   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
+import type { AgentConfig } from "../config.ts";
+import type { RedisState } from "../redis.ts";
+import { createEpochKey, type SignGrant } from "./grant-signer.ts";
+import { LeaderLock } from "./lock.ts";
+import { mayTakeOver, ownerName } from "./standby.ts";
+import { startWatchdog, type Watchdog } from "./watchdog.ts";
+
+export interface Leadership {
+  readonly epoch: number;
+  readonly signGrant: SignGrant;
+  /** Releases the leadership so that a standby takes over at once. All work must have stopped. */
+  release(): Promise<void>;
+}
+
+export interface LeadershipDeps {
+  config: AgentConfig;
+  bus: Bus;
+  log: Logger;
+  /** Receives the state of the lock's connection. */
+  redisState?: RedisState;
+  /** Called once when the leadership is lost. It must end the process. */
+  lost(reason: string): void;
+}
+
+/** Resolves when this replica leads. Rejects with the signal's reason. */
+export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): Promise<Leadership> {
+  const { config, bus, log } = deps;
+  const lock = new LeaderLock(config.redis, config.namespace, config.lease.ttlMs, log, deps.redisState);
+  lock.connect();
+  const released = listenForRelease(bus);
+  const pings = pingLeader(bus, config, signal);
+  const holders = new Holders();
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const owner = ownerName(config.replica, config.incarnation);
+      if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.heard() })) {
+        const key = createEpochKey();
+        const { epoch } = await bus.request(
+          store.leadershipAcquire,
+          { opId: newId(), holder: owner, grantKey: key.grantKey },
+          // Retried well before others consider this replica dead: the reply may be lost with its store replica.
+          { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
+        );
+        // While the store was slow, another standby may have considered this replica dead.
+        const since = performance.now();
+        if (await lock.renew(owner).catch(() => false)) {
+          return lead(deps, lock, { owner, epoch, signGrant: key.signerOf(epoch), since });
+        }
+        log.warn({ epoch }, "lock lost before the epoch was acquired: retried");
+        // If Redis did not respond, the lock may still belong to this replica.
+        await lock.release(owner).catch(() => undefined);
+      }
+      await Promise.race([
+        delay(pollPause(config, pings, released), undefined, { signal }).catch(() => undefined),
+        released.next(),
+      ]);
+    }
+  } catch (error) {
+    lock.close();
+    throw error;
+  } finally {
+    pings.stop();
+    released.stop();
+  }
+}
+
+/** Who was last seen holding the lock, and since when. */
+class Holders {
+  #last: { holder: string | null; since: number } | undefined;
+
+  since(holder: string | null, now: number): number {
+    if (this.#last === undefined || this.#last.holder !== holder) this.#last = { holder, since: now };
+    return this.#last.since;
+  }
+}
+
+interface Pings {
+  lastAnswerAt(): number;
+  stop(): void;
+}
+
+async function tryTake(
+  lock: LeaderLock,
+  owner: string,
+  seen: LeadershipDeps & { pings: Pings; holders: Holders; released: string | undefined },
+): Promise<boolean> {
+  try {
+    const holder = await lock.take(owner);
+    if (holder === owner) return true;
+    const now = performance.now();
+    const observation = {
+      holder,
+      heldSince: seen.holders.since(holder, now),
+      now,
+      lastAnswerAt: seen.pings.lastAnswerAt(),
+      released: seen.released,
+    };
+    if (holder === null || !mayTakeOver(observation, seen.config, seen.config.lease)) return false;
+    return await lock.replace(holder, owner);
+  } catch {
+    // Redis is unavailable: no replica can lead until it is back.
+    return false;
+  }
+}
+
+/** Polls as often as it pings while the leader is silent; otherwise standbys spread their polls of the lock. */
+function pollPause(config: AgentConfig, pings: Pings, released: { heard(): string | undefined }): number {
+  const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
+  if (silent || released.heard() !== undefined) return config.lease.pingMs / 2;
+  return config.lease.pollMs * (0.8 + 0.4 * Math.random());
+}
+
+function pingLeader(bus: Bus, config: AgentConfig, signal: AbortSignal): Pings {
+  let lastAnswerAt = performance.now();
+  const stopping = new AbortController();
+  const ended = AbortSignal.any([signal, stopping.signal]);
+  void (async () => {
+    while (!ended.aborted) {
+      const sentAt = performance.now();
+      await bus.request(controlPing, {}, { timeoutMs: config.lease.pingMs, attemptMs: config.lease.pingMs }).then(
+        () => (lastAnswerAt = performance.now()),
+        () => undefined,
+      );
+      await delay(Math.max(0, config.lease.pingMs - (performance.now() - sentAt)));
+    }
+  })();
+  return { lastAnswerAt: () => lastAnswerAt, stop: () => stopping.abort() };
+}
+
+function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Promise<void>; stop(): void } {
+  let heard: string | undefined;
+  const first = Promise.withResolvers<void>();
+  const subscription = bus.subscribe(leaderReleased, {}, ({ holder }) => {
+    heard = holder;
+    first.resolve();
+  });
+  return {
+    heard: () => heard,
+    // After the first hand-over the pause is short, so nothing needs to interrupt it.
+    next: () => (heard !== undefined ? new Promise(() => undefined) : first.promise),
+    stop: () => subscription.close(),
+  };
+}
+
+interface Taken {
+  owner: string;
+  epoch: number;
+  signGrant: SignGrant;
+  /** When the lock was last known to be held; monotonic milliseconds. */
+  since: number;
+}
+
+function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant, since }: Taken): Leadership {
+  const { config, bus, log } = deps;
+  let goodSince = since;
+  const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
+  const stopped = new AbortController();
+
+  const lose = (reason: string) => {
+    if (stopped.signal.aborted) return;
+    stopped.abort();
+    deps.lost(reason);
+  };
+  const renewing = (async () => {
+    let pauseMs = config.lease.renewMs;
+    while (!stopped.signal.aborted) {
+      await delay(pauseMs, undefined, { signal: stopped.signal }).catch(() => undefined);
+      if (stopped.signal.aborted) return;
+      const start = performance.now();
+      if (start - goodSince >= config.lease.giveUpMs) return lose("the lease was not renewed in time");
+      const renewed = await lock.renew(owner).catch(() => undefined);
+      if (renewed === false) return lose("the lock expired or has another holder");
+      if (renewed === true) {
+        goodSince = start;
+        watchdog.extend(goodSince + config.lease.giveUpMs);
+      }
+      pauseMs = renewed === true ? config.lease.renewMs : config.lease.renewMs / 8;
+    }
+  })();
+
+  const ping = bus.serve(controlPing, async () => ({ epoch, holder: owner }));
+  bus.publish(leaderChanged, { epoch, holder: owner });
+  log.info({ epoch }, "leadership acquired");
+  return {
+    epoch,
+    signGrant,
+    async release() {
+      stopped.abort();
+      ping.close();
+      await lock
+        .release(owner)
+        .catch((error: unknown) => log.warn({ err: error }, "lock not released: it expires by itself"));
+      bus.publish(leaderReleased, { epoch, holder: owner });
+      // Without a connection nobody receives it.
+      if (bus.connected) await bus.flush();
+      await renewing;
+      await watchdog.stop();
+      lock.close();
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// Checks a turn's limits and writes the notice for its user; pure. Every limit produces a notice.
+import type { ClaimedTurn, Cost, Finish, Usage } from "@parley/contracts";
+
+/** 0 = no limit. */
+export interface Limits {
+  maxIterations: number;
+  maxToolCalls: number;
+  /** Tokens of the turn: input and output, including cached ones. */
+  maxTokens: number;
+  /** Millionths of a US dollar: per turn, per agent tree, per day. */
+  maxMicros: number;
+  maxTreeMicros: number;
+  maxMicrosPerDay: number;
+  maxTurnMs: number;
+  maxRoundsWithoutTools: number;
+  maxRepeatedCalls: number;
+}
+
+export interface Progress {
+  modelSteps: number;
+  toolCalls: number;
+  /** Since the turn's start, without the time it waited for people. */
+  elapsedMs: number;
+  usage: Usage;
+  cost: Cost;
+  treeMicros: number;
+  dayMicros: number;
+  /** Consecutive rounds in which the loop continued without a tool call. */
+  roundsWithoutTools: number;
+  /** How many times in a row the last call had the same arguments and the same result. */
+  repeatedCalls: number;
+}
+
+/** How long a turn has been active until `now` (ms since 1970); time spent waiting for people does not count. */
+export function activeMs({ startedAt, waitedMs }: Pick<ClaimedTurn, "startedAt" | "waitedMs">, now: number): number {
+  return Math.max(0, now - Date.parse(startedAt) - waitedMs);
+}
+
+/** The end of a turn that has reached a limit, or undefined. */
+export function limitReached(limits: Limits, progress: Progress): Finish | undefined {
+  const over = (limit: number, value: number) => limit > 0 && value >= limit;
+  const tokens = tokensOf(progress.usage);
+  const dollars = (value: number) => `$${(value / 1_000_000).toFixed(2)}`;
+  if (over(limits.maxIterations, progress.modelSteps))
+    return stopped("max_turns", `this took ${progress.modelSteps} steps, the limit for one request`);
+  if (over(limits.maxToolCalls, progress.toolCalls))
+    return stopped("max_turns", `I used tools ${progress.toolCalls} times, the limit for one request`);
+  if (over(limits.maxTurnMs, progress.elapsedMs)) {
+    return stopped(
+      "max_turns",
+      `this took ${Math.round(progress.elapsedMs / 60_000)} minutes, the limit for one request`,
+    );
+  }
+  if (over(limits.maxRoundsWithoutTools, progress.roundsWithoutTools))
+    return stopped("max_turns", `I continued ${progress.roundsWithoutTools} times in a row without using a tool`);
+  if (over(limits.maxRepeatedCalls, progress.repeatedCalls))
+    return stopped("max_turns", `I made the same call ${progress.repeatedCalls} times in a row, with the same result`);
+  if (over(limits.maxTokens, tokens))
+    return stopped("max_budget", `this took ${tokens} tokens, the limit for one request`);
+  if (over(limits.maxMicros, progress.cost.micros) || over(limits.maxTreeMicros, progress.treeMicros)) {
+    const spent = Math.max(progress.cost.micros, progress.treeMicros);
+    return stopped("max_budget", `this cost ${dollars(spent)}, the limit for one request`);
+  }
+  if (over(limits.maxMicrosPerDay, progress.dayMicros)) {
+    return {
+      state: "failed",
+      exitReason: "max_budget",
+      text: `I stopped here: today's budget (${dollars(limits.maxMicrosPerDay)}) is used up. It resets at midnight UTC; the operator can raise limits.max_usd_per_day.`,
+    };
+  }
+  return undefined;
+}
+
+/** The setting whose token or money limit the turn has reached before its next step, or undefined. */
+export function budgetReached(limits: Limits, { usage, cost, treeMicros, dayMicros }: Progress): string | undefined {
+  const over = (limit: number, value: number) => limit > 0 && value >= limit;
+  if (over(limits.maxTokens, tokensOf(usage))) return "limits.max_tokens";
+  if (over(limits.maxMicros, cost.micros) || over(limits.maxTreeMicros, treeMicros)) return "limits.max_usd";
+  return over(limits.maxMicrosPerDay, dayMicros) ? "limits.max_usd_per_day" : undefined;
+}
+
+function stopped(exitReason: "max_turns" | "max_budget", what: string): Finish {
+  return {
+    state: "failed",
+    exitReason,
+    text: `I stopped here: ${what}. Reply "go on" to continue.`,
+  };
+}
+
+function tokensOf(usage: Usage): number {
+  return usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+}

@@ -1,0 +1,27 @@
+// Automatic recall: searches memory for a person's message and returns the results as a note to append. Failures never stop a turn.
+import type { Logger } from "@parley/chassis";
+import type { ParleySettings } from "@parley/contracts";
+import type { Memory } from "./memory.ts";
+import { recallNote } from "./format-hits.ts";
+
+/** Longest time that a turn waits for automatic recall. */
+const timeoutMs = 2_000;
+/** Results with a lower score are omitted. */
+const leastScore = 0.15;
+
+export async function recallNotes(
+  { memory, settings, log }: { memory: Memory; settings: ParleySettings; log: Logger },
+  turnId: string,
+  said: string,
+): Promise<string | null> {
+  const limit = settings.memory.auto_recall;
+  if (limit === 0 || said.trim() === "") return null;
+  try {
+    const { hits } = await memory.search(turnId, said, limit, timeoutMs);
+    const good = hits.filter(({ score }) => score >= leastScore);
+    return good.length === 0 ? null : recallNote(good, said);
+  } catch (error) {
+    log.warn({ err: error, turn: turnId }, "memory not searched: the turn continues without it");
+    return null;
+  }
+}

@@ -1,0 +1,112 @@
+// Claude over Anthropic's API. The SDK provides the client and the stream parser; retries, watchdogs and the loop are
+// Parley's.
+import Anthropic from "@anthropic-ai/sdk";
+import type { ModelsSettings } from "@parley/contracts";
+import { askCapabilities, unknownCapabilities, type Capabilities } from "./capabilities.ts";
+import { toModelError } from "./errors.ts";
+import { MessageBuilder, stopReasonOf } from "./reply.ts";
+import { toPrompt, toRequest, type WireOptions } from "./wire.ts";
+import { ModelError, type ModelProvider, type ModelRequest } from "../provider.ts";
+import { CachedValue } from "../cached-value.ts";
+
+export interface AnthropicOptions {
+  apiKey: string;
+  model: string;
+  baseUrl: string | undefined;
+  /** Used when a request does not specify it. */
+  thinking: "off" | "adaptive";
+  /** How much of the thinking is displayed. */
+  display: ModelsSettings["thinking_display"];
+  /** The endpoint supports examples of a tool's arguments; omitted: it does not. */
+  examples?: boolean;
+}
+
+export function createAnthropic(options: AnthropicOptions): ModelProvider {
+  const client = new Anthropic({
+    apiKey: options.apiKey,
+    ...(options.baseUrl === undefined ? {} : { baseURL: options.baseUrl }),
+    maxRetries: 0,
+    // turn/tracing.ts creates the span of a call, and the provider needs no trace context.
+    openTelemetry: false,
+  });
+  const { model, thinking, display, examples = false } = options;
+  const wire: WireOptions = { model, thinking, display, examples };
+  let known: Capabilities = unknownCapabilities;
+  const asking = new CachedValue((signal) => askCapabilities(client, options.model, signal));
+  const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
+
+  /** An open stream. A field that the endpoint refuses as unknown is not sent again. */
+  const open = async (request: ModelRequest, signal: AbortSignal) => {
+    const can = await capabilities();
+    for (;;) {
+      const body = toRequest(request, wire, can);
+      try {
+        return await client.beta.messages.create(body, { signal });
+      } catch (error) {
+        const said = toModelError(error);
+        if (said.failure !== "invalid" || !withdraw(wire, body, said.message)) throw error;
+      }
+    }
+  };
+
+  return {
+    name: "anthropic",
+    model: options.model,
+    priceList: "official",
+    note: () => known.note,
+    async prepare() {
+      await capabilities();
+    },
+    async stream(request, on, signal) {
+      const builder = new MessageBuilder(`anthropic:${options.model}`);
+      try {
+        for await (const event of await open(request, signal)) {
+          on.alive();
+          const delta = builder.add(event);
+          if (delta !== undefined) on.delta(delta);
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        throw toModelError(error);
+      }
+      signal.throwIfAborted();
+      // A connection that closes cleanly in the middle ends the iteration without an error.
+      if (!builder.stopped) throw new ModelError("connection", "the model's stream ended in the middle of its answer");
+      return {
+        parts: builder.parts(),
+        stopReason: stopReasonOf(builder.rawStopReason),
+        rawStopReason: builder.rawStopReason ?? "none",
+        usage: builder.usage,
+        model: builder.model,
+      };
+    },
+    size: async (signal) => (await askCapabilities(client, options.model, signal)).size,
+    async countTokens(request, signal) {
+      try {
+        const prompt = toPrompt(request, wire, await capabilities());
+        return (await client.beta.messages.countTokens({ model: options.model, ...prompt }, { signal })).input_tokens;
+      } catch (error) {
+        signal.throwIfAborted();
+        throw toModelError(error);
+      }
+    },
+  };
+}
+
+/** Removes a field that the endpoint reports as unknown; false: the error is about something else. */
+function withdraw(
+  wire: WireOptions,
+  body: Pick<ReturnType<typeof toRequest>, "thinking" | "tools">,
+  said: string,
+): boolean {
+  const { thinking, tools = [] } = body;
+  if (thinking !== undefined && thinking !== null && "display" in thinking && /display|anthropic-beta/i.test(said)) {
+    wire.display = null;
+    return true;
+  }
+  if (tools.some((tool) => "input_examples" in tool) && /input_examples/.test(said)) {
+    wire.examples = false;
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,180 @@
+// Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers. Client
+// and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
+import { randomUUID } from "node:crypto";
+import { initialDialect, learnDialect, type Sent } from "./dialect.ts";
+import { askJson, askNote, endpoint, serverOf } from "./server.ts";
+import { errorIn, rejectedRequest, transportError } from "./errors.ts";
+import { initialLimit, isOpenAi, learnLimit } from "./limit.ts";
+import { ReplyBuilder } from "./reply.ts";
+import { SseParser } from "./sse.ts";
+import { findWindow } from "./window.ts";
+import { toRequest, type WireRequest } from "./wire.ts";
+import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../provider.ts";
+
+export interface OpenAiOptions {
+  /** Self-hosted servers often need none. */
+  apiKey?: string | undefined;
+  /** Including `/v1`. */
+  baseUrl: string;
+  model: string;
+}
+
+/** How often one request may be corrected after a refusal. */
+const maxCorrections = 5;
+/** How long to wait for the end of a complete stream, so that its connection can be reused. */
+const lingerMs = 1_000;
+
+export function createOpenAi(options: OpenAiOptions): ModelProvider {
+  const server = serverOf(options);
+  const official = isOpenAi(options.baseUrl);
+  let knownLimit = initialLimit(options.baseUrl);
+  let dialect = initialDialect(options.baseUrl);
+  let note: string | null = null;
+
+  /** A successful response. After a refusal the request is corrected where the error shows how. */
+  const ask = async (request: ModelRequest, signal: AbortSignal): Promise<Response> => {
+    let limit = knownLimit;
+    for (let corrections = 0; ; corrections++) {
+      const body = toRequest(request, options.model, limit, dialect);
+      const response = await fetch(endpoint(options.baseUrl, "chat/completions"), {
+        method: "POST",
+        headers: { ...server.headers, "content-type": "application/json", accept: "text/event-stream" },
+        body: JSON.stringify(body),
+        signal,
+      });
+      if (response.ok) return response;
+      const error = rejectedRequest(response, await response.text());
+      if (corrections >= maxCorrections) throw error;
+      // llama.cpp returns a server error when a model does not support images.
+      const taught = error.failure === "invalid" || error.failure === "server";
+      const other = taught ? learnDialect(error.message, dialect, sentIn(body)) : undefined;
+      if (other !== undefined) {
+        dialect = other;
+        continue;
+      }
+      const better = learnLimit(error.message, limit, body[limit.field] ?? request.maxOutputTokens);
+      if (better === undefined || error.retryable) throw error;
+      limit = better;
+      if (better.lasting) knownLimit = better;
+    }
+  };
+
+  return {
+    name: "openai",
+    model: options.model,
+    priceList: official ? "official" : "unknown",
+    note: () => note,
+    async prepare() {
+      note = await askNote(server);
+    },
+    async stream(request, on, signal) {
+      const builder = new ReplyBuilder({
+        model: options.model,
+        takenIds: callIds(request),
+        newId: () => `call_${randomUUID().replaceAll("-", "")}`,
+      });
+      try {
+        await receive(await ask(request, signal), builder, on);
+      } catch (error) {
+        signal.throwIfAborted();
+        const failure = transportError(error);
+        // A connection lost after the end of the answer loses only the usage.
+        if (failure.failure !== "connection" || !builder.complete) throw failure;
+      }
+      signal.throwIfAborted();
+      // A connection that closes cleanly in the middle looks like the end of the stream.
+      if (!builder.complete) throw new ModelError("connection", "the model's stream ended in the middle of its answer");
+      note = null;
+      return builder.reply();
+    },
+    async size(signal) {
+      if (official) return { contextTokens: null, maxOutputTokens: null };
+      return findWindow(options.model, askJson(server, signal));
+    },
+  };
+}
+
+/** The fields of a request that a server may have refused. */
+function sentIn(body: WireRequest): Sent {
+  const kinds = new Set(
+    body.messages.flatMap(({ content }) => (Array.isArray(content) ? content.map(({ type }) => type) : [])),
+  );
+  return {
+    effort: body.reasoning_effort,
+    images: kinds.has("image_url"),
+    pdfs: kinds.has("file"),
+    stream: body.stream,
+    stops: body.stop !== undefined,
+  };
+}
+
+/** Reads the whole response into the builder. */
+async function receive(
+  response: Response,
+  builder: ReplyBuilder,
+  on: { delta(delta: ModelDelta): void; alive(): void },
+): Promise<void> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.body === null || type.includes("text/html")) {
+    await response.body?.cancel();
+    throw new ModelError("invalid", "the server at OPENAI_BASE_URL is not a model server (is /v1 missing?)");
+  }
+  if (type.includes("application/json")) return receiveWhole(response, builder, on);
+  const parser = new SseParser();
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (!done) on.alive();
+      for (const event of done ? parser.end() : parser.push(value)) {
+        for (const delta of builder.add(event)) on.delta(delta);
+      }
+      if (done || builder.done) return;
+    }
+  } finally {
+    void letGo(reader, builder.done);
+  }
+}
+
+/** Handles servers that do not stream, or that return an error with a success status. */
+async function receiveWhole(
+  response: Response,
+  builder: ReplyBuilder,
+  on: { delta(delta: ModelDelta): void; alive(): void },
+): Promise<void> {
+  const body = await response.text();
+  on.alive();
+  let data: unknown;
+  try {
+    data = JSON.parse(body);
+  } catch {
+    throw new ModelError("connection", "the model's answer was cut off");
+  }
+  if (errorIn(data) !== undefined) throw rejectedRequest(response, body);
+  for (const delta of builder.add({ name: "", data: body })) on.delta(delta);
+  builder.done = true;
+}
+
+/** Reading a stream to its end makes its connection reusable; after the last event that may take only briefly. */
+async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
+  // If cancelling fails, the stream is closed already.
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  if (!finished) {
+    cancel();
+    return;
+  }
+  const timer = setTimeout(cancel, lingerMs).unref();
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is complete; the connection was lost.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function callIds(request: ModelRequest): string[] {
+  return request.messages.flatMap((message) =>
+    message.parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
+  );
+}

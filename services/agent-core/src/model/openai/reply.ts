@@ -1,0 +1,169 @@
+// Builds one reply from the chunks of a chat completion; pure. Compatible servers differ most in tool calls: in spite
+// of missing or repeated fields, each call gets a name, a unique id and its arguments as text.
+import type { Part, ToolCall, Usage } from "@parley/contracts";
+import { contentOf, readChunk, toUsage, type CallDelta } from "./chunk.ts";
+import { streamError, plainError } from "./errors.ts";
+import type { SseEvent } from "./sse.ts";
+import type { ModelDelta, ModelReply, StopReason } from "../provider.ts";
+import { splitOrphan, ThinkTags } from "../think-tags.ts";
+
+interface OpenCall {
+  index: number | undefined;
+  id: string;
+  name: string;
+  input: string;
+}
+
+export interface ReplyOptions {
+  /** The requested model, used when the server does not name the one that answers. */
+  model: string;
+  /** Ids of the calls in the prompt, which must not be reused. */
+  takenIds: Iterable<string>;
+  newId(): string;
+}
+
+/** Collects one reply from stream events. */
+export class ReplyBuilder {
+  /** The stream is finished. */
+  done = false;
+  readonly #options: ReplyOptions;
+  readonly #calls: OpenCall[] = [];
+  #model = "";
+  #reasoning = "";
+  #text = "";
+  #refused = false;
+  #rawStopReason: string | undefined;
+  #usage: Usage | null = null;
+  readonly #tags = new ThinkTags();
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the reply is complete; only the usage may follow. */
+  get complete(): boolean {
+    return this.done || this.#rawStopReason !== undefined;
+  }
+
+  /** Throws ModelError when the event is an error or invalid. */
+  add(event: SseEvent): ModelDelta[] {
+    if (event.data.trim() === "[DONE]") {
+      this.done = true;
+      return this.#keep(this.#tags.end());
+    }
+    const { model, choices, usage } = readChunk(event);
+    if (this.#model === "") this.#model = model ?? "";
+    if (usage !== undefined && usage !== null) this.#usage = toUsage(usage) ?? this.#usage;
+    const choice = choices?.[0];
+    if (choice === undefined) return [];
+    if (choice.finish_reason === "error") throw streamError(plainError(""));
+    // Some servers send an empty reason until the end.
+    this.#rawStopReason = choice.finish_reason || this.#rawStopReason;
+    const delta = choice.delta ?? choice.message;
+    if (delta === undefined || delta === null) return [];
+    for (const call of delta.tool_calls ?? []) this.#addCall(call);
+    const content = contentOf(delta.content);
+    const thought = delta.reasoning_content || delta.reasoning || "";
+    const shown = this.#say(thought + content.reasoning, content.text, delta.refusal ?? "");
+    return this.complete ? [...shown, ...this.#keep(this.#tags.end())] : shown;
+  }
+
+  reply(): ModelReply {
+    this.#keep(this.#tags.end());
+    const orphan = this.#reasoning === "" ? splitOrphan(this.#text) : undefined;
+    const thought = orphan?.reasoning ?? this.#reasoning;
+    const answer = orphan?.text ?? this.#text;
+    const reasoning: Part[] = thought === "" ? [] : [{ type: "reasoning", text: thought }];
+    // Blank text before a call carries no content, and Anthropic's API refuses it.
+    const said: Part[] = answer.trim() === "" ? [] : [{ type: "text", text: answer }];
+    return {
+      parts: [...reasoning, ...said, ...this.#toolCalls()],
+      stopReason: this.#stopReason(),
+      rawStopReason: this.#rawStopReason ?? "none",
+      usage: this.#usage,
+      model: this.#model === "" ? this.#options.model : this.#model,
+    };
+  }
+
+  #say(reasoning: string, content: string, refusal: string): ModelDelta[] {
+    this.#refused ||= refusal !== "";
+    const deltas: ModelDelta[] = [
+      { type: "reasoning", text: reasoning },
+      ...(content === "" ? [] : this.#tags.push(content)),
+      { type: "text", text: refusal },
+    ];
+    return this.#keep(deltas.filter((delta) => delta.text !== ""));
+  }
+
+  #keep(deltas: ModelDelta[]): ModelDelta[] {
+    for (const delta of deltas) {
+      if (delta.type === "text") this.#text += delta.text;
+      else this.#reasoning += delta.text;
+    }
+    return deltas;
+  }
+
+  #addCall(delta: CallDelta): void {
+    const index = delta.index ?? undefined;
+    const id = delta.id ?? "";
+    const name = delta.function?.name ?? "";
+    const given = delta.function?.arguments ?? "";
+    let call = this.#callFor(index, id);
+    if (call === undefined || beginsAnother(call, { id, name, empty: given === "" })) {
+      call = { index, id, name, input: "" };
+      this.#calls.push(call);
+    }
+    if (call.id === "") call.id = id;
+    if (call.name === "") call.name = name;
+    call.input = typeof given === "string" ? call.input + given : JSON.stringify(given);
+  }
+
+  /** The call that a delta continues, if any: matched by index, else by id, else the newest. */
+  #callFor(index: number | undefined, id: string): OpenCall | undefined {
+    if (index !== undefined) return this.#calls.findLast((call) => call.index === index);
+    return id === "" ? this.#calls.at(-1) : this.#calls.findLast((call) => call.id === id);
+  }
+
+  #toolCalls(): ToolCall[] {
+    const taken = new Set(this.#options.takenIds);
+    return this.#calls.map((call) => {
+      const id = call.id === "" || taken.has(call.id) ? this.#options.newId() : call.id;
+      taken.add(id);
+      return { type: "tool_call", id, name: toolName(call.name), input: call.input.trim() === "" ? "{}" : call.input };
+    });
+  }
+
+  #stopReason(): StopReason {
+    if (this.#rawStopReason === "length") return "max_tokens";
+    if (this.#rawStopReason === "content_filter" || this.#refused) return "refusal";
+    // Ollama and others report `stop` even when there are calls.
+    if (this.#calls.length > 0 || this.#rawStopReason === "tool_calls") return "tool_use";
+    return this.#rawStopReason === "stop" ? "end_turn" : "other";
+  }
+}
+
+/**
+ * Whether a delta starts a new call although it matches an existing one, as with servers that send index 0 for every
+ * call. Only a delta with a name starts a call: some servers repeat the name in each delta, others send a new id in
+ * each.
+ */
+function beginsAnother(call: OpenCall, piece: { id: string; name: string; empty: boolean }): boolean {
+  if (piece.name === "" || call.name === "") return false;
+  if (piece.name !== call.name) return true;
+  if (piece.id !== "" && call.id !== "" && piece.id !== call.id) return true;
+  return !piece.empty && isObject(call.input);
+}
+
+function isObject(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** A name that the API accepts in a later request: models invent others. */
+function toolName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
+}

@@ -1,0 +1,103 @@
+// Parses a tool call for permission decisions: all arguments once, and the main argument in the form that rules match.
+import { z } from "zod";
+import { commandPaths, type CommandPaths } from "./command-paths.ts";
+import { patchPaths, parsePath, type ParsedPath } from "./paths.ts";
+import { parseCommand, type ParsedCommand } from "./shell.ts";
+import { fileAccessOf, mainArgument, type PermissionTool } from "./tool-traits.ts";
+
+export type Argument =
+  | { kind: "command"; reading: ParsedCommand; files: readonly RedirectedFile[]; paths: CommandPaths }
+  | { kind: "paths"; paths: readonly ParsedPath[] }
+  /** `url` is null if the text is not a URL. */
+  | { kind: "url"; written: string; url: URL | null }
+  | { kind: "text"; text: string }
+  /** The argument is missing, or the tool has none. */
+  | { kind: "none" };
+
+/** A file that a redirection of a command opens. */
+interface RedirectedFile {
+  mode: "read" | "write";
+  /** Null: known only at run time. */
+  path: ParsedPath | null;
+}
+
+export interface ParsedCall {
+  tool: PermissionTool;
+  /** The arguments; empty if the model did not write an object. */
+  input: Readonly<Record<string, unknown>>;
+  /** The field of the main argument; null if the tool has none. */
+  field: string | null;
+  argument: Argument;
+  /** Files and folders that a file tool works on, from all of its arguments. */
+  paths: readonly ParsedPath[];
+}
+
+const Input = z.record(z.string(), z.unknown());
+
+/**
+ * Parses a call for `decidePermission`, `describeCall` and `rulesForAlways`.
+ * `input`: the model's arguments, as text or parsed. `roots`: absolute paths of the workspace.
+ */
+export async function parseCall(
+  tool: PermissionTool,
+  input: unknown,
+  options: { roots?: readonly string[] } = {},
+): Promise<ParsedCall> {
+  const parsed = Input.safeParse(typeof input === "string" ? parseJson(input) : input);
+  const fields = parsed.success ? parsed.data : {};
+  const main = mainArgument(tool);
+  const field = main.kind === "none" ? null : main.field;
+  const value = field === null ? undefined : fields[field];
+  const place = fileAccessOf(tool).length > 0 ? (fields["path"] ?? ".") : undefined;
+  const paths = typeof place === "string" ? [parsePath(place, options.roots)] : [];
+  const call = { tool, input: fields, field, paths };
+  if (main.kind === "path" && value === undefined) {
+    return { ...call, argument: { kind: "paths", paths: [parsePath(".", options.roots)] } };
+  }
+  if (main.kind === "none" || typeof value !== "string") return { ...call, argument: { kind: "none" } };
+  switch (main.kind) {
+    case "command": {
+      const reading = await parseCommand(value);
+      const files = redirectedFiles(reading, fields["workdir"], options.roots);
+      const named = commandPaths(reading, fields["workdir"], options.roots);
+      return { ...call, argument: { kind: "command", reading, files, paths: named } };
+    }
+    case "path":
+      return { ...call, argument: { kind: "paths", paths: [parsePath(value, options.roots)] } };
+    case "patch": {
+      const patched = patchPaths(value).map((each) => parsePath(each, options.roots));
+      return { ...call, paths: patched, argument: { kind: "paths", paths: patched } };
+    }
+    case "url":
+      return { ...call, argument: { kind: "url", written: value, url: URL.parse(value) } };
+    case "text":
+      return { ...call, argument: { kind: "text", text: value } };
+    default:
+      return main satisfies never;
+  }
+}
+
+/** Whether the call addresses its recipient by fields other than `to`; rules match only `to`. */
+export function hasUnmatchedRecipient(input: ParsedCall["input"]): boolean {
+  return ["channel", "chat_id", "account", "conversation"].some((field) => input[field] !== undefined);
+}
+
+/** Relative paths start at the call's folder. After a `cd` the folder is unknown, so they count as climbing. */
+function redirectedFiles(reading: ParsedCommand, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
+  const moves = reading.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));
+  const folder = typeof workdir === "string" ? `${workdir}/` : "";
+  return reading.redirects.map(({ path, mode }) => {
+    if (path === null) return { mode, path };
+    const absolute = path.startsWith("/");
+    const read = parsePath(absolute ? path : `${folder}${path}`, roots);
+    return { mode, path: { ...read, written: path, climbs: read.climbs || (moves && !absolute) } };
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,140 @@
+// Changes a session's permissions (rules and mode) and derives the rules that an "always" approval adds. Pure: the caller stores
+// the result.
+import { parsePermissionRule, type PermissionMode, type SessionOverrides } from "@parley/contracts";
+import type { ParsedCall } from "./parsed-call.ts";
+import { escapePattern } from "./pattern.ts";
+import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
+import { messagesPeople } from "./tool-traits.ts";
+import { webTargetOf } from "./web-access.ts";
+
+/** The permission fields of a session's overrides. */
+export type SessionPermissions = Pick<SessionOverrides, "permissionMode" | "allow" | "allowTainted" | "ask" | "deny">;
+
+export type PermissionUpdate =
+  | {
+      type: "add_rules" | "replace_rules" | "remove_rules";
+      list: "allow" | "allowTainted" | "ask" | "deny";
+      rules: readonly string[];
+    }
+  | { type: "set_mode"; mode: PermissionMode };
+
+/**
+ * The permissions after a change, or a sentence that explains its refusal: an invalid rule, or a bypass that the settings do not
+ * allow.
+ */
+export function updatePermissions(
+  session: SessionPermissions,
+  update: PermissionUpdate,
+  settings: { allow_bypass: boolean },
+): { permissions: SessionPermissions } | { refused: string } {
+  if (update.type === "set_mode") {
+    if (update.mode === "bypass" && !settings.allow_bypass) {
+      return { refused: "Mode bypass requires `allow_bypass = true` under [permissions] in the settings." };
+    }
+    return { permissions: { ...session, permissionMode: update.mode } };
+  }
+  const old = session[update.list] ?? [];
+  if (update.type === "remove_rules") {
+    return { permissions: { ...session, [update.list]: old.filter((rule) => !update.rules.includes(rule)) } };
+  }
+  for (const rule of update.rules) {
+    const parsed = parsePermissionRule(rule);
+    if ("problem" in parsed) return { refused: `The rule \`${rule}\` ${parsed.problem}.` };
+  }
+  const kept = update.type === "add_rules" ? old : [];
+  return { permissions: { ...session, [update.list]: [...new Set([...kept, ...update.rules])] } };
+}
+
+/**
+ * The allow rules that "always" adds for turns without untrusted content. Empty if an approval can apply only to this one call: its
+ * programs cannot be determined, it writes files by redirection, or its main argument is unknown.
+ */
+export function rulesForAlways(call: ParsedCall): string[] {
+  const { tool, argument, field } = call;
+  switch (argument.kind) {
+    case "command": {
+      const { commands, hidden } = argument.reading;
+      if (hidden !== null || argument.files.some(({ mode }) => mode === "write")) return [];
+      return unique(commands.flatMap(commandPatterns).map((pattern) => `${tool.name}(${pattern})`));
+    }
+    case "paths":
+      if (argument.paths.some(({ names, climbs }) => names === null || climbs)) return [];
+      return unique(
+        argument.paths.map(({ names }) => `${tool.name}(${escapePattern((names ?? []).join("/")) || "."})`),
+      );
+    case "url":
+      return unique(webTargetOf(call)?.rules ?? []);
+    case "text":
+      return unique([`${tool.name}(${escapePattern(argument.text)})`]);
+    case "none":
+      return field === null ? [tool.name] : [];
+    default:
+      return argument satisfies never;
+  }
+}
+
+/**
+ * The allow rules that "always", given in a tainted turn, adds for tainted turns: exactly the approved call, and only if the main
+ * argument determines its effect. Empty for a command in another folder, for a command that runs a file of the workspace (the turn
+ * can rewrite it without approval), and for tools whose main argument is an action.
+ */
+export function rulesForTaintedAlways(call: ParsedCall): string[] {
+  const { tool, argument, input } = call;
+  const web = webTargetOf(call);
+  if (web !== null) return unique(web.rules);
+  switch (argument.kind) {
+    case "command": {
+      const { commands, hidden } = argument.reading;
+      const writes = argument.files.some(({ mode }) => mode === "write");
+      if (hidden !== null || writes || input["workdir"] !== undefined || commands.some(runsFile)) return [];
+      return unique(commands.map((command) => `${tool.name}(${escapePattern(canonicalText(command))})`));
+    }
+    case "paths":
+      return rulesForAlways(call);
+    case "text":
+      return messagesPeople(tool) ? rulesForAlways(call) : [];
+    case "url":
+    case "none":
+      return [];
+    default:
+      return argument satisfies never;
+  }
+}
+
+function unique(rules: readonly string[]): string[] {
+  return [...new Set(rules)].filter((rule) => rule.length <= 2_000 && "rule" in parsePermissionRule(rule));
+}
+
+/**
+ * Read-only sub-commands, each with the options that are allowed with it. Neither sub-command nor option takes an operand, writes a
+ * file, sends data or names a program. Git starts programs named in `.git/config`; writing that file requires approval in a tainted
+ * turn (`program-files.ts`).
+ */
+const readOnly: Readonly<Record<string, readonly string[]>> = {
+  "docker images": ["-a", "--all"],
+  "docker ps": ["-a", "--all"],
+  "git branch": ["--show-current"],
+  "git diff": ["--cached", "--name-only", "--name-status", "--staged", "--stat"],
+  "git log": ["--oneline", "--stat", "-1", "-5", "-10", "-20"],
+  "git status": ["--branch", "--porcelain", "--short", "-b", "-s", "-sb"],
+};
+
+/** The exact command; for a read-only sub-command with a listed option, all of its listed options. */
+function commandPatterns(command: SimpleCommand): string[] {
+  const text = canonicalText(command);
+  for (const [name, options] of Object.entries(readOnly)) {
+    const family = [name, ...options.map((option) => `${name} ${option}`)];
+    if (family.includes(text)) return family;
+  }
+  return [escapePattern(text)];
+}
+
+/** Programs that run a file given as argument, or programs that a file of the workspace names. */
+const interpreters =
+  /^(?:\.|source|sh|bash|dash|zsh|ksh|mksh|ash|fish|python[\d.]*|pypy[\d.]*|node|deno|bun|bunx|npm|npx|pnpm|pnpx|yarn|perl|ruby|php|lua|tclsh|Rscript|java|go|cargo|dotnet|swift|awk|gawk|sed|uv|uvx|pytest|tox|nox|make|gmake|cmake|ninja|just|rake|gradle|mvn)$/;
+
+function runsFile({ words }: SimpleCommand): boolean {
+  const [first] = words;
+  const program = programOf(words);
+  return first === undefined || program === undefined || program !== first.value || interpreters.test(program);
+}

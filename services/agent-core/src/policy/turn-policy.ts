@@ -1,0 +1,111 @@
+// The policy of a session's turns, merged from the settings, the profile and the session's overrides. Pure.
+import type {
+  Effort,
+  IsolationLevel,
+  OutputMode,
+  ParleySettings,
+  PermissionMode,
+  ProfileSettings,
+  QueueMode,
+  SessionState,
+  ToolExecution,
+} from "@parley/contracts";
+import type { Limits } from "../limits/limits.ts";
+
+export interface TurnPolicy {
+  /** Null: the agent itself. */
+  profile: string | null;
+  depth: number;
+  /** Omitted: the agent's own. */
+  model: string | undefined;
+  /** A person chose the model: there is no failover to another one. */
+  pinned: boolean;
+  effort: Effort | undefined;
+  thinking: "off" | "adaptive";
+  maxOutputTokens: number;
+  /** Custom instructions, after Parley's own sections. */
+  systemPrompt: string | undefined;
+  prompt: "full" | "minimal";
+  output: OutputMode;
+  limits: Limits;
+  execution: ToolExecution;
+  /** Minimum isolation of commands; omitted: the tool-runner's setting. */
+  minIsolation: IsolationLevel | undefined;
+  permissionMode: PermissionMode;
+  /** What happens to input while the session is busy. */
+  queueMode: QueueMode;
+  /** Whether the policy permits a tool of this name. */
+  hasTool(name: string): boolean;
+}
+
+/** The built-in profile: six read-only tools. */
+export const readerProfile: ProfileSettings = {
+  description: "Reads files and memory and reports; changes nothing.",
+  tools: ["read", "grep", "glob", "ls", "memory_search", "memory_get"],
+  prompt: "minimal",
+};
+
+/** The profiles of a deployment, by name. */
+export function profilesOf(settings: ParleySettings): Record<string, ProfileSettings> {
+  return { reader: readerProfile, ...settings.profiles };
+}
+
+/** The fields of a session that determine its policy. */
+type PolicyOf = Pick<SessionState, "parentId" | "profile" | "depth" | "overrides">;
+
+/** A session of the agent itself without overrides. */
+const untouched: PolicyOf = { parentId: null, profile: null, depth: 0, overrides: {} };
+
+export function mainPolicy(settings: ParleySettings): TurnPolicy {
+  return resolvePolicy(settings, untouched);
+}
+
+/** Tools that a sub-agent has only if its profile names them: those that reach people, `sleep` and `cron`. */
+const notForChildren = new Set(["message", "speak", "ask_user", "sleep", "cron"]);
+
+export function resolvePolicy(settings: ParleySettings, session: PolicyOf): TurnPolicy {
+  const { agent, limits, tools, subagents } = settings;
+  const { overrides, depth } = session;
+  const child = session.parentId !== null;
+  const profile = session.profile === null ? undefined : profilesOf(settings)[session.profile];
+  const scope = child ? (profile?.tools ?? readerProfile.tools ?? []) : profile?.tools;
+  return {
+    profile: session.profile,
+    depth,
+    model: overrides.model ?? profile?.model,
+    pinned: overrides.model !== undefined,
+    effort: overrides.effort ?? profile?.effort ?? agent.effort,
+    thinking: profile?.thinking ?? agent.thinking,
+    maxOutputTokens: profile?.max_output_tokens ?? agent.max_output_tokens,
+    systemPrompt: profile?.system_prompt ?? agent.system_prompt,
+    prompt: child ? (profile?.prompt ?? "minimal") : "full",
+    // A sub-agent's last text is its result; it does not send messages to people.
+    output: child ? "final_text" : settings.output.mode,
+    limits: {
+      maxIterations: profile?.max_iterations ?? (child ? subagents.max_iterations : limits.max_iterations),
+      maxToolCalls: profile?.max_tool_calls ?? limits.max_tool_calls,
+      maxTokens: limits.max_tokens,
+      maxMicros: micros(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
+      maxTreeMicros: micros(limits.max_usd),
+      maxMicrosPerDay: micros(limits.max_usd_per_day),
+      maxTurnMs: (profile?.max_turn_seconds ?? limits.max_turn_seconds) * 1_000,
+      maxRoundsWithoutTools: limits.max_rounds_without_tools,
+      maxRepeatedCalls: limits.max_repeated_calls,
+    },
+    execution: profile?.execution ?? tools.execution,
+    minIsolation: profile?.min_isolation,
+    queueMode: overrides.queueMode ?? settings.queue.mode,
+    permissionMode: overrides.permissionMode ?? settings.permissions.mode,
+    hasTool(name) {
+      if (tools.disabled.includes(name)) return false;
+      if (!tools.enabled.includes("*") && !tools.enabled.includes(name)) return false;
+      if (scope === undefined) return true;
+      if (scope.includes(name)) return true;
+      return scope.includes("*") && !(child && notForChildren.has(name));
+    },
+  };
+}
+
+function micros(usd: number): number {
+  return Math.round(usd * 1_000_000);
+}

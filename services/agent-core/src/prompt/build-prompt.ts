@@ -1,0 +1,113 @@
+// Builds the prompt from a session's messages; pure. The result is always valid, also after cancellations and crashes:
+// it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
+import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
+import type { PromptMessage } from "../model/provider.ts";
+import { messageHeader, type MessageHeaderOptions } from "./message-header.ts";
+import { originalCall } from "./indirect-calls.ts";
+
+/** Result of a call whose real result was never recorded. */
+const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
+
+/** Inserted when a conversation would start with an assistant message. */
+const leftOut = "[Earlier messages of this conversation are left out.]";
+
+export function buildPrompt(messages: readonly Message[], headings?: MessageHeaderOptions): PromptMessage[] {
+  const prompt: PromptMessage[] = [];
+  let open: Extract<Part, { type: "tool_call" }>[] = [];
+
+  const push = (role: PromptMessage["role"], parts: Part[]) => {
+    if (parts.length === 0) return;
+    const last = prompt.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else prompt.push({ role, parts: [...parts] });
+  };
+  /** Adds a result for every open call, in the order of the calls. */
+  const answer = (results: ReadonlyMap<string, ToolResult>) => {
+    push(
+      "user",
+      open.map(
+        (call) =>
+          results.get(call.id) ?? {
+            type: "tool_result",
+            id: call.id,
+            name: call.name,
+            content: lostResult,
+            isError: true,
+          },
+      ),
+    );
+    open = [];
+  };
+
+  // The start of a long turn may be missing from the view; its later messages are still needed.
+  if (messages.length > 0 && messages[0]?.role !== "user") push("user", [{ type: "text", text: leftOut }]);
+  for (const message of messages) {
+    if (message.role === "tool") {
+      const results = new Map(
+        message.parts.flatMap((part) => (part.type === "tool_result" ? [[part.id, part] as const] : [])),
+      );
+      // The API refuses results whose call was removed.
+      if (open.length > 0) answer(results);
+      continue;
+    }
+    answer(new Map());
+    if (message.role === "user") {
+      push("user", [...messageHeader(message, headings), ...saying(message.parts)]);
+    } else if (says(message.parts)) {
+      push("assistant", withoutFinish(message.parts));
+      open = uniqueCalls(message.parts);
+    }
+  }
+  answer(new Map());
+  return prompt.map((message) =>
+    message.role === "user" ? { ...message, parts: resultsFirst(message.parts) } : message,
+  );
+}
+
+/** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
+function saying(parts: readonly Part[]): Part[] {
+  const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
+  return kept.length > 0 ? kept : [{ type: "text", text: "(an empty message)" }];
+}
+
+/** The API refuses an assistant message that contains only reasoning. */
+function says(parts: readonly Part[]): boolean {
+  return parts.some(
+    (part) =>
+      (part.type === "text" && part.text.trim() !== "") || part.type === "tool_call" || part.type === "provider",
+  );
+}
+
+/** As the model wrote it, without whitespace-only text, which the API refuses. */
+function withoutFinish(parts: readonly Part[]): Part[] {
+  return parts
+    .filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""))
+    .map(originalCall);
+}
+
+function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" }>[] {
+  return parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
+}
+
+/** The API requires tool results before all other parts of a message. */
+function resultsFirst(parts: Part[]): Part[] {
+  return [
+    ...parts.filter((part) => part.type === "tool_result"),
+    ...parts.filter((part) => part.type !== "tool_result"),
+  ];
+}
+
+/**
+ * The history for `context.history = "text_only"`: people's messages and the last answer of each past turn. The running
+ * turn is kept whole.
+ */
+export function withoutToolTraffic(messages: readonly Message[], turnId: string): Message[] {
+  return messages.flatMap((message, index): Message[] => {
+    if (message.turnId === turnId || message.role === "user") return [message];
+    const answers = message.role === "assistant" && !message.parts.some((part) => part.type === "tool_call");
+    const next = messages[index + 1];
+    const isLast = next === undefined || next.turnId !== message.turnId || next.role === "user";
+    if (!answers || !isLast || textOf(message.parts) === "") return [];
+    return [{ ...message, parts: message.parts.filter((part) => part.type === "text" || part.type === "finish") }];
+  });
+}

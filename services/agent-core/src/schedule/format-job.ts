@@ -1,0 +1,75 @@
+// Formats jobs and runs for the model, with times in the job's time zone and relative to now; pure.
+import type { Schedule, ScheduleRun } from "@parley/contracts";
+import { formatAddress } from "../prompt/message-header.ts";
+
+const steps: [string, number][] = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+];
+
+/** `in 3 h 20 min`, `5 min ago`; at most two units. */
+export function relative(at: number, now: number): string {
+  let seconds = Math.round(Math.abs(at - now) / 1_000);
+  const words: string[] = [];
+  for (const [unit, size] of steps) {
+    const count = Math.floor(seconds / size);
+    if (count > 0 && words.length < 2) words.push(`${count} ${unit}`);
+    seconds -= count * size;
+  }
+  if (words.length === 0) words.push(`${seconds} s`);
+  return at >= now ? `in ${words.join(" ")}` : `${words.join(" ")} ago`;
+}
+
+/** `Mon 2026-11-23 09:00:00 Europe/Berlin (in 1 d 7 h)`. */
+export function timeText(iso: string, timeZone: string, now: number): string {
+  const format = new Intl.DateTimeFormat("en-GB", {
+    timeZone,
+    weekday: "short",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  });
+  const parts = format.formatToParts(new Date(iso));
+  const of = (type: Intl.DateTimeFormatPartTypes) => parts.find((part) => part.type === type)?.value ?? "";
+  const time = `${of("hour")}:${of("minute")}:${of("second")}`;
+  return `${of("weekday")} ${of("year")}-${of("month")}-${of("day")} ${time} ${timeZone} (${relative(Date.parse(iso), now)})`;
+}
+
+const promptChars = 120;
+
+/** A job as a few lines of text. */
+export function formatJob(job: Schedule, now: number): string {
+  const next =
+    job.nextDue === null
+      ? job.enabled
+        ? "no further run"
+        : "disabled or finished"
+      : `next ${timeText(job.nextDue, job.timeZone, now)}`;
+  const prompt = job.prompt.replaceAll(/\s+/g, " ");
+  const answer =
+    job.deliverTo === null
+      ? ""
+      : `, answers go to ${job.deliverTo === "nowhere" ? "nobody" : formatAddress(job.deliverTo)}`;
+  const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
+  return [
+    `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
+    `  ${job.target === "main" ? "in the owner's thread" : `in its own thread cron:${job.id}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
+    `  prompt: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
+    ...(job.lastRun === null ? [] : [`  last run: ${formatRun(job.lastRun, job.timeZone, now)}`]),
+  ].join("\n");
+}
+
+/** One run as a line of text. */
+export function formatRun(run: ScheduleRun, timeZone: string, now: number): string {
+  const words = [timeText(run.due, timeZone, now), run.manual ? "started manually" : run.outcome];
+  if (run.reason !== null) words.push(run.reason);
+  if (run.state !== null && run.turn?.exitReason == null) words.push(run.state === "claimed" ? "running" : run.state);
+  if (run.turn?.exitReason != null) words.push(run.turn.exitReason);
+  if (run.turn?.text != null) words.push(JSON.stringify(run.turn.text.slice(0, promptChars)));
+  return words.join(", ");
+}

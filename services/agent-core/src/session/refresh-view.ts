@@ -1,0 +1,45 @@
+// Updates a session's view to the store's state. Where messages are missing in between, it reloads backwards, up to the
+// view's limit.
+import { store, type Message, type SessionState } from "@parley/contracts";
+import type { TurnDeps } from "../turn/dependencies.ts";
+import { applyRecord, appendMessages, maxViewChars, prepend, reset, type SessionView } from "./view.ts";
+
+/** The store's answer to a caller that knows the log up to some position. */
+interface Seen {
+  /** Those after that position; `gap`: messages are missing before the first one. */
+  messages: readonly Message[];
+  gap: boolean;
+  session: Pick<SessionState, "view">;
+}
+
+type Deps = Pick<TurnDeps, "bus" | "storeTimeoutMs">;
+
+export async function refreshView(deps: Deps, sessionId: string, view: SessionView, seen: Seen): Promise<void> {
+  const { messages, gap, session } = seen;
+  const record = session.view;
+  if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
+    if (record === null) view.record = null;
+    else applyRecord(view, record);
+  }
+  if (gap) reset(view);
+  appendMessages(view, messages, messages.at(-1)?.seq ?? view.seq);
+  let more = gap;
+  while (more && view.chars < maxViewChars) {
+    const page = await read(deps, sessionId, {
+      afterSeq: Math.max(0, (record?.fromSeq ?? 0) - 1),
+      beforeSeq: view.messages[0]?.seq ?? 0,
+    });
+    prepend(view, page.messages);
+    more = page.more && page.messages.length > 0;
+  }
+  // The protected first messages come before the range that a record omits.
+  const keepFirstTo = record?.keepFirstTo ?? 0;
+  if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
+    const head = await read(deps, sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
+    prepend(view, head.messages);
+  }
+}
+
+function read({ bus, storeTimeoutMs }: Deps, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
+  return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
+}

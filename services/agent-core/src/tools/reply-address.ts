@@ -1,0 +1,38 @@
+// Resolves where a tool sends text: the turn's own conversation, or an address given by the model. Pure.
+import { accountsOf, hasAccount, type ParleySettings, type ReplyAddress } from "@parley/contracts";
+
+interface Here {
+  replyTo: ReplyAddress | null;
+  alsoTo: ReplyAddress[];
+}
+
+/** The addresses of the people in this turn. People who read the session itself see the call. */
+export function turnAddresses({ replyTo, alsoTo }: Here): ReplyAddress[] {
+  return [...(replyTo === null ? [] : [replyTo]), ...alsoTo];
+}
+
+/**
+ * Parses `channel:account:conversation`; returns a description of the problem if it is invalid. `channel:conversation` uses the
+ * account `default`. The account must be configured, unless this turn received a message through it.
+ */
+export function parseAddress(
+  text: string,
+  { settings, turn }: { settings: Pick<ParleySettings, "channels">; turn: Here },
+): ReplyAddress | string {
+  const address = splitAddress(text);
+  if (address === undefined)
+    return `"${text}", which is not of the form channel:account:conversation, such as telegram:default:12345`;
+  const { channel, account } = address;
+  const here = turnAddresses(turn).some((each) => each.channel === channel && each.account === account);
+  if (here || hasAccount(settings, address)) return address;
+  const accounts = accountsOf(settings);
+  const there = accounts.length === 0 ? "none is configured" : `configured: ${accounts.join(", ")}`;
+  return `"${text}", but there is no account ${channel}:${account} (${there})`;
+}
+
+function splitAddress(text: string): ReplyAddress | undefined {
+  const [channel = "", second = "", ...rest] = text.split(":");
+  const [account, conversation] = rest.length === 0 ? ["default", second] : [second, rest.join(":")];
+  if (channel === "" || account === "" || conversation === "") return undefined;
+  return { channel, account, conversation };
+}

@@ -1,0 +1,63 @@
+// Dependencies of turns: those that all turns of a leader share, and the start values of one turn.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contracts";
+import type { RetryTimes } from "../config.ts";
+import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { SignGrant } from "../leader/grant-signer.ts";
+import type { Memory } from "../memory/memory.ts";
+import type { Audience } from "../prompt/documents.ts";
+import type { ModelRegistry } from "../model/registry.ts";
+import type { SamplingService } from "../sampling/service.ts";
+import type { Synthesizer } from "../voice/synthesizer.ts";
+import type { Transcriber } from "../voice/transcriber.ts";
+import type { Budgets } from "../limits/budget.ts";
+import type { TurnPolicy } from "../policy/turn-policy.ts";
+import type { Prefix, Prefixes } from "../session/prefix.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
+import type { Taint } from "../policy/taint.ts";
+import type { SessionView } from "../session/view.ts";
+
+export interface TurnDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  /** Signs the rights of a call that a tool-runner runs. */
+  signGrant: SignGrant;
+  /** How long the store may be unavailable before a write fails. */
+  storeTimeoutMs: number;
+  settings: ParleySettings;
+  models: ModelRegistry;
+  retry: RetryTimes;
+  runHooks: RunHooks;
+  budgets: Budgets;
+  /** Serves sampling requests of MCP servers during a call. */
+  sampling: SamplingService;
+  prefixes: Prefixes;
+  memory: Memory;
+  /** Transcribes recordings; null: disabled. */
+  transcriber: Transcriber | null;
+  /** Synthesizes speech; null: disabled. */
+  synthesizer: Synthesizer | null;
+  /** Counts prompts that did not continue the previous one. */
+  prefixBroken(): void;
+}
+
+/** What a turn starts with, in addition to its claim. */
+export interface TurnStart {
+  claimed: ClaimedTurn;
+  session: SessionState;
+  view: SessionView;
+  toolbox: Toolbox;
+  prefix: Prefix;
+  /** The session does not refer to this prefix yet. */
+  newPrefix: boolean;
+  /** From messages of the turn that the view does not contain. */
+  hidden: Taint;
+  /** Builds the prefix as of now. */
+  assemble: (policy: TurnPolicy, audience: Audience) => Promise<Prefix>;
+  /** Input that may join was waiting at the claim. */
+  steerable: boolean;
+  /** Document changes for the model; null: none. */
+  news: string | null;
+}

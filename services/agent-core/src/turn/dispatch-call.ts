@@ -1,0 +1,276 @@
+// Runs one tool call on a tool-runner: request, heartbeats, settlement in the store.
+//
+// A runner that sends no heartbeat counts as dead. The call's state in the store then decides:
+//   settled   that result
+//   intended  the call is requested again
+//   running   `pure` and `idempotent` calls are requested again; the outcome of `once` is unknown
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import {
+  errorMessage,
+  newId,
+  callToken,
+  mainWorkspaceId,
+  stepSettled,
+  store,
+  toolAlive,
+  toolAliveIntervalMs,
+  toolCall,
+  toolCancel,
+  toolProgress,
+  WireError,
+  type Attachment,
+  type ContactRole,
+  type DocumentRights,
+  type IsolationLevel,
+  type Outgoing,
+  type OutputOf,
+  type ToolProgress,
+  type ToolResult,
+  type ToolStep,
+} from "@parley/contracts";
+import type { SignGrant } from "../leader/grant-signer.ts";
+
+export interface ToolCallDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  signGrant: SignGrant;
+  /** How long the store may be unavailable before a call fails; writes are retried until then. */
+  storeTimeoutMs: number;
+}
+
+/** Silence after which a runner counts as dead. */
+const silentMs = toolAliveIntervalMs * 3.5;
+/** How long a call waits for any tool-runner to be available. */
+const noRunnerMs = 30_000;
+/** How long a cancelled call may take to be settled by its runner. */
+const cancelGraceMs = 2_500;
+
+/**
+ * Size limits for the results that wait for the turn's next commit, in bytes: per step and per result. A commit must
+ * fit on the bus.
+ */
+const unsettledStepBytes = 64 * 1024;
+const unsettledBytes = 16 * 1024;
+
+/**
+ * Limit in bytes of encoded JSON for one pure result that waits for the turn's next commit, out of `count` such
+ * results.
+ */
+export function unsettledBytesFor(count: number): number {
+  return Math.min(unsettledBytes, Math.floor(unsettledStepBytes / Math.max(1, count)));
+}
+
+export interface RemoteCall {
+  sessionId: string;
+  rootTurnId: string;
+  /** Who takes part in the conversation: the owner alone, or others too. */
+  audience: "owner" | "others";
+  role: ContactRole;
+  /** The workspace of the call. */
+  workspace: string;
+  tainted: boolean;
+  documents: DocumentRights;
+  minIsolation: IsolationLevel | undefined;
+  /** Patterns of paths it may not access. */
+  denyPaths: readonly string[];
+  step: ToolStep;
+  /** JSON text; a hook may have changed the model's arguments. */
+  input: string;
+  timeoutMs: number;
+  /** Extra time for questions to people. */
+  asksMs: number;
+  maxResultBytes: number;
+  /** Called repeatedly while the call waits for a person. */
+  asks: () => void;
+  /** Called with the call's progress. */
+  progress: (progress: ToolProgress) => void;
+  unsettledBytes: number;
+}
+
+/** A call's result and where it is stored. */
+export interface CallResult {
+  result: ToolResult;
+  /** The store does not have the result yet: the turn's next commit settles it. Null: it has. */
+  unsettled: "done" | "failed" | null;
+}
+
+/** The call's result, from any runner. Rejects with the signal's reason once the call was cancelled. */
+export async function dispatchToRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<CallResult> {
+  const { step } = call;
+  let giveUpAt = performance.now() + noRunnerMs;
+  for (;;) {
+    const outcome = await askRunner(deps, call, signal);
+    if (outcome.status === "answered") return outcome.answer;
+    signal.throwIfAborted();
+    // A runner was alive: allow the same time for another one.
+    if (outcome.wasAlive) giveUpAt = performance.now() + noRunnerMs;
+    const known = await readStep(deps, step);
+    if (known.result !== null) return { result: known.result, unsettled: null };
+    if (known.state === "running" && known.class === "once") {
+      return { result: await settle(deps, step, "unknown", unknownResult(known)), unsettled: null };
+    }
+    if (outcome.status === "refused" || performance.now() >= giveUpAt) {
+      const text = `The tool did not run: ${outcome.reason}.`;
+      return { result: await settle(deps, step, "failed", text), unsettled: null };
+    }
+    deps.log.warn(
+      { turn: step.turnId, n: step.n, tool: step.tool, reason: outcome.reason },
+      "tool call redirected: another tool-runner is requested",
+    );
+  }
+}
+
+type Outcome =
+  | { status: "answered"; answer: CallResult }
+  | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
+
+/** Sends one request and follows heartbeats until the reply, the settlement or silence. */
+async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
+  const { bus, epoch } = deps;
+  const { step, timeoutMs } = call;
+  const answerMs = timeoutMs + call.asksMs + noRunnerMs;
+  const token = callToken(step.turnId, step.n);
+  const over = new AbortController();
+  const silent = Promise.withResolvers<Outcome>();
+  let wasAlive = false;
+  const gone = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
+  const watchdog = setTimeout(() => gone("no tool-runner responded"), silentMs);
+  const alive = bus.subscribe(toolAlive, { call: token }, ({ asks }) => {
+    wasAlive = true;
+    watchdog.refresh();
+    if (asks === true) call.asks();
+  });
+  const progress = bus.subscribe(toolProgress, { call: token }, (event) => call.progress(event.progress));
+  // The reply may be lost although the result is stored: the store's hint reports that.
+  const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
+    if (hint.n === step.n) setTimeout(() => gone("the reply was lost"), 250).unref();
+  });
+  const cancel = () => {
+    bus.publish(toolCancel, { epoch, turnId: step.turnId, n: step.n }, { call: token });
+    setTimeout(() => gone("cancelled"), cancelGraceMs).unref();
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  try {
+    const reply = bus.request(
+      toolCall,
+      {
+        epoch,
+        sessionId: call.sessionId,
+        rootTurnId: call.rootTurnId,
+        audience: call.audience,
+        role: call.role,
+        ...(call.workspace === mainWorkspaceId ? {} : { workspace: call.workspace }),
+        tainted: call.tainted,
+        grant: grantOf(deps, call),
+        ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
+        ...(call.denyPaths.length === 0 ? {} : { denyPaths: [...call.denyPaths] }),
+        turnId: step.turnId,
+        n: step.n,
+        callId: step.callId,
+        tool: step.tool,
+        class: step.class,
+        input: call.input,
+        timeoutMs,
+        maxResultBytes: call.maxResultBytes,
+        ...(step.class === "pure" ? { unsettledBytes: call.unsettledBytes } : {}),
+      },
+      // One attempt: the heartbeat watchdog decides when to request again.
+      {
+        params: { tool: step.tool },
+        timeoutMs: answerMs,
+        attemptMs: answerMs,
+        signal: over.signal,
+      },
+    );
+    return await Promise.race([reply.then(answered), silent.promise]);
+  } catch (error) {
+    if (WireError.is(error, "STALE_EPOCH")) throw error;
+    const reason = errorMessage(error);
+    return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason, wasAlive };
+  } finally {
+    over.abort();
+    clearTimeout(watchdog);
+    signal.removeEventListener("abort", cancel);
+    alive.close();
+    progress.close();
+    settled.close();
+  }
+}
+
+function grantOf({ signGrant }: ToolCallDeps, call: RemoteCall): string {
+  const { sessionId, rootTurnId, audience, tainted, documents, timeoutMs, asksMs } = call;
+  const { turnId, n, tool, class: toolClass } = call.step;
+  return signGrant({
+    sessionId,
+    turnId,
+    n,
+    rootTurnId,
+    tool,
+    class: toolClass,
+    audience,
+    tainted,
+    documents,
+    lastsMs: timeoutMs + asksMs + noRunnerMs,
+  });
+}
+
+function answered({ state, result, unsettled }: OutputOf<typeof toolCall>): Outcome {
+  if (unsettled !== true || (state !== "done" && state !== "failed")) {
+    return { status: "answered", answer: { result, unsettled: null } };
+  }
+  // The store has not checked references to attachments; the runner itself settles results that have some.
+  const { attachments: _, sent: __, refused: ___, ...checked } = result;
+  return { status: "answered", answer: { result: checked, unsettled: state } };
+}
+
+async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
+  const { steps } = await bus.request(store.turnGet, { turnId: step.turnId, n: step.n }, { timeoutMs: storeTimeoutMs });
+  return steps.find((each) => each.n === step.n) ?? step;
+}
+
+function unknownResult(step: ToolStep): string {
+  return `Outcome unknown: the call was started at ${step.startedAt ?? "an unknown time"} and interrupted before its result was recorded. Check its effects before you repeat it.`;
+}
+
+/** The first settlement counts: a slow runner may have settled the call already. */
+export async function settle(
+  deps: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
+  step: ToolStep,
+  state: "done" | "failed" | "unknown",
+  content: string,
+  {
+    outgoing = [],
+    sent = [],
+    refused = false,
+    untrusted = false,
+  }: { outgoing?: Outgoing[]; sent?: Attachment[]; refused?: boolean; untrusted?: boolean } = {},
+): Promise<ToolResult> {
+  const isError = state !== "done";
+  const result: ToolResult = {
+    type: "tool_result",
+    id: step.callId,
+    name: step.tool,
+    content,
+    isError,
+    ...(refused ? { refused } : {}),
+    ...(untrusted ? { untrusted } : {}),
+    ...(sent.length === 0 ? {} : { sent }),
+  };
+  const { step: settled } = await deps.bus.request(
+    store.stepSettle,
+    {
+      opId: newId(),
+      epoch: deps.epoch,
+      turnId: step.turnId,
+      n: step.n,
+      state,
+      result,
+      ...(outgoing.length === 0 ? {} : { outgoing }),
+    },
+    { timeoutMs: deps.storeTimeoutMs },
+  );
+  return settled.result ?? result;
+}

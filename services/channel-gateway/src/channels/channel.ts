@@ -1,0 +1,133 @@
+// The contract between the gateway and a channel adapter (one folder under `channels/` each). The gateway depends on no platform; an
+// adapter depends neither on the store, nor on sessions, nor on access rules.
+import type { InboundMessage, ReplyAddress } from "@parley/contracts";
+import type { FastifyInstance } from "fastify";
+
+/** What a platform can do, as data, so that no code branches on the platform's name. */
+interface ChannelCapabilities {
+  /** The longest text of one platform message; the adapter splits longer texts. */
+  maxTextLength: number;
+  lengthUnit: "utf16" | "bytes";
+  /** The platform drops a second send with the same key, so the gateway may retry a send with an unknown outcome. */
+  deduplicates: boolean;
+  /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
+  ownedConnection: boolean;
+  typing: boolean;
+  /** The adapter sends files; otherwise a text names the file. */
+  files?: boolean;
+}
+
+/** A file of an inbound message, still on the platform. The gateway fetches it only after it has authorized the sender. */
+export interface IncomingFile {
+  /** The name of a file without one: `photo`, `voice` … */
+  kind: string;
+  /** The file name from the sender. */
+  name: string | undefined;
+  /** The size reported by the platform; null: unknown. */
+  bytes: number | null;
+  /** Rejects when the file cannot be fetched; the error message contains no secret. */
+  fetch(maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
+}
+
+/** A platform update, as parsed by an adapter. `inbound.ts` decides whether it is accepted. */
+export interface InboundDraft {
+  /** The platform's id of the message; the same for a redelivery. */
+  externalId: string;
+  conversation: string;
+  /** The group to look up in the settings when it is larger than the conversation: a topic belongs to its group. */
+  group?: string;
+  contact: { id: string; name?: string };
+  /** A conversation with one person, as opposed to a group. */
+  direct: boolean;
+  /** In a group: the agent was mentioned, replied to or commanded. True in a direct conversation. */
+  addressed: boolean;
+  text: string;
+  files?: readonly IncomingFile[];
+  /** The sender forwarded the message; `from` is the original author as named by the platform. Untrusted, and never a command. */
+  forwarded?: NonNullable<InboundMessage["forwarded"]>;
+  /** One of several messages of an album; it waits briefly for the others. */
+  album?: boolean;
+  /** Further parts of the album are already being processed, however long that takes. */
+  moreOfAlbum?: boolean;
+  replyTo: ReplyAddress;
+}
+
+/**
+ * stored: committed. duplicate: already stored. ignored: sender not authorized, or an executed command. In each case the platform may
+ * be acknowledged. When the promise rejects, nothing was stored and the platform must NOT be acknowledged.
+ */
+export type AcceptResult = "stored" | "duplicate" | "ignored";
+
+/** A held lease: the right to open the account's only connection. */
+export interface LeaseRef {
+  readonly name: string;
+  readonly fence: number;
+  /** Saved with the last accepted message; null at the very first connection. */
+  readonly cursor: string | null;
+  /** Aborted when the lease is lost or released: close the connection immediately. */
+  readonly signal: AbortSignal;
+}
+
+/** The platform refuses the account's credentials. Until they change, retrying soon is pointless. */
+export class AccountRejectedError extends Error {
+  override readonly name = "AccountRefused";
+}
+
+/** The gateway's interface for an adapter. */
+export interface ChannelHost {
+  /** Saves `cursor` in the same commit as the message. Rejects with a WireError FENCED when the lease is lost. */
+  accept(draft: InboundDraft, position?: { lease: LeaseRef; cursor: string }): Promise<AcceptResult>;
+  /** Called when a connection is established, and when repeated attempts fail. */
+  report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
+  log: {
+    info(fields: object, message: string): void;
+    warn(fields: object, message: string): void;
+    error(fields: object, message: string): void;
+  };
+  fetch: typeof fetch;
+}
+
+export interface OutboundText {
+  address: ReplyAddress;
+  /** Empty when a file is sent. */
+  text: string;
+  /** Only for adapters with `files`. */
+  file?: OutboundFile;
+  /** Stable over retries. */
+  idempotencyKey: string;
+  /** The number of earlier attempts. */
+  attempts: number;
+}
+
+export interface OutboundFile {
+  name: string;
+  mediaType: string;
+  content: Uint8Array;
+}
+
+/**
+ * sent · retry: certainly not delivered (refused connection, 429, 5xx before the platform accepted it) · unknown: the request was sent
+ * and no answer arrived · dropped: can never be delivered (blocked by the user, chat deleted).
+ */
+export type SendOutcome =
+  | { state: "sent"; providerMessageId: string | null }
+  | { state: "retry"; afterMs: number; reason: string }
+  | { state: "unknown"; reason: string }
+  | { state: "dropped"; reason: string };
+
+export interface ChannelAdapter {
+  readonly channel: string;
+  readonly account: string;
+  readonly capabilities: ChannelCapabilities;
+  /** For platforms that call the gateway: registers webhook routes below `/channels/<channel>/<account>`. The host limits the body size. */
+  routes?(app: FastifyInstance, host: ChannelHost): void;
+  /**
+   * For platforms that the gateway connects to: holds the connection until it breaks or `lease.signal` aborts, then returns. The gateway
+   * calls it again, with backoff, while it holds the lease. Throws AccountRejectedError when the platform refuses the credentials.
+   */
+  connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
+  /** Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */
+  send(message: OutboundText, signal: AbortSignal): Promise<SendOutcome>;
+  /** Shows the typing indicator, if the platform has one. */
+  typing?(address: ReplyAddress): Promise<void>;
+}

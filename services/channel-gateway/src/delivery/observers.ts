@@ -1,0 +1,151 @@
+// Posts the events of all sessions to observers. For each observer one replica does it, under a lease. It subscribes to the live view
+// like any other watcher, so it cannot affect a turn.
+//
+//   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
+import type { Bus } from "@parley/bus";
+import { Counter, type Chassis, type Logger } from "@parley/chassis";
+import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
+import type { AccountStates, Disabled } from "../accounts/account-states.ts";
+import type { LeaseRef } from "../channels/channel.ts";
+import type { GatewayEvents } from "../events.ts";
+import { Lease } from "./leases.ts";
+import { Batches, bodyOf, type Batch } from "./observer-batches.ts";
+
+/** An observer with its resolved token. */
+export interface Observer {
+  /** Its index in the settings. */
+  name: string;
+  settings: ObserverSettings;
+  token: string | undefined;
+}
+
+export interface ObserverDeps {
+  bus: Bus;
+  log: Logger;
+  metrics: Chassis["metrics"];
+  events: GatewayEvents;
+  /** Identifies this process instance. */
+  owner: string;
+  states: AccountStates;
+}
+
+export interface Observers {
+  close(): Promise<void>;
+}
+
+/** Returns the configured observers, and those that are disabled because their token is missing. */
+export function createObservers(
+  settings: readonly ObserverSettings[],
+  secrets: ReadonlyMap<string, string>,
+): { observers: Observer[]; disabled: Disabled[] } {
+  const observers: Observer[] = [];
+  const disabled: Disabled[] = [];
+  for (const [index, each] of settings.entries()) {
+    const name = String(index);
+    const { token_env: variable } = each;
+    const token = variable === undefined ? undefined : secrets.get(variable);
+    if (variable !== undefined && token === undefined) {
+      const reason = `[[observers]] token_env: the environment variable ${variable} is not set; set it to the token`;
+      disabled.push({ name: `observer:${name}`, reason });
+    } else observers.push({ name, settings: each, token });
+  }
+  return { observers, disabled };
+}
+
+export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): Observers {
+  const { bus, log, events, owner, states } = deps;
+  const told = new Counter({
+    name: "parley_observer_events_total",
+    help: "Session events for observers by result",
+    labelNames: ["observer", "result"],
+    registers: [deps.metrics.registry],
+  });
+  const leases: Lease[] = [];
+  const heldCount = () => leases.filter((lease) => lease.held !== null).length;
+  for (const observer of observers) {
+    const { name } = observer;
+    const count: Count = (result, by) => told.inc({ observer: name, result }, by);
+    const connect = (lease: LeaseRef) => observe(bus, observer, count, lease.signal);
+    const failed = (error: unknown) =>
+      states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) });
+    const released = () => states.set(`observer:${name}`, { state: "standby" });
+    leases.push(
+      new Lease(
+        { bus, log, events, owner, heldCount, failed, released },
+        { channel: "observer", account: name },
+        connect,
+      ),
+    );
+  }
+  return {
+    close: async () => {
+      await Promise.all(leases.map((lease) => lease.close()));
+    },
+  };
+}
+
+type Count = (result: "sent" | "dropped", by: number) => void;
+
+/** Runs until the signal aborts. Throws after too many failed posts in a row. */
+export async function observe(
+  bus: Pick<Bus, "subscribe">,
+  { settings, token }: Observer,
+  count: Count,
+  signal: AbortSignal,
+): Promise<void> {
+  const batches = new Batches(settings.buffer);
+  const heard = bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
+    if (isDelta(event) && !settings.deltas) return;
+    if (!batches.push(session, event)) count("dropped", 1);
+  });
+  try {
+    for (let failures = 0; ;) {
+      const batch = await batches.next(signal);
+      const failure = await post(settings, token, batch, signal);
+      if (failure === undefined) {
+        failures = 0;
+        count("sent", batch.events.length);
+        continue;
+      }
+      failures += 1;
+      count("dropped", batch.events.length);
+      batches.lost(batch);
+      if (failures >= settings.max_failures) {
+        throw new Error(`the observer at ${settings.url} failed ${failures} posts in a row: ${failure}`);
+      }
+    }
+  } finally {
+    heard.close();
+  }
+}
+
+function isDelta(event: SessionEvent): boolean {
+  return event.type === "text.delta" || event.type === "reasoning.delta";
+}
+
+/** Returns the reason of a failure; undefined on success. */
+async function post(
+  settings: ObserverSettings,
+  token: string | undefined,
+  batch: Batch,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const response = await fetch(settings.url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: bodyOf(batch),
+      // Events go only to the configured address.
+      redirect: "manual",
+      signal: AbortSignal.any([AbortSignal.timeout(settings.timeout_seconds * 1_000), signal]),
+    });
+    await response.body?.cancel();
+    return response.ok ? undefined : `status ${response.status}`;
+  } catch (error) {
+    const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return errorMessage(inner);
+  }
+}

@@ -1,0 +1,243 @@
+// Delivery for one account: claims outbox rows, sends them through the adapter, and settles their outcome. The store returns one row
+// per conversation at a time, so each conversation keeps its order while others proceed in parallel.
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { fetchBlob, type Bus, type Served } from "@parley/bus";
+import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
+import { errorMessage, outboxReady, sizeText, store, WireError, type OutboxRow } from "@parley/contracts";
+import type { ChannelAdapter, LeaseRef, OutboundText, SendOutcome } from "../channels/channel.ts";
+import type { GatewayEvents } from "../events.ts";
+import { AccountBackoff } from "./account-backoff.ts";
+
+export interface OutboundDeps {
+  bus: Bus;
+  log: Logger;
+  events: GatewayEvents;
+  /** The stable name of this replica, and its process instance. */
+  owner: { replica: string; incarnation: string };
+}
+
+/** Rows in flight at the same time, each for a different conversation. */
+const maxInFlight = 8;
+const sendTimeoutMs = 10_000;
+/** Sending a file takes longer; a send and its settlement still fit into `claimMs`. */
+const sendFileTimeoutMs = 20_000;
+/** Pause before an attachment is requested again after the store failed to return it. */
+const fileRetryMs = 2_000;
+/** After this time an unsettled row counts as abandoned; longer than a send and the retries of its settlement. */
+const claimMs = 30_000;
+/** How often the store is polled without a hint. */
+const backstopMs = 2_000;
+/** How long a settlement is retried while the store is unavailable. */
+const settleForMs = 25_000;
+const settlePauseMs = 500;
+
+export class Outbound {
+  readonly #deps: OutboundDeps;
+  readonly #adapter: ChannelAdapter;
+  /** The lease of an owned connection; null while this replica does not hold it. */
+  readonly #lease: () => LeaseRef | null;
+  readonly #onFenced: (lease: LeaseRef) => void;
+  readonly #pacing = new AccountBackoff();
+  readonly #sending = new Set<Promise<void>>();
+  readonly #hint: Served;
+  readonly #backstop: NodeJS.Timeout;
+  #claiming: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(
+    deps: OutboundDeps,
+    adapter: ChannelAdapter,
+    lease: { held: () => LeaseRef | null; fenced: (lease: LeaseRef) => void },
+  ) {
+    this.#deps = deps;
+    this.#adapter = adapter;
+    this.#lease = lease.held;
+    this.#onFenced = lease.fenced;
+    this.#hint = deps.bus.subscribe(outboxReady, { channel: adapter.channel }, ({ account }) => {
+      if (account === adapter.account) this.wake();
+    });
+    this.#backstop = setInterval(() => this.wake(), backstopMs);
+    this.wake();
+  }
+
+  /** Starts a claim, because there may be rows to send. */
+  wake(): void {
+    if (this.#closed) return;
+    if (this.#claiming !== undefined) {
+      this.#again = true;
+      return;
+    }
+    if (this.#sending.size >= maxInFlight) return;
+    const pauseMs = this.#pacing.pauseMs(performance.now());
+    if (pauseMs > 0) {
+      this.#wakeIn(pauseMs);
+      return;
+    }
+    this.#claiming = this.#claim().finally(() => {
+      this.#claiming = undefined;
+      if (this.#again) {
+        this.#again = false;
+        this.wake();
+      }
+    });
+  }
+
+  /** Stops claiming and waits for the sends in flight. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#hint.close();
+    clearInterval(this.#backstop);
+    clearTimeout(this.#timer);
+    await this.#claiming;
+    await Promise.all(this.#sending);
+  }
+
+  async #claim(): Promise<void> {
+    const { bus, owner, log } = this.#deps;
+    const { channel, account, capabilities } = this.#adapter;
+    const lease = capabilities.ownedConnection ? this.#lease() : undefined;
+    if (lease === null) return;
+    try {
+      faultPoint("outbox.before_claim");
+      const { rows } = await bus.request(store.outboxClaim, {
+        opId: randomUUID(),
+        owner,
+        channel,
+        account,
+        ...(lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } }),
+        deduplicates: capabilities.deduplicates,
+        limit: maxInFlight - this.#sending.size,
+        claimMs,
+      });
+      faultPoint("outbox.after_claim");
+      for (const row of rows) this.#start(row);
+    } catch (error) {
+      if (WireError.is(error, "FENCED") && lease !== undefined) this.#onFenced(lease);
+      else log.warn({ err: error, channel, account }, "outbox claim failed");
+    }
+  }
+
+  #start(row: OutboxRow): void {
+    const work = this.#deliver(row)
+      .catch((error: unknown) => this.#deps.log.error({ err: error, outboxId: row.outboxId }, "delivery failed"))
+      .finally(() => {
+        this.#sending.delete(work);
+        // The conversation's next row can be claimed now.
+        this.wake();
+      });
+    this.#sending.add(work);
+  }
+
+  async #deliver(row: OutboxRow): Promise<void> {
+    const outcome = await this.#sendTraced(row);
+    faultPoint("outbox.after_send");
+    this.#deps.events.outbound(this.#adapter.channel, outcome.state);
+    if (outcome.state === "retry") {
+      this.#pacing.refused(row.address.conversation, outcome.afterMs, performance.now());
+    } else this.#pacing.accepted();
+    await this.#settle(row, outcome);
+    faultPoint("outbox.after_settle");
+    // The store measures the pause from the settlement.
+    if (outcome.state === "retry") this.#wakeIn(outcome.afterMs);
+  }
+
+  /** Sends in a span below the turn that created the row, even if the turn ended long ago or on another replica. */
+  #sendTraced(row: OutboxRow): Promise<SendOutcome> {
+    const { channel, account } = this.#adapter;
+    const attributes = {
+      [parleyAttribute.channel]: channel,
+      [parleyAttribute.account]: account,
+      [parleyAttribute.outboxId]: row.outboxId,
+      [parleyAttribute.attempt]: row.attempts + 1,
+      ...(row.turnId === null ? {} : { [parleyAttribute.turnId]: row.turnId }),
+    };
+    return inSpan(`send ${channel}`, { kind: "producer", parent: row.trace, attributes }, async (span) => {
+      const outcome = await this.#send(row);
+      span.setAttribute(parleyAttribute.outcome, outcome.state);
+      if (outcome.state !== "sent") failSpan(span, outcome.state);
+      return outcome;
+    });
+  }
+
+  async #send(row: OutboxRow): Promise<SendOutcome> {
+    const withinMs = row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs;
+    const timeout = AbortSignal.timeout(withinMs);
+    const late = Promise.withResolvers<SendOutcome>();
+    timeout.addEventListener("abort", () =>
+      late.resolve({ state: "unknown", reason: `no answer within ${withinMs / 1_000} s` }),
+    );
+    const prepared = await this.#prepare(row);
+    if ("state" in prepared) return prepared;
+    const message = {
+      address: row.address,
+      ...prepared,
+      idempotencyKey: row.idempotencyKey,
+      attempts: row.attempts,
+    };
+    try {
+      return await Promise.race([this.#adapter.send(message, timeout), late.promise]);
+    } catch (error) {
+      const { channel, account } = this.#adapter;
+      this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "send failed: the adapter threw");
+      return { state: "unknown", reason: "the adapter threw while sending" };
+    }
+  }
+
+  /** Returns the text or file for the adapter, or an outcome when the content is not available. */
+  async #prepare({ text, attachment }: OutboxRow): Promise<Pick<OutboundText, "text" | "file"> | SendOutcome> {
+    if (attachment === null) return { text };
+    const { name, mediaType, bytes, sha256 } = attachment;
+    if (this.#adapter.capabilities.files !== true) {
+      return { text: `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]` };
+    }
+    try {
+      return { text: "", file: { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) } };
+    } catch (error) {
+      if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
+      const reason = errorMessage(error);
+      return {
+        state: "retry",
+        afterMs: fileRetryMs,
+        reason: `the file could not be fetched from the store: ${reason}`,
+      };
+    }
+  }
+
+  /** Retries while the store is unavailable, so that a sent text is not recorded as unsent. */
+  async #settle(row: OutboxRow, outcome: SendOutcome): Promise<void> {
+    const { bus, owner, log } = this.#deps;
+    const opId = randomUUID();
+    const deadline = performance.now() + settleForMs;
+    for (;;) {
+      try {
+        await bus.request(store.outboxSettle, { opId, outboxId: row.outboxId, owner, outcome });
+        return;
+      } catch (error) {
+        if (performance.now() >= deadline || WireError.is(error, "INVALID_INPUT", "CONFLICT", "NOT_FOUND")) {
+          log.error(
+            { err: error, outboxId: row.outboxId, state: outcome.state },
+            "outcome not stored: the delivery state of the row may be wrong",
+          );
+          return;
+        }
+        await delay(settlePauseMs);
+      }
+    }
+  }
+
+  /** Keeps only the earliest timer; the periodic poll covers later ones. */
+  #wakeIn(ms: number): void {
+    const atMs = performance.now() + ms;
+    if (this.#closed || ms >= backstopMs || atMs >= this.#timerAtMs) return;
+    clearTimeout(this.#timer);
+    this.#timerAtMs = atMs;
+    this.#timer = setTimeout(() => {
+      this.#timerAtMs = Number.POSITIVE_INFINITY;
+      this.wake();
+    }, ms);
+  }
+}

@@ -1,0 +1,29 @@
+// Open requests that wait for an event. Each ends when its caller disconnects or this replica drains.
+import type { FastifyReply } from "fastify";
+
+export class OpenRequests {
+  readonly #open = new Set<AbortController>();
+  #ended: Error | undefined;
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /** Returns a signal that aborts when the caller disconnects, or with `reason` when the replica drains. */
+  signalFor(reply: FastifyReply): AbortSignal {
+    const controller = new AbortController();
+    this.#open.add(controller);
+    reply.raw.once("close", () => {
+      this.#open.delete(controller);
+      controller.abort(new Error("the caller disconnected"));
+    });
+    if (this.#ended !== undefined) controller.abort(this.#ended);
+    return controller.signal;
+  }
+
+  /** Ends all open requests, and every later one immediately. */
+  end(reason: Error): void {
+    this.#ended = reason;
+    for (const controller of this.#open) controller.abort(reason);
+  }
+}

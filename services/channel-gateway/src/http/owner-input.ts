@@ -1,0 +1,55 @@
+// Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
+import { randomUUID } from "node:crypto";
+import type { ParsedInput } from "../operations/parse-input.ts";
+import { sha256Hex } from "../channels/digest.ts";
+import type { AuthorizedInput } from "../ingress/authorized-input.ts";
+import { HttpError } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
+
+const maxKeyLength = 256;
+const maxExternalIdLength = 512;
+
+/** `key` is the idempotency key of the message, unique within its conversation. */
+export function ownerInput(conversation: string, text: string, key: string | string[] | undefined): AuthorizedInput {
+  return {
+    channel: "http",
+    account: "default",
+    conversation,
+    externalId: key === undefined ? randomUUID() : externalId(conversation, String(key)),
+    text,
+    contact: { id: "owner" },
+    role: "owner",
+    origin: "user",
+    replyTo: null,
+    keyed: true,
+  };
+}
+
+/**
+ * The input of a caller that waits for the answer: it gets its own turn. Without a conversation it also gets its own session, named by
+ * the key. Commands and queue modes (`/steer`) concern other turns, so without a conversation they apply to the default one.
+ */
+export function callInput(
+  conversation: string | undefined,
+  spoken: ParsedInput,
+  key: string | string[] | undefined,
+): AuthorizedInput {
+  const { text, mode } = spoken.kind === "message" ? spoken : { text: "", mode: undefined };
+  const input = {
+    ...ownerInput(conversation ?? defaultConversation, text, key),
+    mode,
+    exclusive: true,
+    // The caller of this request cannot answer approval questions.
+    approvals: "owner" as const,
+  };
+  if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
+  return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
+}
+
+function externalId(conversation: string, key: string): string {
+  if (key === "" || key.length > maxKeyLength) {
+    throw new HttpError(400, "invalid_request", `Idempotency-Key: must have from 1 to ${maxKeyLength} characters`);
+  }
+  const id = `${conversation}/${key}`;
+  return id.length <= maxExternalIdLength ? id : sha256Hex(id);
+}

@@ -1,0 +1,151 @@
+// Webhooks: a signed body becomes a message in the hook's own session. The response 202 is sent only after the store's commit; a
+// redelivery is the same message.
+import { ConfigError } from "@parley/chassis";
+import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import type { Disabled } from "../accounts/account-states.ts";
+import type { AuthorizedInput } from "../ingress/authorized-input.ts";
+import { MessageTooLargeError } from "../ingress/message-size.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+import { verifyDelivery } from "./signature-check.ts";
+
+const maxBodyBytes = 256 * 1024;
+const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+interface Hook {
+  settings: WebhookAccount;
+  /** Null when the environment variable is not set; the hook is then disabled. */
+  secret: string | null;
+}
+
+export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): void {
+  const hooks = webhooksOf(deps.settings, deps.channelSecrets);
+  endpoints.document({
+    method: "POST",
+    url: "/hooks/:id",
+    summary: "A signed webhook, one per [webhooks.<id>] in parley.toml",
+    description:
+      "The hook's `signer` selects the signature scheme. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, with the id from X-Parley-Delivery and the Unix time from X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: the Standard Webhooks specification. A signed timestamp may differ from the current time by at most 5 minutes; a repeated id is the same delivery. The body may have at most 256 KiB.",
+    open: true,
+    params: z.object({ id: z.string() }),
+    answers: {
+      202: {
+        description: "Stored durably",
+        schema: z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
+      },
+    },
+  });
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: maxBodyBytes }, (_request, body, done) =>
+      done(null, body),
+    );
+    scope.route<{ Params: { id: string } }>({
+      method: methods,
+      url: "/hooks/:id",
+      bodyLimit: maxBodyBytes,
+      config: { open: true },
+      handler: async (request, reply) => {
+        const { id } = request.params;
+        const hook = hooks.get(id);
+        if (hook === undefined) throw new HttpError(404, "no_such_hook", `there is no hook "${id}"`);
+        if (request.method !== "POST") {
+          throw new HttpError(405, "method_not_allowed", "webhooks accept only POST", { headers: { allow: "POST" } });
+        }
+        if (hook.secret === null) {
+          throw new HttpError(503, "hook_disabled", `the hook "${id}" is disabled: its secret is not configured`);
+        }
+        const rawBody = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+        const verdict = verifyDelivery(
+          hook.settings.signer,
+          hook.secret,
+          { rawBody, header: (name) => single(request.headers[name]) },
+          Date.now(),
+        );
+        if (!verdict.genuine) {
+          deps.events.hook(id, "refused", verdict.reason);
+          throw new HttpError(401, "bad_signature", verdict.reason);
+        }
+        const kept = await keepDelivery(deps, id, hook.settings, verdict.deliveryId, rawBody.toString("utf8"));
+        deps.events.hook(id, kept.duplicate ? "duplicate" : "stored");
+        reply.code(202);
+        return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
+      },
+    });
+  });
+}
+
+async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount, externalId: string, body: string) {
+  const input = (content: string): AuthorizedInput => ({
+    channel: "hook",
+    account: id,
+    conversation: id,
+    externalId,
+    text: `[webhook:${id}] ${content}`,
+    contact: { id: `hook:${id}` },
+    role: "user",
+    origin: "webhook",
+    replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
+    // An error would only make the sender of the webhook retry.
+    keyed: false,
+  });
+  try {
+    return await deps.inbound.store(input(readable(body)));
+  } catch (error) {
+    // The indentation may have made the message too large.
+    if (error instanceof MessageTooLargeError) return deps.inbound.store(input(body));
+    throw error;
+  }
+}
+
+/** Formats JSON with indentation and returns other text unchanged. Numbers keep every digit. */
+function readable(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body, exactNumber), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+/** Ids are often numbers that a double cannot represent. */
+function exactNumber(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  return typeof value === "number" && source !== undefined && String(value) !== source ? rawJson(source) : value;
+}
+
+function rawJson(source: string): unknown {
+  const json: { rawJSON?: (text: string) => unknown } = JSON as never;
+  return json.rawJSON?.(source) ?? Number(source);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+/** Returns the configured hooks with their secrets. Throws ConfigError when `reply_to` names an account that is not configured. */
+export function webhooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
+  const hooks = new Map<string, Hook>();
+  for (const [id, hook] of Object.entries(settings.webhooks)) {
+    const { reply_to: address } = hook;
+    if (address !== undefined && !hasAccount(settings, address)) {
+      throw new ConfigError(
+        `[webhooks.${id}] reply_to: [channels.${address.channel}.${address.account}] is not configured`,
+      );
+    }
+    hooks.set(id, { settings: hook, secret: secrets.get(hook.secret_env) ?? null });
+  }
+  return hooks;
+}
+
+/** Returns the hooks that are disabled because their secret is missing. */
+export function disabledWebhooks(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Disabled[] {
+  return Object.entries(settings.webhooks)
+    .filter(([, hook]) => !secrets.has(hook.secret_env))
+    .map(([id, { secret_env: name }]) => ({
+      name: `hook:${id}`,
+      reason: `[webhooks.${id}] secret_env: the environment variable ${name} is not set; set it to the secret`,
+    }));
+}

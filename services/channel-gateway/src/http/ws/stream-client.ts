@@ -1,0 +1,152 @@
+// One WebSocket client that follows one conversation in the format of another protocol, from now on. A slow reader loses live events
+// but no durable ones; the view repairs itself from these.
+import { randomUUID } from "node:crypto";
+import { store } from "@parley/contracts";
+import type { WebSocket } from "ws";
+import { parseInput } from "../../operations/parse-input.ts";
+import { subscribe, type Subscription } from "../../live/subscribe.ts";
+import { ownerInput } from "../owner-input.ts";
+import type { HttpDeps } from "../deps.ts";
+import { HttpError, toHttpError } from "../errors.ts";
+import {
+  commandFrames,
+  decisionIn,
+  readViewFrame,
+  viewOf,
+  type ViewClientFrame,
+  type ViewFormat,
+  type ViewServerFrame,
+} from "./stream-frames.ts";
+import { WsPeer } from "./peer.ts";
+
+export class ViewClient {
+  readonly #peer: WsPeer;
+  readonly #deps: HttpDeps;
+  readonly #format: ViewFormat;
+  readonly #conversation: string;
+  readonly #route: string;
+  readonly #gone = new AbortController();
+  #following: Subscription | undefined;
+  #moves: { close(): void } | undefined;
+  /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
+  #session = 0;
+
+  constructor(ws: WebSocket, deps: HttpDeps, format: ViewFormat, conversation: string) {
+    this.#deps = deps;
+    this.#format = format;
+    this.#conversation = conversation;
+    this.#route = deps.inbound.sessionKeyOf(ownerInput(conversation, "", undefined));
+    this.#peer = new WsPeer(ws, deps.events, {
+      // The first frame is handled after the subscription exists, so no answer is missed.
+      begin: () => this.#begin(),
+      frame: (text) => this.#carryOut(readViewFrame(text)),
+      failed: (error) => this.#fail(error),
+      gone: () => {
+        this.#gone.abort(new Error("the client disconnected"));
+        this.#moves?.close();
+        this.#following?.close();
+      },
+    });
+  }
+
+  ping(): void {
+    this.#peer.ping();
+  }
+
+  leave(): void {
+    this.#peer.leave();
+  }
+
+  async #begin(): Promise<void> {
+    const { sessions } = this.#deps;
+    this.#moves = sessions.follow(
+      this.#route,
+      (id) => void this.#follow(id, undefined).catch((error: unknown) => this.#lost(error)),
+    );
+    const session = await sessions.find(this.#route);
+    if (session !== null) {
+      await this.#follow(session.sessionId, undefined);
+      return;
+    }
+    // Not awaited: the message that creates the session may arrive over this socket.
+    sessions
+      .appears(this.#route, this.#gone.signal)
+      .then((id) => this.#follow(id, 0))
+      .catch((error: unknown) => this.#lost(error));
+  }
+
+  async #follow(sessionId: string, after: number | undefined): Promise<void> {
+    const session = ++this.#session;
+    const view = viewOf(this.#format, this.#deps.settings);
+    const following = await subscribe(this.#deps, sessionId, after, {
+      begin: () => undefined,
+      send: ({ event, seq }) => {
+        if (seq === undefined && this.#peer.isSlow) return;
+        for (const frame of view.event(event)) this.#say(frame);
+      },
+      fail: () => this.#lost(undefined),
+    });
+    if (session !== this.#session || !this.#peer.isOpen) {
+      following.close();
+      return;
+    }
+    this.#following?.close();
+    this.#following = following;
+  }
+
+  async #carryOut(frame: ViewClientFrame): Promise<void> {
+    const { bus, inbound, sessions } = this.#deps;
+    switch (frame.type) {
+      case "ping":
+        this.#say({ type: "pong" });
+        return;
+      case "message":
+        return this.#message(frame.text, frame.id ?? randomUUID());
+      case "answer": {
+        const decision = { id: frame.question_id, ...decisionIn(frame.text), by: "owner (http)" };
+        const { outcome } = await bus.request(store.approvalDecide, decision);
+        if (outcome !== "decided") {
+          throw new HttpError(409, "conflict", `question ${frame.question_id}: ${outcome.replace("_", " ")}`);
+        }
+        return;
+      }
+      case "cancel": {
+        const session = await sessions.find(this.#route);
+        if (session !== null) await inbound.cancel({ sessionId: session.sessionId, queued: true });
+        return;
+      }
+      default:
+        frame satisfies never;
+    }
+  }
+
+  async #message(text: string, id: string): Promise<void> {
+    const { inbound, events } = this.#deps;
+    const said = ownerInput(this.#conversation, text, id);
+    const spoken = parseInput(text);
+    if (spoken.kind === "command") {
+      events.inbound(said.channel, "command");
+      const answer = await inbound.runCommand(spoken.command, inbound.speakerOf(said));
+      for (const frame of commandFrames(this.#format, id, answer)) this.#say(frame);
+      return;
+    }
+    await inbound.store({ ...said, text: spoken.text, mode: spoken.mode });
+  }
+
+  #say(frame: ViewServerFrame): void {
+    this.#peer.send(JSON.stringify(frame));
+  }
+
+  /** The session can no longer be followed, so the client has to reconnect. */
+  #lost(error: unknown): void {
+    if (error !== undefined && !this.#gone.signal.aborted)
+      this.#deps.log.warn({ err: error }, "conversation no longer followed: the client has to reconnect");
+    this.#peer.close("reconnect");
+  }
+
+  #fail(error: unknown): void {
+    const { code, message } = toHttpError(error);
+    if (code === "internal") this.#deps.log.error({ err: error }, "WebSocket frame failed");
+    this.#say({ type: "error", message });
+  }
+}

@@ -1,0 +1,47 @@
+// Converts input from an authenticated sender (API, webhook) to the message that is stored. Pure.
+import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
+
+/**
+ * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session
+ * that the conversation names, regardless of the policy.
+ */
+export const threadChoices = ["own", "named"] as const;
+type ThreadChoice = (typeof threadChoices)[number];
+
+/** Input from an authenticated sender: the holder of the API token, or a webhook. */
+export interface AuthorizedInput {
+  channel: string;
+  account: string;
+  conversation: string;
+  externalId: string;
+  text: string;
+  contact: InboundMessage["contact"];
+  role: InboundMessage["role"];
+  origin: InboundMessage["origin"];
+  replyTo: ReplyAddress | null;
+  /** The id is an idempotency key: a different text with it is refused. Otherwise the first text is kept and the reuse is logged. */
+  keyed: boolean;
+  /** The queue mode while the session is busy; undefined: the mode of the session or the settings. */
+  mode?: QueueMode | undefined;
+  /** The caller waits for the answer, so the input gets its own turn unless `mode` makes it join another. */
+  exclusive?: boolean | undefined;
+  /** Which session the input belongs to; undefined: the session policy decides. */
+  thread?: ThreadChoice | undefined;
+  /** Who can answer approval questions about this input; undefined: the sender. */
+  approvals?: ApprovalAnswerer | undefined;
+  /** Attachments whose content is already in the store. */
+  attachments?: readonly Attachment[];
+}
+
+export function messageOf(input: AuthorizedInput): InboundMessage {
+  const { text, keyed: _, thread: __, mode, exclusive, approvals, attachments = [], ...rest } = input;
+  const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
+  const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
+  return {
+    ...rest,
+    parts: [...said, ...files],
+    ...(mode === undefined ? {} : { mode }),
+    ...(exclusive === true ? { exclusive } : {}),
+    ...(approvals === undefined ? {} : { approvals }),
+  };
+}

@@ -1,0 +1,210 @@
+// Handles inbound messages: authorizes the sender, chooses the session, executes commands, and stores messages. The platform may be
+// acknowledged only after the store's commit. Independent of platforms and of HTTP.
+import { faultPoint, type Logger } from "@parley/chassis";
+import { store, type InboundMessage, type InputOf, type OutputOf, type ReplyAddress } from "@parley/contracts";
+import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
+import { SessionBusyError } from "../operations/session-busy.ts";
+import type { AcceptResult, LeaseRef, InboundDraft } from "../channels/channel.ts";
+import { CommandError, type Speaker } from "../operations/operation.ts";
+import { runOperation } from "../operations/registry.ts";
+import { parseInput, type CommandLine } from "../operations/parse-input.ts";
+import { nameUuid } from "../channels/digest.ts";
+import { authorizeSender, type AccessPolicy } from "./authorize.ts";
+import { storeFiles } from "./attachments.ts";
+import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
+import { messageOf, type AuthorizedInput } from "./authorized-input.ts";
+import { MessageTooLargeError } from "./message-size.ts";
+import { conversationKey, sessionKeyOf } from "./route.ts";
+import { SessionService } from "../operations/session-service.ts";
+import type { Typing } from "../delivery/typing.ts";
+
+export interface InboundDeps extends InboxWriterDeps {
+  log: Logger;
+}
+
+/** The answer to a command is dropped when it cannot be sent within this time. */
+const commandAnswerExpiresMs = 10 * 60 * 1_000;
+/** How long a part of an album waits for the next part; longer than the timeout of one file (attachments.ts). */
+const albumMs = 90_000;
+
+export class InboundHandler {
+  /** Session operations, shared by commands, HTTP and WebSocket. */
+  readonly acts: SessionService;
+  readonly #deps: InboundDeps;
+  readonly #keeper: InboxWriter;
+
+  constructor(deps: InboundDeps) {
+    this.#deps = deps;
+    this.#keeper = new InboxWriter(deps);
+    this.acts = new SessionService(deps);
+  }
+
+  /** Accepts a draft from an adapter. Rejects when nothing was stored. */
+  async accept(
+    doorway: AccessPolicy,
+    draft: InboundDraft,
+    position?: { lease: LeaseRef; cursor: string },
+  ): Promise<AcceptResult> {
+    const { channel, account } = doorway;
+    const role = await authorizeSender(this.#deps, doorway, draft);
+    if (role === null) return "ignored";
+
+    const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
+    const ref = `${channel}:${account}:${draft.externalId}`;
+    const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
+    // A forwarded message is never a command, because the sender did not write it.
+    const spoken =
+      draft.forwarded === undefined ? parseInput(draft.text) : ({ kind: "message", text: draft.text } as const);
+    if (spoken.kind === "command") {
+      const { conversation, contact, replyTo, direct } = draft;
+      const speaker = { route: sessionKey, role, channel, account, conversation, contact, replyTo, direct, ref };
+      await answer(await this.runCommand(spoken.command, speaker));
+      this.#deps.events.inbound(channel, "command");
+      return "ignored";
+    }
+    const mode =
+      ("mode" in spoken ? spoken.mode : undefined) ?? (draft.album === true ? ("coalesce" as const) : undefined);
+    const files = await this.#takeFiles(draft);
+    faultPoint("inbox.after_files");
+    const message: InboundMessage = {
+      channel,
+      account,
+      externalId: draft.externalId,
+      conversation: draft.conversation,
+      contact: draft.contact,
+      role,
+      origin: "user",
+      direct: draft.direct,
+      ...(draft.forwarded === undefined ? {} : { forwarded: draft.forwarded }),
+      parts: [{ type: "text", text: spoken.text }, ...files],
+      replyTo: draft.replyTo,
+      ...(mode === undefined ? {} : { mode }),
+      ...(draft.moreOfAlbum === true ? { windowMs: albumMs } : {}),
+    };
+    try {
+      const lease =
+        position === undefined
+          ? {}
+          : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
+      const put = () => this.#keeper.put({ message, sessionKey, ...lease });
+      const { duplicate, heldUpBy } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
+      if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
+        await answer(awaitingApprovalText(heldUpBy));
+      return duplicate ? "duplicate" : "stored";
+    } catch (error) {
+      if (error instanceof SessionBusyError) {
+        await answer(error.message);
+        return "ignored";
+      }
+      if (!(error instanceof MessageTooLargeError)) throw error;
+      this.#deps.events.inbound(channel, "refused", "too_large");
+      await answer(`Message not accepted: ${error.message}.`);
+      return "ignored";
+    }
+  }
+
+  /** The route of the session that this input belongs to. */
+  sessionKeyOf(input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread">): string {
+    const { policy, synchronous } = this.#deps.settings.session;
+    const { thread } = input;
+    if (thread === "named" || (thread === "own" && synchronous === "own")) return conversationKey(input);
+    return sessionKeyOf(policy, { ...input, direct: true });
+  }
+
+  /** The speaker of a command that arrives as this input. */
+  speakerOf(input: AuthorizedInput): Speaker {
+    const { channel, account, conversation, contact, role, replyTo } = input;
+    const ref = `${channel}:${account}:${input.externalId}`;
+    return {
+      route: this.sessionKeyOf(input),
+      role,
+      channel,
+      account,
+      conversation,
+      contact,
+      replyTo,
+      direct: true,
+      ref,
+    };
+  }
+
+  /** Stores a message. Throws SessionBusyError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored. */
+  async store(input: AuthorizedInput): Promise<StoredMessage> {
+    return this.#keeper.put(this.#putOf(input), input.keyed);
+  }
+
+  /** Stores a message and follows the turn that answers it. */
+  async storeAndFollow(input: AuthorizedInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
+    const put = this.#putOf(input);
+    return followTurn(this.#deps, put.sessionKey, () => this.#keeper.put(put, input.keyed), signal, listener);
+  }
+
+  #putOf(input: AuthorizedInput): InputOf<typeof store.inboxPut> {
+    const sessionKey = this.sessionKeyOf(input);
+    const singleCall = input.thread === "own" && sessionKey === conversationKey(input);
+    return { message: messageOf(input), sessionKey, ...(singleCall ? { singleCall } : {}) };
+  }
+
+  /** Executes a command and returns the answer. Rejects when the store is unavailable. */
+  runCommand(command: CommandLine, speaker: Speaker): Promise<string> {
+    const { bus, sessions, settings, live } = this.#deps;
+    const cancel = this.cancel.bind(this);
+    const say = this.#say.bind(this);
+    return runOperation(
+      { bus, sessions, settings, acts: this.acts, cancel, say, look: () => live.refresh() },
+      command,
+      speaker,
+    );
+  }
+
+  /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
+  cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
+    return this.#keeper.cancel(what);
+  }
+
+  async #say(message: InboundMessage, sessionKey: string): Promise<void> {
+    try {
+      await this.#keeper.put({ message, sessionKey });
+    } catch (error) {
+      if (error instanceof SessionBusyError || error instanceof MessageTooLargeError)
+        throw new CommandError(error.message);
+      throw error;
+    }
+  }
+
+  async #putAndShow(
+    typing: Typing | undefined,
+    address: ReplyAddress,
+    sessionKey: string,
+    put: () => Promise<StoredMessage>,
+  ): Promise<StoredMessage> {
+    if (typing === undefined) return put();
+    const bound = typing.bound();
+    try {
+      const { kept, end } = await followTurn(this.#deps, sessionKey, put, bound.signal);
+      void typing.until(end, address, bound);
+      return kept;
+    } catch (error) {
+      bound.abort();
+      throw error;
+    }
+  }
+
+  async #takeFiles({ files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
+    if (files.length === 0) return [];
+    const { bus, log, settings } = this.#deps;
+    return storeFiles({ bus, log, maxBytes: settings.attachments.max_bytes }, files);
+  }
+
+  /** Sends an answer outside of any turn, once per inbound message. */
+  async #answer(messageRef: string, address: ReplyAddress, text: string): Promise<void> {
+    await this.#deps.bus.request(store.outboxPut, {
+      opId: nameUuid(`answer:${messageRef}`),
+      outgoing: { address, text, expiresInMs: commandAnswerExpiresMs },
+    });
+  }
+}
+
+function awaitingApprovalText(approval: string): string {
+  return `Queued. I am waiting for your decision on ${approval} first: /approve ${approval}, /deny ${approval} or /stop.`;
+}

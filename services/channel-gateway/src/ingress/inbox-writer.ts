@@ -1,0 +1,124 @@
+// Stores inbound messages with their queue mode, and cancels turns.
+import type { Bus } from "@parley/bus";
+import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
+import {
+  controlCancel,
+  store,
+  type InboundMessage,
+  type InputOf,
+  type OutputOf,
+  type ParleySettings,
+} from "@parley/contracts";
+import type { AwaitDeps, StoredMessage } from "../live/follow-turn.ts";
+import { busyText, SessionBusyError } from "../operations/session-busy.ts";
+import type { GatewayEvents } from "../events.ts";
+import { assertMessageSize } from "./message-size.ts";
+import { joinsOthers, queueModeOf } from "./queue-mode.ts";
+import { startedByOf } from "./started-by.ts";
+
+export interface InboxWriterDeps extends AwaitDeps {
+  settings: ParleySettings;
+  events: GatewayEvents;
+}
+
+/** Thrown when an idempotency key is reused with a different text; the first text stays stored. */
+export class IdempotencyKeyReusedError extends Error {
+  override readonly name = "KeyReused";
+
+  constructor() {
+    super("this idempotency key was already used with a different text; use a new key");
+  }
+}
+
+/** How long a message waits for the store; longer than a restart of it. After that the sender has to retry. */
+const putTimeoutMs = 5_000;
+/** How long the leader may take to confirm a cancellation; the store has recorded it in any case. */
+const controlTimeoutMs = 1_000;
+
+export class InboxWriter {
+  readonly #deps: InboxWriterDeps;
+  readonly #bus: Bus;
+
+  constructor(deps: InboxWriterDeps) {
+    this.#deps = deps;
+    this.#bus = deps.bus;
+  }
+
+  /**
+   * Stores a message in a root span, which starts the trace of its turn. With `keyed` a different text under the same id is refused.
+   * Throws SessionBusyError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored.
+   */
+  put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<StoredMessage> {
+    const { channel, account } = request.message;
+    const attributes = { [parleyAttribute.channel]: channel, [parleyAttribute.account]: account };
+    return inSpan(`receive ${channel}`, { kind: "consumer", parent: null, attributes }, async (span) => {
+      const kept = await this.#keep(request, keyed);
+      span.setAttributes({
+        [parleyAttribute.inboxId]: kept.inboxId,
+        [parleyAttribute.sessionId]: kept.sessionId,
+        [parleyAttribute.outcome]: kept.duplicate ? "duplicate" : "stored",
+      });
+      return kept;
+    });
+  }
+
+  async #keep(request: InputOf<typeof store.inboxPut>, keyed: boolean): Promise<StoredMessage> {
+    assertMessageSize(request.message);
+    const message = await this.#queued(request);
+    const { channel } = message;
+    faultPoint("inbox.before_put");
+    const kept = await this.#bus.request(store.inboxPut, { ...request, message }, { timeoutMs: putTimeoutMs });
+    faultPoint("inbox.after_put");
+    if (kept.refused) {
+      this.#deps.events.inbound(channel, "refused", "busy");
+      throw new SessionBusyError(await busyText(this.#bus, kept.sessionId, kept.runningTurnId));
+    }
+    this.#deps.sessions.remember(request.sessionKey, kept.sessionId);
+    // A caller waits for the answer of an exclusive turn: only a message with an explicit mode may stop it, a setting may not.
+    const mayInterrupt = kept.runningExclusive !== true || request.message.mode === "interrupt";
+    if (message.mode === "interrupt" && mayInterrupt && !kept.duplicate) await this.#interrupt(message, kept);
+    if (!kept.same) {
+      if (keyed) {
+        this.#deps.events.inbound(channel, "refused", "key_reused");
+        throw new IdempotencyKeyReusedError();
+      }
+      this.#deps.events.idReused(channel, kept.inboxId);
+    }
+    this.#deps.events.inbound(channel, kept.duplicate ? "duplicate" : "stored");
+    return kept;
+  }
+
+  /** Returns the message with its queue mode. */
+  async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
+    const { sessions, settings } = this.#deps;
+    const { origin, mode: asked, exclusive = false, ...rest } = message;
+    const open = asked === undefined && origin === "user" && !exclusive;
+    const session = open ? await sessions.queueModeOf(sessionKey) : null;
+    const mode = queueModeOf({ origin, asked, exclusive, session, setting: settings.queue.mode });
+    return {
+      ...rest,
+      origin,
+      mode,
+      ...(exclusive && !joinsOthers(mode) ? { exclusive } : {}),
+      ...(mode === "coalesce" ? { windowMs: message.windowMs ?? settings.queue.window_ms } : {}),
+    };
+  }
+
+  /** Stops exactly the turn that was running. Owners may stop any turn, others only one that they started. */
+  async #interrupt(message: InboundMessage, kept: OutputOf<typeof store.inboxPut>): Promise<void> {
+    const { sessionId, runningTurnId: turnId } = kept;
+    if (turnId === null) return;
+    await this.cancel({ sessionId, turnId, queued: false, ...startedByOf(message) });
+  }
+
+  /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
+  async cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
+    const outcome = await this.#bus.request(store.turnCancel, what);
+    if (outcome.cancelledQueued > 0) this.#deps.live.refresh();
+    // Without a leader, the next one reads the cancellation from the store.
+    const say = (order: InputOf<typeof controlCancel>) =>
+      this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
+    await Promise.all(outcome.turns.map(say));
+    return outcome;
+  }
+}

@@ -1,0 +1,25 @@
+// The pairing code for an unknown sender. A pairing request stores only the hash of the code.
+import { randomBytes } from "node:crypto";
+import { sha256Hex } from "../channels/digest.ts";
+
+/** 32 characters that are easy to tell apart: no I, O, 0, 1. */
+const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const codeLength = 8;
+
+/** How long a code is valid; `pairingText` states the same time. */
+export const pairingTtlMs = 60 * 60 * 1_000;
+
+/** A new code, `ABCD-EFGH`: 40 random bits. */
+export function newPairingCode(): string {
+  const signs = Array.from(randomBytes(codeLength), (byte) => alphabet[byte % alphabet.length]).join("");
+  return `${signs.slice(0, codeLength / 2)}-${signs.slice(codeLength / 2)}`;
+}
+
+/** The hash that identifies a code in the store; case, spaces and dashes are ignored. */
+export function pairingCodeHash(code: string): string {
+  return sha256Hex(code.toUpperCase().replace(/[^A-Z0-9]/g, ""));
+}
+
+export function pairingText(code: string): string {
+  return `I do not know you yet. To get access, give this code to my owner: ${code}\nThe code is valid for one hour: parley pairing approve ${code}`;
+}

@@ -1,0 +1,141 @@
+// The transactions of the store. Fencing: a writer takes the shared advisory lock, then reads the epoch in a SEPARATE statement under
+// READ COMMITTED. A takeover takes the same lock exclusively and raises the epoch. One statement, or REPEATABLE READ, would read the
+// epoch from before the wait and accept a stale writer.
+import { faultPoint } from "@parley/chassis";
+import { WireError, type InlineSettlement } from "@parley/contracts";
+import { z } from "zod";
+import { withClient, type Database, type PoolClient } from "./database.ts";
+
+/** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
+export const epochLock = 7_305_510_218;
+
+export interface Guard {
+  opId: string;
+  /** Null for writers that are not agent-core. */
+  epoch: number | null;
+  /** A session to lock before the work begins. */
+  lockSession?: string;
+  /** Results of this turn's pure calls, settled in the round trip that opens the transaction. */
+  turnId?: string | undefined;
+  settled?: InlineSettlement | undefined;
+}
+
+/** The session row when it was locked; undefined when there is none or none was requested. */
+export interface LockedSession {
+  key: string;
+  seq: number;
+}
+
+export interface Outcome<R> {
+  result: R;
+  /** Small value stored under the operation id. Left out when nothing changed: a repeated request then runs again. */
+  memo?: unknown;
+}
+
+export interface Operation<R> {
+  /** Part of the fault points `store.before_<name>` and `store.after_<name>`. */
+  name: string;
+  run(client: PoolClient, session: LockedSession | undefined): Promise<Outcome<R>>;
+  /** Returns the earlier result of `run`, from its memo. */
+  replay(client: PoolClient, memo: unknown): Promise<R>;
+}
+
+// Multi-command statements have no parameters: ids in their text are validated UUIDs.
+const Uuid = z.uuid();
+
+/** Runs an operation exactly once per operation id. Throws STALE_EPOCH when another leader has taken over. */
+export async function runOperation<R>(database: Database, guard: Guard, operation: Operation<R>): Promise<R> {
+  const opId = Uuid.parse(guard.opId);
+  return withClient(database, async (client) => {
+    try {
+      const { known, session } = await begin(client, opId, guard);
+      if (known !== undefined) {
+        await client.query("COMMIT");
+        return await operation.replay(client, known);
+      }
+      const { result, memo } = await operation.run(client, session);
+      faultPoint(`store.before_${operation.name}`);
+      // The id is stored with the commit: one round trip, and id and work become visible together.
+      const remember =
+        memo === undefined ? "" : `EXECUTE parley_remember('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
+      await client.query(`${remember} COMMIT`);
+      faultPoint(`store.after_${operation.name}`);
+      return result;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => undefined);
+      const known = await recall(client, opId, error);
+      if (known === undefined) throw error;
+      return operation.replay(client, known);
+    }
+  });
+}
+
+/** Opens the transaction, checks the fence and looks up the operation in one round trip; see `parley.enter` in migrations/. */
+async function begin(
+  client: PoolClient,
+  opId: string,
+  guard: Guard,
+): Promise<{ known: unknown; session: LockedSession | undefined }> {
+  const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
+  const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
+  const replies = (await client.query(
+    `BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`,
+  )) as unknown as { rows: EnterRow[] }[];
+  const row = singleRow(replies[1]?.rows ?? []);
+  if (guard.epoch !== null && row.current_epoch !== guard.epoch) {
+    throw new WireError("STALE_EPOCH", `epoch ${guard.epoch} is over; the current one is ${String(row.current_epoch)}`);
+  }
+  return {
+    known: row.known === null ? undefined : (JSON.parse(row.known) as unknown),
+    session: row.session_key === null ? undefined : { key: row.session_key, seq: row.session_seq ?? 0 },
+  };
+}
+
+/** Statement that settles results. A stale epoch rolls it back; for a known operation it has the same effect again. */
+function settling(client: PoolClient, { turnId, settled }: Guard): string {
+  if (turnId === undefined || settled === undefined || settled.length === 0) return "";
+  const array = (texts: string[]) => `ARRAY[${texts.join(", ")}]`;
+  const numbers = array(settled.map(({ n }) => String(n)));
+  const states = array(settled.map(({ state }) => client.escapeLiteral(state)));
+  const results = array(settled.map(({ result }) => client.escapeLiteral(JSON.stringify(result))));
+  return `; EXECUTE parley_settle('${Uuid.parse(turnId)}', ${numbers}, ${states}, ${results})`;
+}
+
+interface EnterRow {
+  current_epoch: number | null;
+  known: string | null;
+  session_key: string | null;
+  session_seq: number | null;
+}
+
+/** After a failure: another attempt of the same operation may have committed in the meantime. */
+async function recall(client: PoolClient, opId: string, error: unknown): Promise<unknown> {
+  if (WireError.is(error, "STALE_EPOCH", "FENCED", "UNAVAILABLE")) return undefined;
+  const found = await client
+    .query<{ result: string }>("SELECT result FROM parley.ops WHERE op_id = $1", [opId])
+    .catch(() => undefined);
+  const row = found?.rows[0];
+  return row === undefined ? undefined : (JSON.parse(row.result) as unknown);
+}
+
+/** A plain transaction, for writes that are idempotent by their own keys. */
+export async function runTransaction<R>(database: Database, work: (client: PoolClient) => Promise<R>): Promise<R> {
+  return withClient(database, async (client) => {
+    try {
+      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+      const result = await work(client);
+      await client.query("COMMIT");
+      return result;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+/** The first row of a statement that always has one. */
+export function singleRow<T>(rows: T[]): T {
+  const row = rows[0];
+  if (row === undefined) throw new Error("statement returned no row");
+  return row;
+}

@@ -1,0 +1,237 @@
+// Documents: versions are only added; the newest version of a path is the document. Writers run one after another, so that the change
+// counter grows in commit order and a reader of newer changes misses nothing.
+import { createHash } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import {
+  documentChanged,
+  maxDocumentBytes,
+  WireError,
+  type DocumentAuthor,
+  type DocumentChange,
+  type DocumentMeta,
+  type InputOf,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { untrustedLines } from "../../memory/untrusted-lines.ts";
+import { singleRow, runOperation } from "../../db/operation.ts";
+
+/** Held by each writer of documents until the commit. */
+export const documentsLock = 7_305_510_221;
+/** Maximum UTF-8 bytes of content as JSON: the whole reply stays below the bus's limit of 512 KiB. */
+const maxEncodedBytes = 480 * 1024;
+
+const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt", restored_from AS "restoredFrom"`;
+
+type Document = NonNullable<OutputOf<typeof store.documentGet>["document"]>;
+type ChangeInput = InputOf<typeof store.documentDelete>;
+
+interface Wanted {
+  content: string;
+  deleted: boolean;
+  /** Author of the new lines, if different from the version's author. */
+  lineAuthor?: DocumentAuthor;
+  /** The restored version. */
+  restoredFrom?: number;
+}
+
+export async function list(
+  database: Database,
+  { since, limit }: InputOf<typeof store.documentList>,
+): Promise<OutputOf<typeof store.documentList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<DocumentMeta>(
+      `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2 + 1`,
+      [since, limit],
+    );
+    return { documents: rows.slice(0, limit), more: rows.length > limit };
+  });
+}
+
+export async function get(
+  database: Database,
+  { path, version, withUntrusted }: InputOf<typeof store.documentGet>,
+): Promise<OutputOf<typeof store.documentGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Document>(
+      `SELECT ${columns}, content FROM parley.documents
+       WHERE path = $1 AND CASE WHEN $2::int IS NULL THEN latest AND NOT deleted ELSE version = $2 END`,
+      [path, version ?? null],
+    );
+    const document = rows[0];
+    if (document === undefined || withUntrusted !== true) return { document: document ?? null };
+    return { document: { ...document, untrusted: await untrustedLines(client, document) } };
+  });
+}
+
+export async function history(
+  database: Database,
+  { path, limit, before }: InputOf<typeof store.documentHistory>,
+): Promise<OutputOf<typeof store.documentHistory>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<DocumentMeta>(
+      `SELECT ${columns} FROM parley.documents WHERE path = $1 AND version < coalesce($2, 2147483647)
+       ORDER BY version DESC LIMIT $3 + 1`,
+      [path, before ?? null, limit],
+    );
+    return { versions: rows.slice(0, limit), more: rows.length > limit };
+  });
+}
+
+export function put(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.documentPut>,
+): Promise<OutputOf<typeof store.documentPut>> {
+  requireContent(input.path, input.content);
+  const wanted = { content: input.content, deleted: false };
+  return change(database, bus, "document_put", input.opId, (client) => write(client, input, wanted));
+}
+
+export function remove(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.documentDelete>,
+): Promise<OutputOf<typeof store.documentDelete>> {
+  const wanted = { content: "", deleted: true };
+  return change(database, bus, "document_delete", input.opId, (client) => write(client, input, wanted));
+}
+
+export function restore(
+  database: Database,
+  bus: Bus,
+  { opId, path, version, expectedVersion }: InputOf<typeof store.documentRestore>,
+): Promise<OutputOf<typeof store.documentRestore>> {
+  return change(database, bus, "document_restore", opId, async (client) => {
+    const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
+      "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
+      [path, version],
+    );
+    const old = rows[0];
+    if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${path} has no text`);
+    const expected = expectedVersion === undefined ? {} : { expectedVersion };
+    const wanted = { content: old.content, deleted: false, restoredFrom: version };
+    return write(client, { path, author: old.author, ...expected }, wanted);
+  });
+}
+
+/** Throws INVALID_INPUT or TOO_LARGE, with a message for the author. */
+export function requireContent(path: string, content: string): void {
+  if (content.includes("\0") || !content.isWellFormed())
+    throw new WireError(
+      "INVALID_INPUT",
+      `${path}: a document must be text; this contains NUL or incomplete characters`,
+    );
+  const bytes = Buffer.byteLength(content);
+  if (bytes > maxDocumentBytes)
+    throw new WireError("TOO_LARGE", `${path}: ${bytes} bytes; a document has at most ${maxDocumentBytes}`);
+  if (Buffer.byteLength(JSON.stringify(content)) > maxEncodedBytes)
+    throw new WireError("TOO_LARGE", `${path}: too many lines or quotes for its size; split it into several documents`);
+}
+
+/** Runs a change once per operation id and publishes the new version after the commit. */
+export async function change(
+  database: Database,
+  bus: Bus,
+  name: string,
+  opId: string,
+  run: (client: PoolClient) => Promise<DocumentChange>,
+): Promise<DocumentChange> {
+  const done = await runOperation<DocumentChange>(
+    database,
+    { opId, epoch: null },
+    {
+      name,
+      async run(client) {
+        const result = await run(client);
+        return result.status === "saved" ? { result, memo: result } : { result };
+      },
+      replay: async (_client, memo) => memo as DocumentChange,
+    },
+  );
+  if (done.status === "saved") announce(bus, done.document);
+  return done;
+}
+
+/** Call after the commit. */
+export function announce(bus: Bus, { path, version, change: position, deleted }: DocumentMeta): void {
+  bus.publish(documentChanged, { path, version, change: position, deleted });
+}
+
+/** Excludes other writers of documents until the caller's transaction ends. */
+export async function lockDocuments(client: PoolClient): Promise<void> {
+  await client.query(`SELECT pg_advisory_xact_lock(${documentsLock})`);
+}
+
+/** Writes a new version within the caller's transaction. */
+export async function write(
+  client: PoolClient,
+  input: Omit<ChangeInput, "opId">,
+  wanted: Wanted,
+): Promise<DocumentChange> {
+  const { path, author, expectedVersion } = input;
+  await lockDocuments(client);
+  const current = await newest(client, path);
+  if (expectedVersion !== undefined && !isExpected(current, expectedVersion))
+    return { status: "conflict", document: current };
+  if (wanted.deleted && (current === null || current.deleted))
+    throw new WireError("NOT_FOUND", `there is no document ${path}`);
+  if (current !== null && !current.deleted && !wanted.deleted && sameAs(current, wanted.content, author))
+    return { status: "unchanged", document: current };
+  return { status: "saved", document: await add(client, current, input, wanted) };
+}
+
+/** The newest version, which may have removed the document; null: there never was one. */
+export async function newest(client: PoolClient, path: string): Promise<DocumentMeta | null> {
+  const { rows } = await client.query<DocumentMeta>(
+    `SELECT ${columns} FROM parley.documents WHERE path = $1 AND latest`,
+    [path],
+  );
+  return rows[0] ?? null;
+}
+
+/** Adds a version after the newest one, regardless of its content. Requires `lockDocuments`. */
+export async function add(
+  client: PoolClient,
+  current: DocumentMeta | null,
+  { path, author, turnId }: Pick<ChangeInput, "path" | "author" | "turnId">,
+  wanted: Wanted,
+): Promise<DocumentMeta> {
+  await client.query("UPDATE parley.documents SET latest = false WHERE path = $1 AND latest", [path]);
+  const added = await client.query<DocumentMeta>(
+    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id, line_author, restored_from)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING ${columns}`,
+    [
+      path,
+      (current?.version ?? 0) + 1,
+      wanted.content,
+      Buffer.byteLength(wanted.content),
+      sha256Of(wanted.content),
+      wanted.deleted,
+      author,
+      turnId ?? null,
+      wanted.lineAuthor ?? null,
+      wanted.restoredFrom ?? null,
+    ],
+  );
+  return singleRow(added.rows);
+}
+
+/** 0 also matches a removed document. */
+function isExpected(current: DocumentMeta | null, expected: number): boolean {
+  if (current === null) return expected === 0;
+  return expected === current.version || (expected === 0 && current.deleted);
+}
+
+/** Most trusted first. */
+const trust: readonly DocumentAuthor[] = ["owner", "import", "agent", "untrusted"];
+
+/** The same text by a more trusted author is a new version, because it marks the text as trusted. */
+function sameAs(current: DocumentMeta, content: string, author: DocumentAuthor): boolean {
+  return current.sha256 === sha256Of(content) && trust.indexOf(author) >= trust.indexOf(current.author);
+}
+
+function sha256Of(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

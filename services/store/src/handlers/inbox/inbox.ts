@@ -1,0 +1,283 @@
+// The inbox: stores input once, in the order of its session. It does not depend on how turns process it.
+import { activeTrace, faultPoint } from "@parley/chassis";
+import {
+  inboxReady,
+  newId,
+  priorityOf,
+  trustLevel,
+  type store,
+  WireError,
+  type InboundMessage,
+  type InputOf,
+  type OutputOf,
+} from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { hashesIn, addReferences } from "../../blobs/references.ts";
+import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { turnColumns, turnOf, type TurnRow } from "../../db/mappers.ts";
+import { singleRow, runTransaction } from "../../db/operation.ts";
+import { isJobs, askFromJob } from "../questions/ask.ts";
+import { answerWith } from "../questions/questions.ts";
+import { resolveRoute } from "../sessions/routes.ts";
+
+interface PutRow {
+  id: string | null;
+  session_id: string;
+  /** An open question in the session, or of a job anywhere, waits for people of this trust: this input may be the answer. */
+  asked: boolean;
+  /** The approval that the running turn waits for. */
+  held_up_by?: string | null;
+}
+
+// The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route refers to the session
+// it was bound to, otherwise to the session with its name, which its first message creates.
+const insert = {
+  name: "inbox-put",
+  text: `
+    WITH bound AS (
+      SELECT session_id FROM parley.bindings WHERE route = $1
+    ), known AS (
+      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active' WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
+    ), made AS (
+      INSERT INTO parley.sessions (id, key, single_call) SELECT $9, $1, $16 WHERE NOT EXISTS (SELECT FROM bound)
+      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active', single_call = sessions.single_call OR excluded.single_call
+      RETURNING id, inbox_seq
+    ), session AS (
+      SELECT * FROM known UNION ALL SELECT * FROM made
+    ), row AS (
+      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace, exclusive)
+      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14, $15 FROM session
+      ON CONFLICT (channel, account, external_id) DO NOTHING
+      RETURNING id
+    )
+    SELECT (SELECT id FROM row) AS id, session.id AS session_id,
+           NOT $15 AND (EXISTS (SELECT FROM parley.questions q
+             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now())
+             OR ${askFromJob("$12")}) AS asked,
+           (SELECT a.id FROM parley.approvals a JOIN parley.turns t ON t.id = a.turn_id
+            WHERE a.session_id = session.id AND a.state = 'pending' AND a.expires_at > now() AND t.state = 'running'
+            ORDER BY a.requested_at DESC LIMIT 1) AS held_up_by
+    FROM session`,
+};
+
+// A crash can prevent stored input from becoming an answer, so a retry checks queued input again.
+const find = {
+  name: "inbox-find",
+  text: `
+    SELECT id, session_id, parts = $4 AS same,
+           state = 'queued' AND NOT exclusive AND (EXISTS (SELECT FROM parley.questions q
+             WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now())
+             OR ${askFromJob("inbox.trust")}) AS asked
+    FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
+};
+
+export async function put(
+  database: Database,
+  bus: Bus,
+  { message, sessionKey, lease, singleCall = false }: InputOf<typeof store.inboxPut>,
+): Promise<OutputOf<typeof store.inboxPut>> {
+  faultPoint("store.before_inbox");
+  const { mode = "queue", exclusive = false } = message;
+  const identity = [message.channel, message.account, message.externalId];
+  const parts = JSON.stringify(message.parts);
+  const priority = priorityOf[message.origin];
+  const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
+  const replyTo = message.replyTo === null ? null : JSON.stringify(message.replyTo);
+  const sender = senderOf(message);
+  const attached = hashesIn(message.parts);
+  const write = async (client: PoolClient) => {
+    const { rows } = await client.query<PutRow>({
+      ...insert,
+      values: [
+        sessionKey,
+        ...identity,
+        priority,
+        parts,
+        replyTo,
+        sender,
+        newId(),
+        newId(),
+        mode,
+        trustLevel(message),
+        windowMs,
+        activeTrace(),
+        exclusive,
+        singleCall,
+      ],
+    });
+    const row = singleRow(rows);
+    if (row.id !== null) {
+      await addReferences(client, row.session_id, attached);
+      return { row, duplicate: false, same: true };
+    }
+    const known = singleRow(
+      (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
+    );
+    return { row: known, duplicate: true, same: known.same };
+  };
+  const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
+  const { row, duplicate, same, refused, busy } = simple
+    ? { ...(await withClient(database, write)), refused: false, busy: undefined }
+    : await runTransaction(database, async (client) => {
+        if (lease !== undefined) await saveCursor(client, lease);
+        const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
+        if (busy !== undefined && mode === "reject" && busy.waits) {
+          const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
+          const refusal = {
+            row: { id: null, session_id: busy.sessionId, asked: false, held_up_by: null },
+            duplicate: false,
+            same: true,
+            refused: true,
+          };
+          const found = known.rows[0];
+          return found === undefined
+            ? { ...refusal, busy }
+            : { row: found, duplicate: true, same: found.same, refused: false, busy };
+        }
+        const written = await write(client);
+        if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
+        return { ...written, refused: false, busy };
+      });
+  faultPoint("store.after_inbox");
+  // A forwarded text was written by somebody else, so it is never an answer.
+  const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
+  const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
+  if (answers) faultPoint("store.after_answer");
+  else if (!duplicate && !refused) {
+    bus.publish(inboxReady, {
+      sessionId: row.session_id,
+      priority,
+      ...(windowMs === 0 ? {} : { afterMs: windowMs }),
+      ...(mode === "steer" ? { steers: trustLevel(message) } : {}),
+    });
+  }
+  return {
+    inboxId: row.id ?? "",
+    sessionId: row.session_id,
+    duplicate,
+    same,
+    refused,
+    // An answer to a turn's question does not interrupt the turn.
+    runningTurnId: answers ? null : (busy?.turnId ?? null),
+    runningTrust: busy?.trust ?? null,
+    ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
+    ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),
+  };
+}
+
+function senderOf(message: InboundMessage): string {
+  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded, approvals } = message;
+  return JSON.stringify({
+    channel,
+    account,
+    conversation,
+    contact,
+    role,
+    origin,
+    direct,
+    tainted,
+    forwarded,
+    approvals,
+  });
+}
+
+/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. */
+async function lockBusy(
+  client: PoolClient,
+  route: string,
+  mode: string,
+  { trust, replyTo, exclusive }: { trust: string; replyTo: string | null; exclusive: boolean },
+) {
+  if (mode !== "reject" && mode !== "interrupt") return undefined;
+  const sessionId = (await resolveRoute(client, route))?.id;
+  if (sessionId === undefined) return undefined;
+  const { rows } = await client.query<{
+    turn_id: string | null;
+    trust: string | null;
+    exclusive: boolean | null;
+    queued: boolean;
+    asked: boolean;
+  }>(
+    `SELECT t.id AS turn_id, t.trust, t.exclusive, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
+            EXISTS (SELECT FROM parley.questions q WHERE q.turn_id = t.id AND q.state = 'open' AND q.trust = $2 AND q.expires_at > now()
+              AND (q.held_until IS NULL OR q.held_until > now()) AND NOT ${isJobs}) OR ${askFromJob("$2", "$3")} AS asked
+     FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
+    [sessionId, trust, replyTo],
+  );
+  const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = singleRow(rows);
+  // A turn that waits for this message is not busy.
+  const waits = (exclusive || !asked) && (turnId !== null || queued);
+  return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits };
+}
+
+/** Maximum number of windows that the first of several messages waits. */
+const maxWindows = 5;
+
+/** Earlier messages of the same sender also wait until the end of this message's window. */
+async function extendWindow(client: PoolClient, row: PutRow, sender: string, windowMs: number): Promise<void> {
+  await client.query(
+    `UPDATE parley.inbox SET ready_at = least(now() + $4 * interval '1 millisecond', received_at + $4 * ${maxWindows} * interval '1 millisecond')
+     WHERE session_id = $1 AND id <> $2 AND sender = $3 AND state = 'queued' AND mode = 'coalesce' AND ready_at > now()`,
+    [row.session_id, row.id, sender, windowMs],
+  );
+}
+
+async function saveCursor(client: PoolClient, lease: { name: string; fence: number; cursor: string }): Promise<void> {
+  const { rowCount } = await client.query("UPDATE parley.leases SET cursor = $3 WHERE name = $1 AND fence = $2", [
+    lease.name,
+    lease.fence,
+    lease.cursor,
+  ]);
+  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
+}
+
+export async function get(
+  database: Database,
+  { inboxId }: InputOf<typeof store.inboxGet>,
+): Promise<OutputOf<typeof store.inboxGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{
+      state: OutputOf<typeof store.inboxGet>["state"];
+      session_id: string;
+      turn_id: string | null;
+    }>({
+      name: "inbox-get",
+      text: "SELECT state, session_id, turn_id FROM parley.inbox WHERE id = $1",
+      values: [inboxId],
+    });
+    const row = rows[0];
+    if (row === undefined) throw new WireError("NOT_FOUND", `no message ${inboxId}`);
+    if (row.turn_id === null) return { state: row.state, sessionId: row.session_id, turn: null };
+    const turn = await client.query<TurnRow>(`SELECT ${turnColumns} FROM parley.turns WHERE id = $1`, [row.turn_id]);
+    // The turn may be deleted: the question it answered can belong to another session, which may be deleted earlier.
+    const kept = turn.rows[0];
+    return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
+  });
+}
+
+const pendingSessions = {
+  name: "inbox-pending",
+  text: `
+    SELECT session_id AS "sessionId", min(priority)::int AS priority, bool_or(resume) AS resume FROM (
+      SELECT session_id, priority, false AS resume FROM parley.inbox
+      WHERE state = 'queued' AND ready_at <= now()
+        AND NOT EXISTS (SELECT FROM parley.turns WHERE turns.session_id = inbox.session_id AND turns.state = 'running')
+      UNION ALL
+      SELECT session_id, 1, true FROM parley.turns
+      WHERE state = 'running' AND epoch <= $1 AND (NOT parked OR wake_at <= now())
+    ) AS work
+    GROUP BY session_id ORDER BY resume DESC, priority LIMIT $2`,
+};
+
+export async function pending(
+  database: Database,
+  { epoch, limit }: InputOf<typeof store.inboxPending>,
+): Promise<OutputOf<typeof store.inboxPending>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ sessionId: string; priority: number; resume: boolean }>({
+      ...pendingSessions,
+      values: [epoch, limit],
+    });
+    return { sessions: rows };
+  });
+}

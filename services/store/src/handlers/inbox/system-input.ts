@@ -1,0 +1,92 @@
+// Enqueues system input (jobs, heartbeats): any number of rows for any number of sessions in a few statements.
+import { activeTrace } from "@parley/chassis";
+import { newId, priorityOf, trustLevel, type ReplyAddress, type Sender } from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
+import type { ReadyHint } from "../turns/notify.ts";
+
+export interface SystemInput {
+  /** Refers to the session it is bound to, otherwise to the session with its name, which is created if necessary. */
+  route: string;
+  account: string;
+  /** Unique within the account: a duplicate changes nothing. */
+  externalId: string;
+  text: string;
+  sender: Sender;
+  replyTo: ReplyAddress | null;
+}
+
+export interface PutInput {
+  /** Null: it already existed. */
+  inboxId: string | null;
+  sessionId: string;
+}
+
+/** Stores input in the caller's transaction and returns the results in the same order. The sessions stay locked until the commit. */
+export async function enqueueSystemInput(
+  client: PoolClient,
+  inputs: readonly SystemInput[],
+  wakes: ReadyHint[],
+): Promise<PutInput[]> {
+  if (inputs.length === 0) return [];
+  const sessions = await sessionsOf(client, [...new Set(inputs.map(({ route }) => route))]);
+  const counts = new Map<string, number>();
+  const placed = inputs.map((input) => {
+    const sessionId = sessions.get(input.route);
+    if (sessionId === undefined) throw new Error(`no session for the route ${input.route}`);
+    const nth = (counts.get(sessionId) ?? 0) + 1;
+    counts.set(sessionId, nth);
+    return { input, sessionId, nth, id: newId() };
+  });
+  const ids = [...counts.keys()].sort();
+  const { rows: numbered } = await client.query<{ id: string; before: number }>(
+    `UPDATE parley.sessions s SET inbox_seq = inbox_seq + w.n FROM unnest($1::uuid[], $2::int[]) AS w(id, n)
+     WHERE s.id = w.id RETURNING s.id, s.inbox_seq - w.n AS before`,
+    [ids, ids.map((id) => counts.get(id))],
+  );
+  const before = new Map(numbered.map((row) => [row.id, row.before]));
+  const { rows: kept } = await client.query<{ id: string }>(
+    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
+     SELECT id, session_id, seq, 'internal', account, external_id, priority, parts, reply_to, sender, 'queue', trust, $11
+     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[], $10::text[])
+       AS r(id, session_id, seq, account, external_id, priority, parts, reply_to, sender, trust)
+     ON CONFLICT (channel, account, external_id) DO NOTHING RETURNING id`,
+    [
+      placed.map(({ id }) => id),
+      placed.map(({ sessionId }) => sessionId),
+      placed.map(({ sessionId, nth }) => (before.get(sessionId) ?? 0) + nth),
+      placed.map(({ input }) => input.account),
+      placed.map(({ input }) => input.externalId),
+      placed.map(({ input }) => priorityOf[input.sender.origin]),
+      placed.map(({ input }) => JSON.stringify([{ type: "text", text: input.text }])),
+      placed.map(({ input }) => (input.replyTo === null ? null : JSON.stringify(input.replyTo))),
+      placed.map(({ input }) => JSON.stringify(input.sender)),
+      placed.map(({ input }) => trustLevel(input.sender)),
+      activeTrace(),
+    ],
+  );
+  const fresh = new Set(kept.map(({ id }) => id));
+  const priorities = new Map<string, number>();
+  for (const { input, sessionId, id } of placed) {
+    if (fresh.has(id)) priorities.set(sessionId, priorityOf[input.sender.origin]);
+  }
+  for (const [sessionId, priority] of priorities) wakes.push({ sessionId, priority });
+  return placed.map(({ id, sessionId }) => ({ inboxId: fresh.has(id) ? id : null, sessionId }));
+}
+
+/** The sessions of routes; missing sessions are created. */
+export async function sessionsOf(client: PoolClient, routes: readonly string[]): Promise<Map<string, string>> {
+  await client.query(
+    `INSERT INTO parley.sessions (id, key)
+     SELECT w.id, w.route FROM unnest($1::uuid[], $2::text[]) AS w(id, route)
+     WHERE NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = w.route)
+       AND NOT EXISTS (SELECT FROM parley.sessions s WHERE s.key = w.route)
+     ON CONFLICT (key) DO NOTHING`,
+    [routes.map(() => newId()), routes],
+  );
+  const { rows } = await client.query<{ route: string; id: string }>(
+    `SELECT w.route, coalesce(b.session_id, s.id) AS id FROM unnest($1::text[]) AS w(route)
+     LEFT JOIN parley.bindings b ON b.route = w.route LEFT JOIN parley.sessions s ON s.key = w.route`,
+    [routes],
+  );
+  return new Map(rows.map(({ route, id }) => [route, id]));
+}

@@ -1,0 +1,207 @@
+// Approval questions about one exact tool call: stored with their messages, decided once, and expiring.
+import type { Bus } from "@parley/bus";
+import {
+  outboxReady,
+  priorityOf,
+  sessionEvent,
+  WireError,
+  type Approval,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  store,
+} from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
+import { lockTurn } from "../turns/end.ts";
+import { ownerAddress } from "../outbox/owner-address.ts";
+import { enqueueText } from "../outbox/enqueue.ts";
+import { unpark, publishReady } from "../turns/notify.ts";
+import { SessionLog } from "../sessions/log.ts";
+
+/** True while a decision has an effect: not expired, and the call still waits. */
+const isOpen = `(expires_at > now() AND EXISTS (
+    SELECT FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
+    WHERE s.turn_id = approvals.turn_id AND s.n = approvals.n AND s.result IS NULL AND t.state = 'running'))`;
+
+const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason, always,
+  CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
+  requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
+
+export async function ask(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.approvalRequest>,
+): Promise<OutputOf<typeof store.approvalRequest>> {
+  const notified = input.outgoing.map((outgoing) => outgoing.address);
+  const output = await runOperation<OutputOf<typeof store.approvalRequest>>(database, input, {
+    name: "approval_request",
+    async run(client) {
+      const { turnId, n } = input;
+      const turn = await lockTurn(client, turnId, input.epoch);
+      const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
+      if (known !== undefined) return { result: { approval: known, seq: null } };
+      const owner = input.toOwner === undefined ? null : await ownerAddress(client);
+      if (input.ownerOnly === true && owner === null) return { result: { approval: null, seq: null } };
+      const { rows } = await client.query<Approval>(
+        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11)
+         ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
+        [
+          input.id,
+          turn.sessionId,
+          turnId,
+          n,
+          input.tool,
+          input.callHash,
+          input.summary,
+          input.reason,
+          input.expiresInMs,
+          input.input === undefined ? null : JSON.stringify(input.input),
+          input.grants === undefined || input.grants.length === 0 ? null : JSON.stringify(input.grants),
+        ],
+      );
+      const approval = rows[0];
+      if (approval === undefined) throw new WireError("CONFLICT", `the approval id ${input.id} is taken`);
+      const log = new SessionLog(client, turn.sessionId, turnId);
+      const seq = await log.event("approval.requested", {
+        ...(await aboutCall(client, approval)),
+        summary: approval.summary,
+        reason: approval.reason,
+        expiresAt: approval.expiresAt,
+        ...(input.input === undefined ? {} : { input: input.input }),
+      });
+      for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
+      if (input.toOwner !== undefined && owner !== null) {
+        await enqueueText(client, turnId, { ...input.toOwner, address: owner });
+        notified.push(owner);
+      }
+      return { result: { approval, seq }, memo: { id: approval.id, seq } };
+    },
+    async replay(client, memo) {
+      const { id, seq } = memo as { id: string; seq: number };
+      return { approval: singleRow([await find(client, "id = $1", [id])].flatMap((row) => row ?? [])), seq };
+    },
+  });
+  for (const { channel, account } of notified) bus.publish(outboxReady, { account }, { channel });
+  return output;
+}
+
+export async function decide(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.approvalDecide>,
+): Promise<OutputOf<typeof store.approvalDecide>> {
+  const { output, event, sessionId } = await runTransaction(database, async (client) => {
+    // Lock order: the question, then the turn, as when a turn is parked.
+    const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`, [
+      input.id.toUpperCase(),
+    ]);
+    const asked = rows[0];
+    if (asked === undefined) return { output: { outcome: "not_found" as const, approval: null } };
+    if (asked.state !== "pending") {
+      return {
+        output: { outcome: asked.state === "expired" ? ("expired" as const) : ("already" as const), approval: asked },
+      };
+    }
+    const state = input.allow ? "allowed" : "denied";
+    await client.query(
+      `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
+         updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,
+      [asked.id, state, input.allow && input.always, input.by, ...additionsTo(input)],
+    );
+    const log = new SessionLog(client, asked.sessionId, asked.turnId);
+    const about = await aboutCall(client, asked);
+    const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
+    // Lock order: after the session, as when a due turn is claimed.
+    await unpark(client, asked.turnId);
+    const event: DurableEvent = {
+      type: "approval.decided",
+      seq,
+      turnId: asked.turnId,
+      ...about,
+      allowed: input.allow,
+      by: input.by,
+    };
+    const approval: Approval = { ...asked, state, always: input.allow && input.always, decidedBy: input.by };
+    return { output: { outcome: "decided" as const, approval }, event, sessionId: asked.sessionId };
+  });
+  if (event !== undefined) {
+    bus.publish(sessionEvent, event, { session: sessionId });
+    publishReady(bus, [{ sessionId, priority: priorityOf.user }]);
+  }
+  return output;
+}
+
+export async function get(
+  database: Database,
+  { id }: InputOf<typeof store.approvalGet>,
+): Promise<OutputOf<typeof store.approvalGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Approval & { input: string | null }>(
+      `SELECT ${columns}, input FROM parley.approvals WHERE id = $1`,
+      [id.toUpperCase()],
+    );
+    const [row] = rows;
+    if (row === undefined) return { approval: null, input: null };
+    const { input, ...approval } = row;
+    return { approval, input: input === null ? null : (JSON.parse(input) as string) };
+  });
+}
+
+/** Column values of a decision: updated arguments, reason and interrupt. Throws INVALID_INPUT for invalid combinations. */
+function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | null, string | null, boolean] {
+  const { allow, always, updatedInput, message, interrupt = false } = input;
+  if (updatedInput !== undefined && (!allow || always)) {
+    throw new WireError("INVALID_INPUT", "updatedInput: only an approval of this one call can change its arguments");
+  }
+  if (allow && (message !== undefined || interrupt)) {
+    throw new WireError("INVALID_INPUT", "message, interrupt: only a denial can have them");
+  }
+  return [updatedInput ?? null, message ?? null, interrupt];
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.approvalList>,
+): Promise<OutputOf<typeof store.approvalList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Approval>(
+      `SELECT ${columns} FROM parley.approvals
+       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
+       ORDER BY requested_at DESC LIMIT $3`,
+      [input.sessionId ?? null, input.pending, input.limit],
+    );
+    return { approvals: rows.map(cutEnd) };
+  });
+}
+
+/** Truncates a summary, because a page of questions must fit in one bus message; `store.approval.get` returns the full text. */
+function cutEnd(approval: Approval): Approval {
+  const { summary } = approval;
+  const hiddenCharacters = summary.length - store.listedSummaryCharacters;
+  if (hiddenCharacters <= 0) return approval;
+  return { ...approval, summary: summary.slice(0, store.listedSummaryCharacters).toWellFormed(), hiddenCharacters };
+}
+
+/** The permission rules that approvals given in this turn grant until its end. */
+export async function grantedIn(client: PoolClient, turnId: string): Promise<string[]> {
+  const { rows } = await client.query<{ grants: string }>(
+    "SELECT grants FROM parley.approvals WHERE turn_id = $1 AND state = 'allowed' AND grants IS NOT NULL",
+    [turnId],
+  );
+  return [...new Set(rows.flatMap(({ grants }) => JSON.parse(grants) as string[]))];
+}
+
+async function find(client: PoolClient, condition: string, values: unknown[]): Promise<Approval | undefined> {
+  const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE ${condition}`, values);
+  return rows[0];
+}
+
+async function aboutCall(client: PoolClient, approval: Approval) {
+  const { rows } = await client.query<{ call_id: string }>(
+    "SELECT call_id FROM parley.steps WHERE turn_id = $1 AND n = $2",
+    [approval.turnId, approval.n],
+  );
+  return { approvalId: approval.id, callId: singleRow(rows).call_id, tool: approval.tool };
+}

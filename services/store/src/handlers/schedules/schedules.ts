@@ -1,0 +1,227 @@
+// Jobs: creating, changing, listing and removing. Firing is in fire.ts.
+import { hash } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import { scheduleChanged, WireError, type InputOf, type OutputOf, type Schedule, type store } from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { jobOf, runColumns, runJoins, runOf, selectJobs, type JobRow, type RunRow } from "../../schedule/rows.ts";
+import { InvalidScheduleError, nextDue, parseRecurrence, toText } from "../../schedule/recurrence.ts";
+import { singleRow, runOperation } from "../../db/operation.ts";
+
+type Create = InputOf<typeof store.scheduleCreate>;
+type Update = InputOf<typeof store.scheduleUpdate>;
+
+/** Maximum encoded size of a page of the list. */
+const pageBytes = 256 * 1024;
+
+export async function create(
+  database: Database,
+  bus: Bus,
+  input: Create,
+): Promise<OutputOf<typeof store.scheduleCreate>> {
+  const id = input.id ?? idOf(input.opId);
+  const created = await runOperation<boolean>(
+    database,
+    { opId: input.opId, epoch: null },
+    {
+      name: "schedule_create",
+      async run(client) {
+        const now = await clock(client);
+        const { schedule, due } = plan(input.schedule, input.timeZone, now);
+        const { rowCount } = await client.query(
+          `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
+                                         max_runs, keep_runs, enabled, next_due, created_by, tainted)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
+          [
+            id,
+            input.name,
+            schedule,
+            new Date(now),
+            input.timeZone,
+            JSON.stringify(input.prompt),
+            input.target,
+            input.deliverTo === null ? null : JSON.stringify(input.deliverTo),
+            input.overlap,
+            input.missed,
+            input.afterRun,
+            input.maxRuns,
+            input.keepRuns,
+            input.enabled,
+            input.enabled ? due : null,
+            JSON.stringify(input.createdBy),
+            input.tainted ?? false,
+          ],
+        );
+        return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
+      },
+      replay: async () => true,
+    },
+  );
+  bus.publish(scheduleChanged, {});
+  return { created, job: await existing(database, id) };
+}
+
+export async function update(
+  database: Database,
+  bus: Bus,
+  { opId, id, change, tainted }: Update,
+): Promise<OutputOf<typeof store.scheduleUpdate>> {
+  await runOperation<undefined>(
+    database,
+    { opId, epoch: null },
+    {
+      name: "schedule_update",
+      async run(client) {
+        const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
+        const before = rows[0];
+        if (before === undefined) throw unknown(id);
+        const set = {
+          ...columnsOf(change),
+          ...(await planned(client, before, change)),
+          ...taintAfter(change, tainted),
+        };
+        const names = Object.keys(set);
+        await client.query(
+          `UPDATE parley.schedules SET updated_at = now()${names.map((name, index) => `, ${name} = $${index + 2}`).join("")} WHERE id = $1`,
+          [id, ...Object.values(set)],
+        );
+        return { result: undefined, memo: { id } };
+      },
+      replay: async () => undefined,
+    },
+  );
+  bus.publish(scheduleChanged, {});
+  return { job: await existing(database, id) };
+}
+
+/** A tainted turn taints the job; a person's new prompt clears the taint. */
+function taintAfter({ prompt }: Update["change"], tainted = false): { tainted?: boolean } {
+  if (tainted) return { tainted: true };
+  return prompt === undefined ? {} : { tainted: false };
+}
+
+/** The columns that a change sets. */
+function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<string, unknown> {
+  const columns: Record<string, unknown> = {
+    name: change.name,
+    target: change.target,
+    overlap: change.overlap,
+    missed: change.missed,
+    after_run: change.afterRun,
+    max_runs: change.maxRuns,
+    keep_runs: change.keepRuns,
+    ...(prompt === undefined ? {} : { prompt: JSON.stringify(prompt) }),
+    ...(deliverTo === undefined ? {} : { deliver_to: deliverTo === null ? null : JSON.stringify(deliverTo) }),
+  };
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+}
+
+/** The new due time, if the change affects it. Enabling a job again resets its run count. */
+async function planned(client: PoolClient, before: JobRow, change: Update["change"]): Promise<Record<string, unknown>> {
+  const { schedule, timeZone = before.time_zone, enabled = before.enabled } = change;
+  const again = enabled && !before.enabled;
+  if (schedule === undefined && timeZone === before.time_zone && !again) {
+    return enabled ? {} : { enabled, next_due: null };
+  }
+  const now = await clock(client);
+  const { schedule: text, due } = plan(schedule ?? before.schedule, timeZone, now);
+  return {
+    schedule: text,
+    time_zone: timeZone,
+    anchor: new Date(now),
+    enabled,
+    next_due: enabled ? due : null,
+    ...(again ? { runs: 0 } : {}),
+  };
+}
+
+/** The normalized schedule and its first due time. Throws INVALID_INPUT. */
+function plan(schedule: string, timeZone: string, now: number): { schedule: string; due: Date | null } {
+  try {
+    const when = parseRecurrence(schedule, timeZone, now);
+    const due = nextDue(when, timeZone, now, now);
+    return { schedule: toText(when), due: due === null ? null : new Date(due) };
+  } catch (error) {
+    if (error instanceof InvalidScheduleError) throw new WireError("INVALID_INPUT", error.message, { cause: error });
+    throw error;
+  }
+}
+
+export async function remove(
+  database: Database,
+  { id }: InputOf<typeof store.scheduleRemove>,
+): Promise<OutputOf<typeof store.scheduleRemove>> {
+  return withClient(database, async (client) => {
+    const { rowCount } = await client.query("DELETE FROM parley.schedules WHERE id = $1", [id]);
+    return { removed: rowCount === 1 };
+  });
+}
+
+export async function get(
+  database: Database,
+  { id }: InputOf<typeof store.scheduleGet>,
+): Promise<OutputOf<typeof store.scheduleGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<JobRow & { last_run: RunRow | null }>(
+      `${selectJobs} WHERE s.id = $1 OR s.name = $1 ORDER BY s.id = $1 DESC LIMIT 2`,
+      [id],
+    );
+    const [first, second] = rows;
+    const clear = first !== undefined && (first.id === id || second === undefined);
+    return { job: clear ? jobOf(first) : null };
+  });
+}
+
+async function existing(database: Database, id: string): Promise<Schedule> {
+  const { job } = await get(database, { id });
+  if (job === null) throw unknown(id);
+  return job;
+}
+
+export async function list(
+  database: Database,
+  { all, after = "", limit }: InputOf<typeof store.scheduleList>,
+): Promise<OutputOf<typeof store.scheduleList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<JobRow & { last_run: RunRow | null }>(
+      `${selectJobs} WHERE s.id > $1 AND ($2 OR s.next_due IS NOT NULL) ORDER BY s.id LIMIT $3 + 1`,
+      [after, all, limit],
+    );
+    const jobs: Schedule[] = [];
+    let bytes = 0;
+    for (const row of rows.slice(0, limit)) {
+      const job = jobOf(row);
+      bytes += Buffer.byteLength(JSON.stringify(job));
+      if (jobs.length > 0 && bytes > pageBytes) break;
+      jobs.push(job);
+    }
+    return { jobs, more: rows.length > jobs.length };
+  });
+}
+
+export async function history(
+  database: Database,
+  { id, limit }: InputOf<typeof store.scheduleHistory>,
+): Promise<OutputOf<typeof store.scheduleHistory>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<RunRow>(
+      `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
+      [id, limit],
+    );
+    return { runs: rows.map(runOf) };
+  });
+}
+
+/** Milliseconds since 1970, by the database's clock: all due times are measured with it. */
+async function clock(client: PoolClient): Promise<number> {
+  const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp() AS now");
+  return Date.parse(singleRow(rows).now);
+}
+
+/** Short, so that people can type it; deterministic per operation. */
+function idOf(opId: string): string {
+  return `job-${BigInt(`0x${hash("sha256", opId, "hex").slice(0, 12)}`).toString(36)}`;
+}
+
+export function unknown(id: string): WireError {
+  return new WireError("NOT_FOUND", `no job ${id}`);
+}

@@ -1,0 +1,139 @@
+// Forks a session: copies its view and everything that keeps the prefix of the next prompt identical.
+import type { Bus } from "@parley/bus";
+import {
+  newId,
+  sessionBound,
+  threadKey,
+  WireError,
+  type InputOf,
+  type OutputOf,
+  type SessionState,
+  type store,
+  type ViewRecord,
+} from "@parley/contracts";
+import { copyReferences } from "../../blobs/references.ts";
+import type { Database, PoolClient } from "../../db/database.ts";
+import { singleRow, runOperation } from "../../db/operation.ts";
+import { bindRoute } from "./routes.ts";
+import { titleUntitled } from "./titles.ts";
+import { summariesOf } from "./sessions.ts";
+
+interface Original {
+  key: string;
+  title: string | null;
+  seq: number;
+  view: string | null;
+  prefix_hash: string | null;
+}
+
+export async function fork(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.sessionFork>,
+): Promise<OutputOf<typeof store.sessionFork>> {
+  await titleUntitled(database);
+  const { opId, sessionId, route } = input;
+  const { id } = await runOperation<{ id: string }>(
+    database,
+    { opId, epoch: null, lockSession: sessionId },
+    {
+      name: "session_fork",
+      async run(client, locked) {
+        if (locked === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
+        const copied = { id: await copy(client, input) };
+        return { result: copied, memo: copied };
+      },
+      replay: async (_client, memo) => memo as { id: string },
+    },
+  );
+  const session = singleRow(await summariesOf(database, [id]));
+  if (route !== undefined) bus.publish(sessionBound, { route, sessionId: id, seq: session.seq });
+  return { session };
+}
+
+async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>): Promise<string> {
+  const { sessionId, route } = input;
+  const original = singleRow(
+    (
+      await client.query<Original>("SELECT key, title, seq, view, prefix_hash FROM parley.sessions WHERE id = $1", [
+        sessionId,
+      ])
+    ).rows,
+  );
+  const atSeq = Math.min(input.atSeq ?? original.seq, original.seq);
+  const kept = original.view === null ? null : (JSON.parse(original.view) as NonNullable<SessionState["view"]>);
+  const view = viewAt(kept, atSeq);
+  const id = newId();
+  const title = input.title ?? (original.title === null ? null : `${original.title.slice(0, 190)} (fork)`);
+  await client.query(
+    `INSERT INTO parley.sessions (id, key, title, title_tainted, profile, overrides, view, view_version, prefix_hash, seq, todos)
+     SELECT $2, $3, $4, title_tainted AND $9, profile, overrides, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
+     FROM parley.sessions WHERE id = $1`,
+    [
+      sessionId,
+      id,
+      threadKey(route ?? original.key, id),
+      title,
+      view === null ? null : JSON.stringify(view),
+      view?.version ?? 0,
+      view === kept ? original.prefix_hash : null,
+      atSeq,
+      input.title === undefined,
+    ],
+  );
+  await copyTurns(client, { from: sessionId, to: id, atSeq, view });
+  await copyReferences(client, sessionId, id);
+  if (route !== undefined) await bindRoute(client, route, id);
+  return id;
+}
+
+/** If the fork ends before the view record was made, the whole log is shown, except reasoning signed over an earlier prompt. */
+function viewAt(record: ViewRecord | null, atSeq: number): ViewRecord | null {
+  if (record === null || atSeq >= (record.madeAtSeq ?? record.fromSeq)) return record;
+  return {
+    version: 1,
+    keepFirstTo: 0,
+    fromSeq: 0,
+    summary: null,
+    lastRequest: null,
+    clearedBefore: 0,
+    madeAtSeq: atSeq + 1,
+    trigger: "fork",
+    strategy: "fork",
+  };
+}
+
+/**
+ * Copies complete ended turns, so that every call in the copy has its result. The copy has its own turns, because the original may be
+ * deleted, and no cost, which belongs to the original.
+ */
+async function copyTurns(
+  client: PoolClient,
+  { from, to, atSeq, view }: { from: string; to: string; atSeq: number; view: ViewRecord | null },
+): Promise<void> {
+  const { rows } = await client.query<{ id: string }>(
+    `SELECT t.id FROM parley.turns t JOIN parley.messages m ON m.turn_id = t.id AND m.session_id = t.session_id
+     WHERE t.session_id = $1 AND t.state <> 'running' GROUP BY t.id HAVING max(m.seq) <= $2
+       AND bool_or(m.seq <= $3 OR m.seq >= $4)`,
+    [from, atSeq, view?.keepFirstTo ?? 0, view?.fromSeq ?? 0],
+  );
+  const originals = rows.map(({ id }) => id);
+  const copies = originals.map(() => newId());
+  await client.query(
+    `INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, attempts, reply_to, next_step, model_steps, exit_reason, answer,
+                               started_at, claimed_at, finished_at, trust)
+     SELECT pair.copy, $1, t.inbox_id, t.state, t.epoch, t.attempts, t.reply_to, t.next_step, t.model_steps, t.exit_reason, t.answer,
+            t.started_at, t.claimed_at, t.finished_at, t.trust
+     FROM unnest($2::uuid[], $3::uuid[]) AS pair (original, copy) JOIN parley.turns t ON t.id = pair.original`,
+    [to, originals, copies],
+  );
+  const { rowCount } = await client.query(
+    `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, created_at, sender, tainted)
+     SELECT $1, m.seq, pair.copy, m.role, m.parts, m.model, m.created_at, m.sender, m.tainted
+     FROM unnest($2::uuid[], $3::uuid[]) AS pair (original, copy)
+     JOIN parley.messages m ON m.session_id = $4 AND m.turn_id = pair.original
+     WHERE m.seq <= $5 OR m.seq >= $6`,
+    [to, originals, copies, from, view?.keepFirstTo ?? 0, view?.fromSeq ?? 0],
+  );
+  await client.query("UPDATE parley.sessions SET message_count = $2 WHERE id = $1", [to, rowCount ?? 0]);
+}

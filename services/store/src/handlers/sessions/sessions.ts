@@ -1,0 +1,248 @@
+// Sessions and their logs: summaries, overrides, views and events.
+import {
+  DurableEventSchema,
+  sessionUpdated,
+  type store,
+  WireError,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  type SessionOverrides,
+  type SessionSummary,
+  type Todo,
+} from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { and, desc, eq, inArray, isNull, or, sql } from "../../db/drizzle.ts";
+import { withClient, type Database } from "../../db/database.ts";
+import {
+  finishedEvent,
+  messageColumns,
+  messageOf,
+  overridesOf,
+  sessionStateColumns,
+  sessionStateOf,
+  turnOf,
+  type MessageRow,
+  type SessionStateRow,
+  type TurnRow,
+} from "../../db/mappers.ts";
+import { inbox, sessions, turns } from "../../db/schema.ts";
+import { runTransaction } from "../../db/operation.ts";
+import { historyBytes, newest } from "./history.ts";
+import { titleUntitled } from "./titles.ts";
+
+/** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
+function treeCost() {
+  return sql<SessionSummary["treeCost"]>`(
+    WITH RECURSIVE tree AS (
+      SELECT c.id, c.cost_micros, c.unpriced_calls FROM parley.sessions c WHERE c.id = ${sessions.id}
+      UNION ALL
+      SELECT c.id, c.cost_micros, c.unpriced_calls FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
+    )
+    SELECT json_build_object('micros', sum(cost_micros)::bigint, 'unpricedCalls', sum(unpriced_calls)::int) FROM tree)`;
+}
+
+const summary = {
+  sessionId: sessions.id,
+  key: sessions.key,
+  title: sessions.title,
+  titleTainted: sessions.titleTainted,
+  status: sessions.status,
+  parentId: sessions.parentId,
+  profile: sessions.profile,
+  overrides: sessions.overrides,
+  costMicros: sessions.costMicros,
+  unpricedCalls: sessions.unpricedCalls,
+  treeCost: treeCost(),
+  seq: sessions.seq,
+  messageCount: sessions.messageCount,
+  inputTokens: sessions.inputTokens,
+  outputTokens: sessions.outputTokens,
+  cacheReadTokens: sessions.cacheReadTokens,
+  cacheWriteTokens: sessions.cacheWriteTokens,
+  queued: sql<number>`(SELECT count(*)::int FROM ${inbox} WHERE ${inbox.sessionId} = ${sessions.id} AND ${inbox.state} = 'queued')`,
+  createdAt: sessions.createdAt,
+  updatedAt: sessions.updatedAt,
+  runningTurnId: turns.id,
+  parked: sql<boolean>`coalesce(${turns.parked}, false)`,
+  todos: sessions.todos,
+};
+
+function select(database: Database) {
+  return database.orm
+    .select(summary)
+    .from(sessions)
+    .leftJoin(turns, and(eq(turns.sessionId, sessions.id), eq(turns.state, "running")));
+}
+
+type Row = Awaited<ReturnType<typeof select>>[number];
+
+function summaryOf(row: Row): SessionSummary {
+  const {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    cacheWriteTokens,
+    costMicros,
+    unpricedCalls,
+    todos,
+    titleTainted,
+    ...rest
+  } = row;
+  return {
+    ...rest,
+    ...(titleTainted ? { titleTainted } : {}),
+    overrides: overridesOf(row.overrides),
+    cost: { micros: costMicros, unpricedCalls },
+    createdAt: new Date(row.createdAt).toISOString(),
+    updatedAt: new Date(row.updatedAt).toISOString(),
+    usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
+    ...(todos === null ? {} : { todos: JSON.parse(todos) as Todo[] }),
+  };
+}
+
+export async function get(
+  database: Database,
+  input: InputOf<typeof store.sessionGet>,
+): Promise<OutputOf<typeof store.sessionGet>> {
+  if ((input.sessionId === undefined) === (input.key === undefined)) {
+    throw new WireError("INVALID_INPUT", "set either sessionId or key");
+  }
+  const bound = sql`(SELECT session_id FROM parley.bindings WHERE route = ${input.key ?? ""})`;
+  const condition =
+    input.sessionId === undefined
+      ? or(eq(sessions.id, bound), and(eq(sessions.key, input.key ?? ""), sql`NOT EXISTS ${bound}`))
+      : eq(sessions.id, input.sessionId);
+  const rows = await select(database).where(condition);
+  return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
+}
+
+/** Sessions by their ids, in that order; missing ones are left out. */
+export async function summariesOf(database: Database, ids: readonly string[]): Promise<SessionSummary[]> {
+  if (ids.length === 0) return [];
+  const rows = await select(database).where(inArray(sessions.id, [...ids]));
+  const found = new Map(rows.map((row) => [row.sessionId, summaryOf(row)]));
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
+/** Applies a patch to the overrides: null removes one. */
+function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
+  return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
+}
+
+type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
+
+export async function update(
+  database: Database,
+  bus: Bus,
+  { sessionId, title, overrides }: InputOf<typeof store.sessionUpdate>,
+): Promise<OutputOf<typeof store.sessionUpdate>> {
+  await runTransaction(database, async (client) => {
+    const { rows } = await client.query<{ overrides: string | null }>(
+      "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
+      [sessionId],
+    );
+    const row = rows[0];
+    if (row === undefined) return;
+    await client.query(
+      "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
+      [
+        sessionId,
+        title ?? null,
+        overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
+      ],
+    );
+  });
+  bus.publish(sessionUpdated, { sessionId });
+  return get(database, { sessionId });
+}
+
+export async function archive(
+  database: Database,
+  { sessionId, archived }: InputOf<typeof store.sessionArchive>,
+): Promise<OutputOf<typeof store.sessionArchive>> {
+  await withClient(database, (client) =>
+    client.query("UPDATE parley.sessions SET status = $2 WHERE id = $1", [sessionId, archived ? "archived" : "active"]),
+  );
+  return get(database, { sessionId });
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.sessionList>,
+): Promise<OutputOf<typeof store.sessionList>> {
+  await titleUntitled(database);
+  const { before, status, parentId, text, subagents = false, calls = false } = input;
+  const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
+  const children = subagents ? undefined : isNull(sessions.parentId);
+  const rows = await select(database)
+    .where(
+      and(
+        before === undefined ? undefined : after,
+        status === undefined ? undefined : eq(sessions.status, status),
+        calls ? undefined : eq(sessions.singleCall, false),
+        parentId === undefined ? children : eq(sessions.parentId, parentId),
+        text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
+      ),
+    )
+    .orderBy(desc(sessions.updatedAt), desc(sessions.id))
+    .limit(input.limit);
+  return { sessions: rows.map(summaryOf) };
+}
+
+/** The session data of a claim, without a turn. */
+export async function view(
+  database: Database,
+  { sessionId, knownSeq }: InputOf<typeof store.sessionView>,
+): Promise<OutputOf<typeof store.sessionView>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<SessionStateRow & { key: string; busy: boolean; turn_id: string | null }>(
+      `SELECT key, ${sessionStateColumns},
+         EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running') AS busy,
+         (SELECT turn_id FROM parley.messages WHERE session_id = s.id ORDER BY seq DESC LIMIT 1) AS turn_id
+       FROM parley.sessions s WHERE id = $1`,
+      [sessionId],
+    );
+    const row = rows[0];
+    if (row === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
+    const session = sessionStateOf(row);
+    const shownFrom = session.view === null ? 0 : session.view.fromSeq - 1;
+    const { messages, gap } = await newest(client, sessionId, { afterSeq: Math.max(knownSeq, shownFrom) });
+    return { sessionKey: row.key, session, busy: row.busy, turnId: row.turn_id, messages, gap };
+  });
+}
+
+/** The session's log: messages and events in sequence order. */
+export async function events(
+  database: Database,
+  input: InputOf<typeof store.eventList>,
+): Promise<OutputOf<typeof store.eventList>> {
+  return withClient(database, async (client) => {
+    const page = await client.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
+      `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
+         SELECT * FROM (
+           SELECT 'message' AS kind, ${messageColumns}, octet_length(parts) AS size
+           FROM parley.messages WHERE session_id = $1 AND seq > $2
+           UNION ALL
+           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, NULL, e.created_at, octet_length(coalesce(e.body, t.answer, ''))
+           FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
+         ) AS log ORDER BY seq LIMIT $3 + 1
+       ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
+      [input.sessionId, input.afterSeq, input.limit, historyBytes],
+    );
+    const fitting = page.rows.slice(0, input.limit).filter((row) => row.fits);
+    const ended = fitting.filter((row) => row.kind === "turn.finished").map((row) => row.turn_id);
+    const ends = await client.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
+    const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
+    const found = fitting.flatMap<DurableEvent>((row) => {
+      if (row.kind === "message") return [{ type: "message", seq: row.seq, message: messageOf(row) }];
+      if (row.kind !== "turn.finished") {
+        const body = JSON.parse(row.parts) as object;
+        return [DurableEventSchema.parse({ type: row.kind, seq: row.seq, turnId: row.turn_id, ...body })];
+      }
+      const turn = turnById.get(row.turn_id);
+      return turn === undefined ? [] : [finishedEvent(row.seq, turn)];
+    });
+    return { events: found, more: fitting.length < page.rows.length };
+  });
+}

@@ -1,0 +1,61 @@
+// Sums the usage and cost of model calls.
+import type { InputOf, OutputOf, store } from "@parley/contracts";
+import { withClient, type Database } from "../../db/database.ts";
+
+interface Row {
+  day: string;
+  model: string;
+  calls: number;
+  input: number;
+  output: number;
+  cache_read: number;
+  cache_write: number;
+  micros: number;
+  unpriced: number;
+}
+
+/** A sum of one field of the stored usage. */
+const total = (field: string) => `coalesce(sum((usage ->> '${field}')::bigint), 0)::bigint`;
+
+/** All model calls: calls of turns, for themselves or for an MCP server, summaries of sessions, and memory consolidations. */
+const calls = `
+  SELECT s.created_at, t.session_id, s.model, s.usage::json AS usage, s.cost_micros
+  FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id WHERE s.kind = 'model' AND s.created_at >= $1::timestamptz
+  UNION ALL
+  SELECT e.created_at, e.session_id, spent ->> 'model', spent -> 'usage', (spent ->> 'costMicros')::bigint
+  FROM parley.events e, LATERAL (SELECT e.body::json -> 'spent' AS spent) AS of_body
+  WHERE e.type = 'compacted' AND spent ->> 'model' IS NOT NULL AND e.created_at >= $1::timestamptz
+  UNION ALL
+  SELECT m.created_at, NULL, m.model, m.usage::json, m.cost_micros
+  FROM parley.memory_consolidations m WHERE m.created_at >= $1::timestamptz`;
+
+export async function report(
+  database: Database,
+  { sinceDay, sessionId }: InputOf<typeof store.usageReport>,
+): Promise<OutputOf<typeof store.usageReport>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Row>(
+      `SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, model, count(*)::int AS calls,
+              ${total("inputTokens")} AS input, ${total("outputTokens")} AS output,
+              ${total("cacheReadTokens")} AS cache_read, ${total("cacheWriteTokens")} AS cache_write,
+              coalesce(sum(cost_micros), 0)::bigint AS micros, count(*) FILTER (WHERE cost_micros IS NULL)::int AS unpriced
+       FROM (${calls}) AS calls WHERE $2::uuid IS NULL OR session_id = $2
+       GROUP BY 1, 2 ORDER BY 1, 2`,
+      [`${sinceDay}T00:00:00Z`, sessionId ?? null],
+    );
+    return {
+      rows: rows.map((row) => ({
+        day: row.day,
+        model: row.model,
+        calls: row.calls,
+        usage: {
+          inputTokens: row.input,
+          outputTokens: row.output,
+          cacheReadTokens: row.cache_read,
+          cacheWriteTokens: row.cache_write,
+        },
+        cost: { micros: row.micros, unpricedCalls: row.unpriced },
+      })),
+    };
+  });
+}

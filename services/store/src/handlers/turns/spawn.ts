@@ -1,0 +1,172 @@
+// Starts a sub-agent: its session, its first input and the state of the requesting call, in one commit.
+import type { Bus } from "@parley/bus";
+import { activeTrace } from "@parley/chassis";
+import {
+  newId,
+  priorityOf,
+  WireError,
+  type InputOf,
+  type OutputOf,
+  type Sender,
+  type store,
+  type ToolResult,
+} from "@parley/contracts";
+import type { Database, PoolClient } from "../../db/database.ts";
+import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { singleRow, runOperation } from "../../db/operation.ts";
+import { lockTurn } from "./end.ts";
+import { publishReady, type ReadyHint } from "./notify.ts";
+
+type Input = InputOf<typeof store.turnSpawn>;
+type Output = OutputOf<typeof store.turnSpawn>;
+
+interface ParentRow {
+  session_id: string;
+  key: string;
+  depth: number;
+  sender: string;
+}
+
+export async function spawn(database: Database, bus: Bus, input: Input): Promise<Output> {
+  const wakes: ReadyHint[] = [];
+  const output = await runOperation<Output>(database, input, {
+    name: "spawn",
+    async run(client) {
+      // Lock order: the turn before its steps. The lock also serializes counting the children of one turn.
+      await lockTurn(client, input.turnId, input.epoch);
+      const step = await readStep(client, input);
+      // A retry after a crash returns the sub-agent that this call has already started.
+      const known = await client.query<{ session_id: string }>(
+        "SELECT session_id FROM parley.inbox WHERE parent_turn_id = $1 AND parent_step = $2",
+        [input.turnId, input.n],
+      );
+      if (known.rows[0] !== undefined) {
+        return { result: { status: "started", sessionId: known.rows[0].session_id, step: toolStepOf(step) } };
+      }
+      if (step.result !== null) throw new WireError("CONFLICT", `step ${input.n} of turn ${input.turnId} is settled`);
+      const parent = singleRow(
+        (
+          await client.query<ParentRow>(
+            `SELECT t.session_id, s.key, s.depth, i.sender FROM parley.turns t
+             JOIN parley.sessions s ON s.id = t.session_id JOIN parley.inbox i ON i.id = t.inbox_id WHERE t.id = $1`,
+            [input.turnId],
+          )
+        ).rows,
+      );
+      const refusal = await refuse(client, input, parent);
+      if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
+      const sessionId = input.resume ?? (await openSession(client, input, parent));
+      await giveTask(client, input, parent, sessionId);
+      wakes.push({ sessionId, priority: priorityOf.user });
+      const settled = await settleStep(client, input, step, sessionId);
+      const result: Output = { status: "started", sessionId, step: toolStepOf(settled) };
+      return { result, memo: { sessionId } };
+    },
+    async replay(client, memo) {
+      const { sessionId } = memo as { sessionId: string };
+      return { status: "started", sessionId, step: toolStepOf(await readStep(client, input)) };
+    },
+  });
+  publishReady(bus, wakes);
+  return output;
+}
+
+async function readStep(client: PoolClient, { turnId, n }: Input): Promise<StepRow> {
+  const { rows } = await client.query<StepRow>(
+    `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' FOR UPDATE`,
+    [turnId, n],
+  );
+  if (rows[0] === undefined) throw new WireError("NOT_FOUND", `turn ${turnId} has no tool step ${n}`);
+  return rows[0];
+}
+
+async function refuse(client: PoolClient, input: Input, parent: ParentRow): Promise<string | undefined> {
+  const busy = await client.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM parley.sessions s WHERE s.parent_id = $1 AND (
+       EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running')
+       OR EXISTS (SELECT FROM parley.inbox WHERE session_id = s.id AND state = 'queued'))`,
+    [parent.session_id],
+  );
+  const { count } = singleRow(busy.rows);
+  if (count >= input.maxChildren) {
+    return `${count} sub-agents are already running, which is the limit (subagents.max_children); wait for one of them`;
+  }
+  if (input.resume === null) return undefined;
+  const child = await client.query("SELECT FROM parley.sessions WHERE id::text = $1 AND parent_id = $2", [
+    input.resume,
+    parent.session_id,
+  ]);
+  return child.rowCount === 1 ? undefined : `this session has no sub-agent ${input.resume} to continue`;
+}
+
+async function openSession(client: PoolClient, input: Input, parent: ParentRow): Promise<string> {
+  const id = newId();
+  await client.query(
+    "INSERT INTO parley.sessions (id, key, parent_id, profile, depth, title, title_tainted) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    [
+      id,
+      `${parent.key}>${input.profile}:${id}`,
+      parent.session_id,
+      input.profile,
+      parent.depth + 1,
+      input.title,
+      input.tainted ?? false,
+    ],
+  );
+  return id;
+}
+
+async function giveTask(client: PoolClient, input: Input, parent: ParentRow, sessionId: string): Promise<void> {
+  const asker = JSON.parse(parent.sender) as Sender;
+  const sender: Sender = {
+    channel: "internal",
+    account: "subagent",
+    conversation: parent.key,
+    contact: { id: parent.session_id, name: "parent" },
+    role: asker.role,
+    origin: "subagent",
+    ...(input.tainted === true ? { tainted: true } : {}),
+  };
+  const { rows } = await client.query<{ inbox_seq: number }>(
+    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
+    [sessionId],
+  );
+  await client.query(
+    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, sender, mode, trust,
+                               parent_turn_id, parent_step, parent_mode, trace)
+     VALUES ($1, $2, $3, 'internal', 'subagent', $4, $5, $6, $7, $8, 'subagent', $9, $10, $11, $12)`,
+    [
+      newId(),
+      sessionId,
+      singleRow(rows).inbox_seq,
+      `task:${input.turnId}:${input.n}`,
+      priorityOf.user,
+      JSON.stringify(input.parts),
+      JSON.stringify(sender),
+      // Mode for the later announcement of the result; the task itself never joins another turn.
+      input.announce,
+      input.turnId,
+      input.n,
+      input.mode,
+      activeTrace(),
+    ],
+  );
+}
+
+async function settleStep(client: PoolClient, input: Input, step: StepRow, sessionId: string): Promise<StepRow> {
+  const result: ToolResult = {
+    type: "tool_result",
+    id: step.call_id,
+    name: step.tool,
+    content: `Started sub-agent ${sessionId} (${input.profile}). Its result will arrive as a message; do not wait for it.`,
+    isError: false,
+  };
+  const background = input.mode === "background";
+  const { rows } = await client.query<StepRow>(
+    `UPDATE parley.steps SET state = $3, result = $4, starts = starts + 1, started_at = now(), runner = 'agent-core', epoch = $5,
+            finished_at = CASE WHEN $4::text IS NULL THEN NULL ELSE now() END
+     WHERE turn_id = $1 AND n = $2 RETURNING ${stepColumns}`,
+    [input.turnId, input.n, background ? "done" : "running", background ? JSON.stringify(result) : null, input.epoch],
+  );
+  return singleRow(rows);
+}

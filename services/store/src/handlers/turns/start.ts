@@ -1,0 +1,161 @@
+// Starts a turn from the first queued row of a session and the rows that may share the turn.
+import {
+  newId,
+  noCost,
+  noUsage,
+  widestAnswerer,
+  type ClaimedTurn,
+  type Message,
+  type TaskMode,
+} from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
+import {
+  addressOf,
+  messageOf,
+  otherAddresses,
+  senderOf,
+  sessionStateOf,
+  type SessionStateRow,
+} from "../../db/mappers.ts";
+import type { Outcome, LockedSession } from "../../db/operation.ts";
+import { parentOf, rootOf, visibleAfter, treeCost, webhookOf, type Claim, type ClaimInput } from "./claim-result.ts";
+import { newest } from "../sessions/history.ts";
+
+interface StartedRow extends SessionStateRow {
+  turn_id: string;
+  started_at: string;
+  trust: string;
+  exclusive: boolean;
+  trace: string | null;
+  parent_turn_id: string | null;
+  parent_step: number | null;
+  parent_mode: TaskMode | null;
+  root_turn_id: string | null;
+  inbox_id: string;
+  parts: string;
+  sender: string;
+  reply_to: string | null;
+  seq: number;
+}
+
+/** Maximum rows that a turn starts with; further rows join it later. */
+const maxRows = 50;
+
+// The next row by priority, which rises with the waiting time, and the rows that may share its turn: all of equal trust with mode `steer`,
+// or those of one sender in a coalescing window. A caller waits for the answer to an exclusive row: that row is a turn alone, and rows
+// before and after it never share a turn, so that later input is not answered first.
+const startTurn = {
+  name: "claim-start",
+  text: `
+    WITH next AS (
+      SELECT id, seq, mode, trust, sender, reply_to, parent_turn_id, parent_step, parent_mode, trace, exclusive FROM parley.inbox
+      WHERE session_id = $1 AND state = 'queued' AND ready_at <= now()
+        AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
+      ORDER BY priority - floor(extract(epoch FROM now() - received_at) / $4), seq LIMIT 1
+    ), bounds AS (
+      SELECT max(i.seq) FILTER (WHERE i.seq < next.seq) AS after_seq, min(i.seq) FILTER (WHERE i.seq > next.seq) AS before_seq
+      FROM next LEFT JOIN parley.inbox i ON i.session_id = $1 AND i.state = 'queued' AND i.exclusive GROUP BY next.seq
+    ), taken AS (
+      SELECT i.id, i.parts, i.reply_to, i.sender, row_number() OVER (ORDER BY i.seq) AS nth
+      FROM parley.inbox i, next, bounds
+      WHERE i.session_id = $1 AND i.state = 'queued' AND (
+        i.id = next.id OR (
+          NOT next.exclusive AND (bounds.after_seq IS NULL OR i.seq > bounds.after_seq) AND (bounds.before_seq IS NULL OR i.seq < bounds.before_seq)
+          AND next.parent_turn_id IS NULL AND i.parent_turn_id IS NULL AND i.mode = next.mode AND i.trust = next.trust
+          AND (next.mode = 'steer' OR (next.mode = 'coalesce' AND i.sender = next.sender))
+        )
+      )
+      ORDER BY i.seq LIMIT ${maxRows}
+    ), turn AS (
+      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, parent_turn_id, parent_step, parent_mode, root_turn_id, exclusive)
+      SELECT $3, $1, id, 'running', $2, reply_to, trust, parent_turn_id, parent_step, parent_mode,
+             (SELECT coalesce(p.root_turn_id, p.id) FROM parley.turns p WHERE p.id = next.parent_turn_id), exclusive
+      FROM next
+      RETURNING id, started_at, trust, parent_turn_id, parent_step, parent_mode, root_turn_id
+    ), claimed AS (
+      UPDATE parley.inbox SET state = 'claimed', turn_id = turn.id FROM turn, taken WHERE inbox.id = taken.id
+    ), session AS (
+      UPDATE parley.sessions SET
+        seq = seq + (SELECT count(*) FROM taken), message_count = message_count + (SELECT count(*) FROM taken), updated_at = now()
+      FROM turn WHERE sessions.id = $1
+      RETURNING sessions.seq - (SELECT count(*) FROM taken) AS before, view, overrides, profile, parent_id, depth, prefix_hash
+    ), message AS (
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, sender)
+      SELECT $1, session.before + taken.nth, turn.id, 'user', taken.parts, taken.sender FROM session, turn, taken
+    )
+    SELECT turn.id AS turn_id, turn.started_at, turn.trust, turn.parent_turn_id, turn.parent_step, turn.parent_mode, turn.root_turn_id,
+           next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, session.before + taken.nth AS seq,
+           session.view, session.overrides, session.profile, session.parent_id, session.depth, session.prefix_hash
+    FROM turn, next, taken, session ORDER BY taken.nth`,
+};
+
+/** Default seconds of waiting that raise a row by one priority level. */
+const defaultAgeingSeconds = 300;
+
+/** Undefined when nothing is queued or a turn is running. */
+export async function start(
+  client: PoolClient,
+  input: ClaimInput,
+  session: LockedSession,
+): Promise<Outcome<Claim> | undefined> {
+  const values = [input.sessionId, input.epoch, newId(), input.ageingSeconds ?? defaultAgeingSeconds];
+  const { rows } = await client.query<StartedRow>({ ...startTurn, values });
+  const first = rows[0];
+  if (first === undefined) return undefined;
+  const state = sessionStateOf(first);
+  const messages = rows.map<Message>((row) =>
+    messageOf({ ...row, role: "user", model: null, tainted: null, created_at: row.started_at }),
+  );
+  const turn: ClaimedTurn = {
+    turnId: first.turn_id,
+    sessionId: input.sessionId,
+    sessionKey: session.key,
+    replyTo: addressOf(first.reply_to),
+    alsoTo: otherAddresses(
+      first.reply_to,
+      rows.map((row) => row.reply_to),
+    ),
+    inboxIds: rows.map((row) => row.inbox_id),
+    trust: first.trust,
+    ...(first.exclusive ? { exclusive: true } : {}),
+    root:
+      first.root_turn_id === null
+        ? {
+            turnId: first.turn_id,
+            trust: first.trust,
+            replyTo: addressOf(first.reply_to),
+            sessionKey: session.key,
+            ...webhookOf(rows.map((row) => senderOf(row.sender))),
+            approvals: widestAnswerer(messages.map(({ from }) => from?.approvals)),
+          }
+        : await rootOf(client, first.root_turn_id),
+    parent: parentOf(first),
+    usage: noUsage,
+    cost: noCost,
+    treeCost: first.root_turn_id === null ? noCost : await treeCost(client, first.root_turn_id),
+    trace: first.trace,
+    attempt: 1,
+    nextStep: 1,
+    modelSteps: 0,
+    openSteps: [],
+    cancelRequested: false,
+    startedAt: first.started_at,
+    waitedMs: 0,
+  };
+  // Usually the leader lacks only the new message: then no history has to be read.
+  const history =
+    rows.length === 1 && input.knownSeq === session.seq
+      ? { messages, gap: false }
+      : await newest(client, input.sessionId, { afterSeq: visibleAfter(input, state) });
+  return {
+    result: {
+      status: "started",
+      turn,
+      session: state,
+      steerable: rows.length === maxRows && !first.exclusive,
+      messages: history.messages,
+      gap: history.gap,
+    },
+    memo: { status: "started", turnId: first.turn_id },
+  };
+}

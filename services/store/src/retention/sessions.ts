@@ -1,0 +1,127 @@
+// Deletes expired sessions and messages according to the settings: one session with its sub-agents and all their rows per transaction.
+// Never the thread `main`, the session bound to its route, or a busy session.
+import { mainSessionKey, type ParleySettings, type ViewRecord } from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../db/database.ts";
+import { runTransaction } from "../db/operation.ts";
+
+export type SessionRetention = Pick<
+  ParleySettings["session"],
+  "retention_days" | "call_retention_days" | "max_sessions" | "max_messages"
+>;
+
+/** Maximum sessions per run. */
+const sessionBatch = 100;
+/** Maximum messages that one statement deletes. */
+const messageBatch = 5_000;
+
+/** Deletes sessions and messages above the age and count limits; returns how many were deleted. */
+export async function deleteExpiredSessions(
+  database: Database,
+  settings: SessionRetention,
+): Promise<{ sessions: number; messages: number }> {
+  let sessions = 0;
+  for (const id of await condemned(database, settings)) {
+    if (await runTransaction(database, (client) => remove(client, id, settings))) sessions++;
+  }
+  return { sessions, messages: await forgetMessages(database, settings.max_messages) };
+}
+
+const candidate = `s.parent_id IS NULL AND s.key <> '${mainSessionKey}'
+  AND s.id NOT IN (SELECT session_id FROM parley.bindings WHERE route = '${mainSessionKey}')`;
+/** $1: retention in days of archived sessions; $2: of sessions of single calls; 0: never deleted. */
+const tooOld = `($1 > 0 AND s.status = 'archived' AND s.updated_at < now() - $1 * interval '1 day'
+  OR $2 > 0 AND s.single_call AND s.updated_at < now() - $2 * interval '1 day')`;
+
+/** A voice session belongs to the session that its route is bound to. */
+const spokenThere = `route IN (
+  SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[])
+  UNION ALL SELECT key FROM parley.sessions s WHERE id = ANY($1::uuid[]) AND NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = s.key))`;
+
+/** Sessions to delete, the least recently used first. */
+async function condemned(database: Database, settings: SessionRetention): Promise<string[]> {
+  const { retention_days: days, call_retention_days: callDays, max_sessions: most } = settings;
+  return withClient(database, async (client) => {
+    const ids = new Set<string>();
+    if (days > 0 || callDays > 0) {
+      const { rows } = await client.query<{ id: string }>(
+        `SELECT s.id FROM parley.sessions s WHERE ${candidate} AND ${tooOld} ORDER BY s.updated_at LIMIT ${sessionBatch}`,
+        [days, callDays],
+      );
+      for (const { id } of rows) ids.add(id);
+    }
+    if (most > 0) {
+      const { rows } = await client.query<{ id: string }>(
+        `SELECT s.id FROM parley.sessions s WHERE ${candidate} ORDER BY s.updated_at
+         LIMIT least(${sessionBatch}, greatest(0, (SELECT count(*) FROM parley.sessions WHERE parent_id IS NULL) - $1))`,
+        [most],
+      );
+      for (const { id } of rows) ids.add(id);
+    }
+    return [...ids];
+  });
+}
+
+/** Returns false when the session is busy or was used again in the meantime. */
+async function remove(client: PoolClient, id: string, settings: SessionRetention): Promise<boolean> {
+  const { rows } = await client.query<{ id: string }>(
+    `WITH RECURSIVE tree AS (
+       SELECT s.id FROM parley.sessions s WHERE s.id = $3 AND ${candidate} AND ($4 OR ${tooOld})
+       UNION ALL SELECT c.id FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
+     ) SELECT id FROM parley.sessions WHERE id IN (SELECT id FROM tree) ORDER BY id FOR UPDATE`,
+    [settings.retention_days, settings.call_retention_days, id, settings.max_sessions > 0],
+  );
+  const ids = rows.map((row) => row.id);
+  if (ids.length === 0) return false;
+  const busy = await client.query(
+    `SELECT FROM parley.turns WHERE session_id = ANY($1::uuid[]) AND state = 'running'
+     UNION ALL SELECT FROM parley.inbox WHERE session_id = ANY($1::uuid[]) AND state = 'queued'
+     UNION ALL SELECT FROM parley.outbox o JOIN parley.turns t ON t.id = o.turn_id
+       WHERE t.session_id = ANY($1::uuid[]) AND o.state IN ('pending', 'sending')
+     UNION ALL SELECT FROM parley.processes WHERE session_id = ANY($1::uuid[]) AND state = 'running'
+     UNION ALL SELECT FROM parley.voice_sessions WHERE ${spokenThere} AND state IN ('starting', 'listening', 'stopping')
+     LIMIT 1`,
+    [ids],
+  );
+  if (busy.rowCount !== 0) return false;
+  // Voice sessions before the bindings that identify them. Other dependent rows are deleted by foreign keys.
+  const ofTurns = "turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($1::uuid[]))";
+  for (const [table, condition] of [
+    ["voice_sessions", spokenThere],
+    ["outbox", ofTurns],
+    ["questions", ofTurns],
+    ["approvals", ofTurns],
+    ["steps", ofTurns],
+    ["events", "session_id = ANY($1::uuid[])"],
+    ["messages", "session_id = ANY($1::uuid[])"],
+    ["inbox", "session_id = ANY($1::uuid[])"],
+    ["turns", "session_id = ANY($1::uuid[])"],
+    ["bindings", "session_id = ANY($1::uuid[])"],
+    ["sessions", "id = ANY($1::uuid[])"],
+  ] as const) {
+    await client.query(`DELETE FROM parley.${table} WHERE ${condition}`, [ids]);
+  }
+  return true;
+}
+
+/** Deletes the oldest messages outside of the view in sessions with more than `most` messages. */
+async function forgetMessages(database: Database, most: number): Promise<number> {
+  if (most === 0) return 0;
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ id: string; view: string }>(
+      `SELECT id, view FROM parley.sessions WHERE view IS NOT NULL AND message_count > $1 ORDER BY updated_at DESC`,
+      [most],
+    );
+    let forgotten = 0;
+    for (const { id, view } of rows) {
+      const { keepFirstTo, fromSeq } = JSON.parse(view) as ViewRecord;
+      const { rowCount } = await client.query(
+        `DELETE FROM parley.messages WHERE session_id = $1 AND seq IN (
+           SELECT seq FROM parley.messages WHERE session_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq
+           LIMIT least(${messageBatch}, greatest(0, (SELECT count(*) FROM parley.messages WHERE session_id = $1) - $4)))`,
+        [id, keepFirstTo, fromSeq, most],
+      );
+      forgotten += rowCount ?? 0;
+    }
+    return forgotten;
+  });
+}

@@ -1,0 +1,121 @@
+// Asks the principal of a call's turn on behalf of a tool: stores a question and polls it until it is answered. Meanwhile the
+// call's deadline is paused and its concurrency slot is free for other calls.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import { callToken, newId, store, WireError } from "@parley/contracts";
+
+/** The result of a question. */
+export type Reply =
+  | { kind: "said"; text: string }
+  /** No person can answer in this turn. */
+  | { kind: "nobody"; reason: string }
+  /** No answer arrived within the call's total time for questions. */
+  | { kind: "silent" };
+
+export interface PersonPrompt {
+  /** Rejects with the signal's reason, and closes the question. Questions of one call are asked one at a time. */
+  ask(question: string, options: readonly string[], signal: AbortSignal): Promise<Reply>;
+}
+
+export interface PersonDeps {
+  bus: Bus;
+  epoch: () => number;
+}
+
+/** The asking call, with its grant and the secret of its claim. */
+export interface AskingCall {
+  turnId: string;
+  n: number;
+  grant: string;
+  claim: string;
+}
+
+export interface PendingQuestion {
+  /** Total time that all questions of one call may wait. */
+  asksMs: number;
+  /** Called when a question starts to wait; the returned function is called when the wait ends. */
+  waits: () => () => void;
+}
+
+/** Interval between polls; the store's hint usually arrives earlier. */
+const lookMs = 1_000;
+/** After this long without a poll, the store considers the runner gone and closes the question. */
+const heldForMs = 5_000;
+
+export function createPersonPrompt(
+  deps: PersonDeps,
+  call: AskingCall,
+  { asksMs, waits }: PendingQuestion,
+): PersonPrompt {
+  let leftMs = asksMs;
+  let last: Promise<unknown> = Promise.resolve();
+  const askNow = async (question: string, options: readonly string[], signal: AbortSignal): Promise<Reply> => {
+    signal.throwIfAborted();
+    if (leftMs <= 0) return { kind: "silent" };
+    const goOn = waits();
+    const since = performance.now();
+    try {
+      return await raise(deps, call, { question, options, expiresInMs: Math.ceil(leftMs) }, signal);
+    } finally {
+      leftMs -= performance.now() - since;
+      goOn();
+    }
+  };
+  return {
+    ask: (question, options, signal) => {
+      const asked = last.then(() => askNow(question, options, signal));
+      last = asked.catch(() => undefined);
+      return asked;
+    },
+  };
+}
+
+interface Asked {
+  question: string;
+  options: readonly string[];
+  expiresInMs: number;
+}
+
+async function raise(
+  { bus, epoch }: PersonDeps,
+  { turnId, n, grant, claim }: AskingCall,
+  { question, options, expiresInMs }: Asked,
+  signal: AbortSignal,
+): Promise<Reply> {
+  let answered = Promise.withResolvers<undefined>();
+  const heard = bus.subscribe(store.questionAnswered, { call: callToken(turnId, n) }, () =>
+    answered.resolve(undefined),
+  );
+  try {
+    const raised = await bus.request(store.questionRaise, {
+      opId: newId(),
+      epoch: epoch(),
+      grant,
+      claim,
+      question: question.slice(0, store.maxQuestionCharacters).toWellFormed(),
+      options: options.map((option) => option.slice(0, 200).toWellFormed()),
+      expiresInMs,
+      heldForMs,
+    });
+    if (raised.status === "nobody") return { kind: "nobody", reason: raised.reason };
+    const { questionId } = raised;
+    const look = (holdMs: number) =>
+      bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
+        // Only the question's own expiry counts: an unavailable store changes nothing until then.
+        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+        return { state: "open" as const, answer: null };
+      });
+    const over = performance.now() + expiresInMs;
+    while (!signal.aborted) {
+      const { state, answer } = await look(heldForMs);
+      if (state === "answered") return { kind: "said", text: answer ?? "" };
+      if (state === "over" || performance.now() >= over) return { kind: "silent" };
+      await Promise.race([answered.promise, delay(lookMs, undefined, { signal }).catch(() => undefined)]);
+      answered = Promise.withResolvers();
+    }
+    await look(0);
+    throw signal.reason;
+  } finally {
+    heard.close();
+  }
+}

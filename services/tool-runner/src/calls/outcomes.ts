@@ -1,0 +1,93 @@
+// The possible outcomes of a call, and their texts for the model; pure.
+import { randomUUID } from "node:crypto";
+import { truncateContent } from "@parley/bus";
+import {
+  callToken,
+  containsUntrustedContent,
+  untrustedMarker,
+  WireError,
+  type OutputOf,
+  type toolCall,
+  type ToolCallRequest,
+  type ToolResult,
+  type ToolStep,
+} from "@parley/contracts";
+import type { ToolOutput } from "../tool/tool.ts";
+
+export type CallAnswer = OutputOf<typeof toolCall>;
+
+/** Why a running call is stopped. */
+export type Stop = "cancelled" | "deadline" | "drain";
+
+/** The outcome of a call before it is settled. */
+export interface Outcome {
+  state: CallAnswer["state"];
+  output: ToolOutput;
+  /** Operation id of the settlement, the same for all retries. */
+  opId: string;
+}
+
+export function outcome(state: Outcome["state"], output: ToolOutput): Outcome {
+  return { state, output, opId: randomUUID() };
+}
+
+export function cancelled(): Outcome {
+  return outcome("cancelled", { content: "Cancelled", isError: true });
+}
+
+/** The outcome of a stopped call, with the tool's last output. */
+export function stopped(request: ToolCallRequest, stop: Stop | undefined, output: ToolOutput | undefined): Outcome {
+  const seconds = Math.round(request.timeoutMs / 1_000);
+  const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
+  if (stop === "cancelled") return cancelled();
+  const flags = { isError: true, ...(output?.untrusted === undefined ? {} : { untrusted: output.untrusted }) };
+  if (stop === "drain") {
+    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, ...flags });
+  }
+  return outcome("failed", { content: `Stopped: the tool did not finish within ${seconds} seconds.${said}`, ...flags });
+}
+
+/** The error for a call that a previous instance of this replica had started. */
+export function interrupted(tool: string): string {
+  return `the tool-runner restarted while ${tool} ran; whether it took effect is unknown, and it was not run again`;
+}
+
+/** The result as the model sees it, truncated to the caller's limit. */
+export function resultOf(
+  request: ToolCallRequest,
+  { content, isError, untrusted, attachments, kept, isolation }: ToolOutput,
+): ToolResult {
+  const result: ToolResult = {
+    type: "tool_result",
+    id: request.callId,
+    name: request.tool,
+    content: "",
+    isError,
+    ...(untrusted === undefined ? {} : { untrusted }),
+    ...(attachments === undefined ? {} : { attachments }),
+    ...(kept === undefined ? {} : { kept }),
+    ...(isolation === undefined ? {} : { isolation }),
+  };
+  const frameBytes = Buffer.byteLength(JSON.stringify(result));
+  result.content = fitWarned(content, request.maxResultBytes - frameBytes);
+  return result;
+}
+
+/** Truncates content. If that removed the warning about untrusted content, the warning is put on top again. */
+function fitWarned(content: string, maxJsonBytes: number): string {
+  const fitted = truncateContent(content, maxJsonBytes);
+  if (!containsUntrustedContent(content) || containsUntrustedContent(fitted)) return fitted;
+  return `${untrustedMarker}\n${truncateContent(content, maxJsonBytes - untrustedMarker.length - 2)}`;
+}
+
+/** The settled result of a step. Throws INTERNAL when the step is not settled. */
+export function answerOf(step: ToolStep): CallAnswer {
+  const { state, result } = step;
+  if (result === null || state === "intended" || state === "running") {
+    throw new WireError(
+      "INTERNAL",
+      `the store returned step ${callToken(step.turnId, step.n)} as ${state} without a result`,
+    );
+  }
+  return { state, result };
+}

@@ -1,0 +1,159 @@
+// Puts an MCP server's elicitation to the person of the call in their conversation: a form field by field, or a link. It never
+// answers for the person: without an answer the server receives a decline or cancel.
+import type { ElicitRequestParams, ElicitResult } from "@modelcontextprotocol/client";
+import type { PersonPrompt, Reply } from "../../calls/ask-person.ts";
+import { parseControlWord, readAnswer, promptFor, parseYesNo } from "./answers.ts";
+import { isRequired, parseForm, type Field, type FieldValue } from "./fields.ts";
+
+export interface Elicited {
+  result: ElicitResult;
+  /** The outcome, for the model. */
+  outcome: string;
+}
+
+/** Invalid answers to one field after which the form is cancelled. */
+const maxWrong = 4;
+/** Maximum characters of the server's message. */
+const maxMessage = 1_500;
+
+type Ask = (text: string, options?: readonly string[]) => Promise<Reply>;
+
+/** Rejects with the signal's reason when the call ends. */
+export async function elicit(
+  server: string,
+  params: ElicitRequestParams,
+  person: PersonPrompt,
+  signal: AbortSignal,
+): Promise<Elicited> {
+  const ask: Ask = (text, options = []) => person.ask(text, options, signal);
+  const said = plainText(params.message).slice(0, maxMessage).toWellFormed();
+  const asks = `The MCP server "${server}", which I am using for this task, asks you:\n${said}`;
+  if (params.mode === "url") return openLink(server, params.url, asks, ask);
+  const form = parseForm(params.requestedSchema);
+  if ("problem" in form) return declined(`declined without asking the user: ${form.problem}`);
+  return form.fields.length === 0 ? confirm(asks, ask) : fill(form.fields, asks, ask);
+}
+
+/** A question without fields: the person accepts or declines. */
+async function confirm(asks: string, ask: Ask): Promise<Elicited> {
+  let text = `${asks}\n\nAnswer yes or no, or "cancel" to end the question.`;
+  for (let wrong = 0; wrong < maxWrong; wrong++) {
+    const reply = await ask(text);
+    if (reply.kind !== "said") return unanswered(reply);
+    const word = parseControlWord(reply.text);
+    if (word === "cancel") return cancelled;
+    const agreed = word === "decline" ? false : parseYesNo(reply.text);
+    if (agreed === false) return declined("the user declined");
+    if (agreed === true) return { result: { action: "accept", content: {} }, outcome: "the user accepted" };
+    text = 'Please answer yes or no, or "cancel" to end the question.';
+  }
+  return cancelled;
+}
+
+async function openLink(server: string, url: string, asks: string, ask: Ask): Promise<Elicited> {
+  const link = URL.canParse(url) ? new URL(url) : null;
+  if (link === null || (link.protocol !== "https:" && link.protocol !== "http:")) {
+    return declined("declined without asking the user: the link is not a web address");
+  }
+  const where = `It requests that you open this page of ${link.host}:\n${link.href}`;
+  let text = `${asks}\n\n${where}\n\nI have not opened it. Answer yes when you have opened it, or no to decline. Enter secrets only there, never here.`;
+  for (let wrong = 0; wrong < maxWrong; wrong++) {
+    const reply = await ask(text);
+    if (reply.kind !== "said") return unanswered(reply);
+    const word = parseControlWord(reply.text);
+    if (word === "cancel") return cancelled;
+    const agreed = word === "done" ? true : word === "decline" ? false : parseYesNo(reply.text);
+    if (agreed === false) return declined("the user declined to open the link");
+    if (agreed === true) {
+      return { result: { action: "accept" }, outcome: `the user opened a page of ${link.host} for ${server}` };
+    }
+    text = "Please answer yes when you have opened the page, or no to decline.";
+  }
+  return cancelled;
+}
+
+async function fill(fields: readonly Field[], asks: string, ask: Ask): Promise<Elicited> {
+  const content: Record<string, FieldValue> = {};
+  for (const [index, field] of fields.entries()) {
+    const mayEnd = !fields.slice(index).some(isRequired);
+    const number = fields.length === 1 ? "" : `${index + 1} of ${fields.length}: `;
+    const question = number + fieldText(field, mayEnd && index < fields.length - 1);
+    const first = `${asks}\n\n${question}\n\nAnswer "decline" to refuse, or "cancel" to end the question. Do not enter passwords here.`;
+    const filled = await askField(field, index === 0 ? first : question, mayEnd, ask);
+    if ("result" in filled) return filled;
+    if (filled.value !== undefined) content[field.key] = filled.value;
+    if (filled.rest) {
+      for (const left of fields.slice(index)) if (left.default !== undefined) content[left.key] = left.default;
+      break;
+    }
+  }
+  const given = Object.entries(content).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  const outcome = `the user answered ${given.length === 0 ? "no field" : given.join(", ").slice(0, 2_000)}`;
+  return { result: { action: "accept", content }, outcome };
+}
+
+/** The value of one field, undefined if skipped; or the outcome that ends the form. */
+async function askField(
+  field: Field,
+  question: string,
+  mayEnd: boolean,
+  ask: Ask,
+): Promise<{ value: FieldValue | undefined; rest: boolean } | Elicited> {
+  const { kind } = field;
+  const options = kind.type === "choice" || kind.type === "choices" ? kind.choices.map(({ label }) => label) : [];
+  let text = question;
+  for (let wrong = 0; wrong < maxWrong; wrong++) {
+    const reply = await ask(text, options.slice(0, 50));
+    if (reply.kind !== "said") return unanswered(reply);
+    const answer = readAnswer(field, reply.text, mayEnd);
+    switch (answer.kind) {
+      case "value":
+        return { value: answer.value, rest: false };
+      case "skip":
+        return { value: field.default, rest: answer.rest };
+      case "decline":
+        return declined("the user declined");
+      case "cancel":
+        return cancelled;
+      default:
+        text = `${answer.problem} ${field.label}?`;
+    }
+  }
+  return cancelled;
+}
+
+function fieldText(field: Field, mayEnd: boolean): string {
+  const { label, about, default: preset } = field;
+  const named = about === "" || about === label ? label : `${label} – ${about}`;
+  const left = preset === undefined ? "omits it" : `uses ${defaultText(field)}`;
+  return [
+    named,
+    promptFor(field),
+    isRequired(field) ? "" : `"skip" ${left}${mayEnd ? ', "done" skips all remaining fields' : ""}.`,
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+function defaultText({ kind, default: preset }: Field): string {
+  if (typeof preset === "boolean") return preset ? "yes" : "no";
+  const values = [preset].flat().map(String);
+  if (kind.type !== "choice" && kind.type !== "choices") return values.join(", ");
+  return values.map((value) => kind.choices.find((choice) => choice.value === value)?.label ?? value).join(", ");
+}
+
+const cancelled: Elicited = { result: { action: "cancel" }, outcome: "the user cancelled the question" };
+
+function declined(outcome: string): Elicited {
+  return { result: { action: "decline" }, outcome };
+}
+
+function unanswered(reply: Exclude<Reply, { kind: "said" }>): Elicited {
+  if (reply.kind === "nobody") return declined(`declined: no person can answer, ${reply.reason}`);
+  return { result: { action: "cancel" }, outcome: "nobody answered in time" };
+}
+
+/** Removes control and format characters, which could disguise the text. */
+function plainText(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n]|\p{Cf}/gu, "").trim();
+}

@@ -1,0 +1,236 @@
+// Converts the settings of MCP servers into connection plans, with the values of the named variables. It starts nothing.
+import { resolve } from "node:path";
+import { outsideProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
+import {
+  mcpClientOf,
+  type McpClient,
+  type McpServerSettings,
+  type McpSettings,
+  type ToolRisk,
+} from "@parley/contracts";
+import { safeVariables } from "./program-folder.ts";
+import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
+import type { SamplingPlan } from "./sampling/sampling.ts";
+
+/** A server that this replica runs as a program. */
+export interface StdioPlan {
+  kind: "stdio";
+  command: string;
+  args: readonly string[];
+  cwd: string;
+  /** The complete environment of the program. */
+  variables: Readonly<Record<string, string>>;
+}
+
+/** The identity provider for cross-app access. */
+export interface IdentityPlan {
+  tokenUrl: string;
+  clientId: string;
+  clientSecret: string | undefined;
+  tokenFile: string;
+}
+
+export interface OAuthPlan {
+  grant: "authorization_code" | "client_credentials" | "cross_app_access";
+  clientId: string | undefined;
+  clientSecret: string | undefined;
+  /** Replaces the client secret. */
+  signingKey: SigningKey | undefined;
+  identity: IdentityPlan | undefined;
+  scope: string | undefined;
+  issuer: string | undefined;
+  /** Our OAuth client metadata. */
+  client: McpClient;
+}
+
+interface HttpPlan {
+  kind: "http";
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  oauth: OAuthPlan | null;
+}
+
+export interface McpServerConfig {
+  name: string;
+  reach: StdioPlan | HttpPlan;
+  era: McpServerSettings["era"];
+  /** Folders reported to the server as roots. */
+  roots: readonly string[];
+  /** Whether the agent may use this tool of the server. */
+  allows(tool: string): boolean;
+  /** Undefined: derived from the tool's annotations. */
+  risk: ToolRisk | undefined;
+  trustAnnotations: boolean;
+  timeoutMs: number;
+  /** Total time that questions to a person may delay one call; 0: elicitation is not allowed. */
+  asksMs: number;
+  /** Limits of sampling; null: not allowed. */
+  sampling: SamplingPlan | null;
+  startTimeoutMs: number;
+}
+
+/** A configured server that cannot be used. */
+interface McpServerOff {
+  name: string;
+  problem: string;
+}
+
+export interface McpConfig {
+  plans: readonly McpServerConfig[];
+  off: readonly McpServerOff[];
+  /** The key that encrypts stored tokens; null: not set. */
+  key: string | null;
+  /** Values that must not be logged. */
+  secrets: readonly string[];
+}
+
+/** Where programs run, and the search path for them. */
+export interface ProgramPlace {
+  workspace: string;
+  /** An empty folder: the default working directory of programs. */
+  programFolder: string;
+  searchPath: string;
+}
+
+/** A server with a missing variable, or with a program that the agent could change, is disabled; the others are not affected. */
+export function mcpConfig(settings: McpSettings, env: Environment, place: ProgramPlace): McpConfig {
+  const plans: McpServerConfig[] = [];
+  const off: McpServerOff[] = [];
+  const secrets: string[] = [];
+  const key = env["PARLEY_MCP_KEY"] ?? "";
+  if (key !== "") secrets.push(key);
+  for (const [name, server] of Object.entries(settings.servers)) {
+    if (!server.enabled) continue;
+    const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
+    const unsafe = programProblem(server, place.workspace);
+    const wrongKey = missing.length > 0 ? undefined : keyProblem(server, env);
+    if (missing.length > 0)
+      off.push({ name, problem: `not set in the tool-runner's environment: ${missing.join(", ")}` });
+    else if (unsafe !== undefined) off.push({ name, problem: unsafe });
+    else if (wrongKey !== undefined) off.push({ name, problem: wrongKey });
+    else if (server.oauth?.grant === "authorization_code" && key === "") {
+      off.push({
+        name,
+        problem: "oauth requires PARLEY_MCP_KEY in the tool-runner's environment to encrypt the tokens",
+      });
+    } else {
+      secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
+      plans.push(planOf(name, server, settings.public_url, env, place));
+    }
+  }
+  return { plans, off, key: key === "" ? null : key, secrets };
+}
+
+function planOf(
+  name: string,
+  server: McpServerSettings,
+  publicUrl: string,
+  env: Environment,
+  { workspace, programFolder, searchPath }: ProgramPlace,
+): McpServerConfig {
+  const value = (variable: string) => env[variable] ?? "";
+  const common = {
+    name,
+    era: server.era,
+    roots: server.roots.map((root) => resolve(workspace, root)),
+    allows: (tool: string) => server.tools.some((pattern) => matches(pattern, tool)),
+    risk: server.risk,
+    trustAnnotations: server.trust_annotations,
+    timeoutMs: server.timeout_seconds * 1_000,
+    asksMs: asksMs(server),
+    sampling: samplingOf(server),
+    startTimeoutMs: server.start_timeout_seconds * 1_000,
+  };
+  if (server.url !== undefined) {
+    const headers = Object.fromEntries(
+      Object.entries(server.headers_env).map(([header, variable]) => [header, value(variable)]),
+    );
+    if (server.token_env !== undefined) headers["authorization"] = `Bearer ${value(server.token_env)}`;
+    const oauth = server.oauth === undefined ? null : oauthPlan(name, server.oauth, publicUrl, env);
+    return { ...common, reach: { kind: "http", url: new URL(server.url), headers, oauth } };
+  }
+  return {
+    ...common,
+    reach: {
+      kind: "stdio",
+      command: server.command ?? "",
+      args: server.args,
+      cwd: server.cwd === undefined ? programFolder : resolve(workspace, server.cwd),
+      variables: {
+        PATH: outsideSearchPath(searchPath, workspace),
+        LANG: "C.UTF-8",
+        ...safeVariables,
+        ...Object.fromEntries(server.env.map((variable) => [variable, value(variable)])),
+      },
+    },
+  };
+}
+
+function programProblem({ command, args, cwd }: McpServerSettings, workspace: string): string | undefined {
+  if (command === undefined) return undefined;
+  const where = cwd === undefined ? null : resolve(workspace, cwd);
+  return outsideProgramProblem({ command, args, cwd: where }, workspace);
+}
+
+/** Node's HTTP client aborts a response that is silent for five minutes, and a server that waits for us may send nothing. */
+const maxHttpAsksMs = 285_000;
+
+function asksMs({ url, era, question_seconds: seconds }: McpServerSettings): number {
+  return url === undefined || era === "2026" ? seconds * 1_000 : Math.min(seconds * 1_000, maxHttpAsksMs);
+}
+
+function samplingOf({ sampling }: McpServerSettings): SamplingPlan | null {
+  return sampling?.enabled === true ? { maxRequests: sampling.max_requests, ask: sampling.ask } : null;
+}
+
+function oauthPlan(
+  name: string,
+  oauth: NonNullable<McpServerSettings["oauth"]>,
+  publicUrl: string,
+  env: Environment,
+): OAuthPlan {
+  const signing = keyOf(oauth, env);
+  return {
+    grant: oauth.grant,
+    clientId: oauth.client_id,
+    clientSecret: oauth.client_secret_env === undefined ? undefined : env[oauth.client_secret_env],
+    signingKey: typeof signing === "string" ? undefined : signing,
+    identity: identityOf(oauth.identity, env),
+    scope: oauth.scopes.length === 0 ? undefined : oauth.scopes.join(" "),
+    issuer: oauth.issuer,
+    client: mcpClientOf(publicUrl, name, oauth),
+  };
+}
+
+function identityOf(
+  identity: NonNullable<McpServerSettings["oauth"]>["identity"],
+  env: Environment,
+): IdentityPlan | undefined {
+  if (identity === undefined) return undefined;
+  const { token_url: tokenUrl, client_id: clientId, client_secret_env: secret, token_file: tokenFile } = identity;
+  return { tokenUrl, clientId, clientSecret: secret === undefined ? undefined : env[secret], tokenFile };
+}
+
+/** A string describes the problem with the key. Undefined: no key is configured. */
+function keyOf(oauth: McpServerSettings["oauth"], env: Environment): SigningKey | string | undefined {
+  if (oauth?.private_key_env === undefined) return undefined;
+  return signingKey(env[oauth.private_key_env] ?? "", oauth.signing_algorithm);
+}
+
+function keyProblem({ oauth }: McpServerSettings, env: Environment): string | undefined {
+  const key = keyOf(oauth, env);
+  return typeof key === "string"
+    ? `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${key}`
+    : undefined;
+}
+
+function namedVariables({ env, headers_env: headers, token_env: token, oauth }: McpServerSettings): string[] {
+  const { client_secret_env: secret, private_key_env: key, identity } = oauth ?? {};
+  const named = [...env, ...Object.values(headers), token, secret, key, identity?.client_secret_env];
+  return named.filter((variable) => variable !== undefined);
+}
+
+function matches(pattern: string, name: string): boolean {
+  const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
+}

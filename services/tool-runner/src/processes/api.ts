@@ -1,0 +1,81 @@
+// Routes requests of the tool `process` to the replica that runs the process: this one, or another one over the bus.
+import type { Bus, Served } from "@parley/bus";
+import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
+import { failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import type { ProcessStoreSync } from "./store-sync.ts";
+import { queryLocal, linesHere, noSuchProcess, type Local } from "./local-process.ts";
+import { replicaOf, type ProcessViewer } from "./processes.ts";
+
+export interface BackgroundProcessApi {
+  /** Lists the processes of a session that the viewer may see, on all replicas. */
+  list(viewer: ProcessViewer, call: Pick<ToolContext, "grant">): Promise<ToolOutput>;
+  ask(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
+}
+
+/** How long to wait for the lists of the other replicas. */
+const gatherMs = 300;
+/** Added to the waiting time that the request itself allows. */
+const answerMs = 5_000;
+
+export function createProcessApi(
+  bus: Bus,
+  replica: string,
+  local: Local,
+  ledger: Pick<ProcessStoreSync, "told">,
+): BackgroundProcessApi {
+  const askOwner = async (owner: string, question: ProcessQuestion, signal: AbortSignal) => {
+    if (owner === replica) return queryLocal(question, local, signal);
+    const timeoutMs = question.waitMs + answerMs;
+    return bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
+  };
+  return {
+    list: async (viewer, { grant }) => {
+      const others = await bus.gather(toolProcesses, viewer, gatherMs);
+      const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
+      const lines = [...linesHere(viewer, local.processes), ...elsewhere];
+      await ledger.told(
+        { grant },
+        lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
+      );
+      return presentList(lines);
+    },
+    ask: async (question, { signal, grant }) => {
+      const owner = replicaOf(question.id);
+      if (owner === undefined) return failure(noSuchProcess(question.id));
+      try {
+        const { content, isError, ended } = await askOwner(owner, question, signal);
+        // The model does not see the result of an aborted call.
+        if (ended === true && !signal.aborted) await ledger.told({ grant }, [question.id]);
+        return { content, isError };
+      } catch (error) {
+        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+        return failure(
+          `The tool-runner "${owner}" that runs this process did not respond. If it has stopped, the process ended with it.`,
+        );
+      }
+    },
+  };
+}
+
+/** Serves requests of other replicas. */
+export function serveProcesses(bus: Bus, replica: string, local: Local): Served[] {
+  const patient = new AbortController();
+  const served = [
+    bus.serve(toolProcess, (question) => queryLocal(question, local, patient.signal), { replica }),
+    bus.serve(toolProcesses, async (viewer) => ({ replica, processes: linesHere(viewer, local.processes) })),
+  ];
+  return [...served, { close: () => patient.abort() }];
+}
+
+function presentList(lines: readonly ProcessLine[]): ToolOutput {
+  if (lines.length === 0) return success("This session has no background processes.");
+  const sorted = lines.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
+  return success(
+    sorted
+      .map(
+        ({ id, ended, startedAt, characters, command }) =>
+          `${id}  ${ended === null ? "running" : ended}  since ${startedAt}  ${characters} characters  ${command.replaceAll(/\s+/g, " ")}`,
+      )
+      .join("\n"),
+  );
+}

@@ -1,0 +1,217 @@
+// The egress proxy of one sandboxed command: HTTP (CONNECT and plain http) on a Unix socket, the command's only network.
+// `route.ts` checks each connection; the proxy connects to the checked address only. It ends with the command.
+import { chmod, unlink } from "node:fs/promises";
+import http, { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Resolver } from "../../network/target.ts";
+import { parseDestination, type Destination, type EgressSettings } from "./hosts.ts";
+import { findRoute } from "./route.ts";
+
+export interface EgressEvent {
+  /** `host:port`, or the raw request target when it is no host. */
+  to: string;
+  /** Why the connection failed; undefined on success. */
+  refused: string | undefined;
+  /** Payload bytes sent and received, without the proxy's own messages. */
+  sentBytes: number;
+  receivedBytes: number;
+  durationMs: number;
+}
+
+interface EgressProxyOptions {
+  settings: EgressSettings;
+  resolve: Resolver;
+  /** Socket path; must not exist yet. */
+  path: string;
+  /** Called once per connection, at its end, and once per refusal. */
+  readonly onEvent: (event: EgressEvent) => void;
+}
+
+export interface EgressProxy {
+  /** Refused destinations, once each, in order. */
+  readonly refused: ReadonlySet<string>;
+  /** Ends every connection. */
+  readonly close: () => Promise<void>;
+}
+
+/** Concurrent connections of one command: a package manager opens several dozen. */
+const maxConnections = 64;
+const connectTimeoutMs = 10_000;
+/** A connection without traffic for this long is closed. */
+const idleTimeoutMs = 120_000;
+/** Refusals listed in the command's result. */
+const maxRemembered = 20;
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and the one that this proxy sets itself (RFC 9112, 3.2.2). */
+const ownHeaders = new Set([
+  "connection",
+  "host",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Rejects when the socket cannot be created. */
+export async function openEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
+  const refused = new Set<string>();
+  const tell = (event: EgressEvent) => {
+    if (event.refused !== undefined && refused.size < maxRemembered) refused.add(event.refused);
+    options.onEvent(event);
+  };
+  const sockets = new Set<Duplex>();
+  const hold = <T extends Duplex>(socket: T): T => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    // `close` follows every error.
+    socket.on("error", () => undefined);
+    return socket;
+  };
+  const desk: ProxyContext = { ...options, tell, hold };
+  const server = http.createServer((request, response) => void forward(request, response, desk));
+  server.maxConnections = maxConnections;
+  server.on("connection", hold);
+  server.on("connect", (request, socket, head) => void tunnel(request, socket, head, desk));
+  server.on("clientError", (_error, socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.path, resolve);
+  });
+  await chmod(options.path, 0o600);
+  return {
+    refused,
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+      // Usually the server has already removed the socket.
+      await unlink(options.path).catch(() => undefined);
+    },
+  };
+}
+
+interface ProxyContext extends EgressProxyOptions {
+  tell: (event: EgressEvent) => void;
+  hold: <T extends Duplex>(socket: T) => T;
+}
+
+/** Result for a destination: a connected socket, or a status with its reason. */
+type Reached = { socket: Socket } | { status: 403 | 502; reason: string };
+
+async function reach(wanted: Destination, desk: ProxyContext): Promise<Reached> {
+  const route = await findRoute(wanted, desk.settings, desk.resolve);
+  if ("refused" in route) return { status: 403, reason: route.refused };
+  if ("lost" in route) return { status: 502, reason: route.lost };
+  const { address, family } = route.to;
+  const socket = desk.hold(connect({ host: address, port: wanted.port, family, allowHalfOpen: true }));
+  return new Promise((resolve) => {
+    const fail = (reason: string) => {
+      socket.destroy();
+      resolve({ status: 502, reason: `${wanted.host}:${wanted.port} cannot be reached: ${reason}` });
+    };
+    const timer = setTimeout(() => fail("connection timed out"), connectTimeoutMs);
+    socket.once("error", (error) => fail(error.message));
+    socket.once("connect", () => resolve({ socket }));
+    socket.once("close", () => clearTimeout(timer));
+    socket.once("connect", () => clearTimeout(timer));
+  });
+}
+
+async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, desk: ProxyContext): Promise<void> {
+  const startedAt = performance.now();
+  const wanted = parseDestination(request.url ?? "");
+  const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
+  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, desk);
+  if (reached === undefined || "status" in reached) {
+    const status = reached?.status ?? 400;
+    const reason = reached?.reason ?? "CONNECT needs host:port";
+    inner.end(answerText(status, reason));
+    desk.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
+    return;
+  }
+  const { socket: outer } = reached;
+  const end = () => {
+    inner.destroy();
+    outer.destroy();
+  };
+  outer.setTimeout(idleTimeoutMs, end);
+  outer.once("close", () => {
+    inner.destroy();
+    const durationMs = performance.now() - startedAt;
+    desk.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
+  });
+  inner.once("close", () => outer.destroy());
+  // The client may have disconnected during name resolution.
+  if (inner.destroyed) return end();
+  inner.write("HTTP/1.1 200 Connection established\r\n\r\n");
+  if (head.length > 0) outer.write(head);
+  inner.pipe(outer);
+  outer.pipe(inner);
+}
+
+async function forward(request: IncomingMessage, response: ServerResponse, desk: ProxyContext): Promise<void> {
+  const startedAt = performance.now();
+  const url = URL.canParse(request.url ?? "") ? new URL(request.url ?? "") : undefined;
+  const wanted =
+    url === undefined || url.protocol !== "http:" || url.username !== "" || url.password !== ""
+      ? undefined
+      : parseDestination(url.host, 80);
+  const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
+  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, desk);
+  if (url === undefined || reached === undefined || "status" in reached) {
+    const reason =
+      reached !== undefined && "reason" in reached ? reached.reason : "the proxy accepts http://host/ and CONNECT only";
+    response.writeHead(reached !== undefined && "status" in reached ? reached.status : 400, textHeaders);
+    response.end(`${reason}\n`);
+    desk.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
+    return;
+  }
+  const { socket: outer } = reached;
+  outer.setTimeout(idleTimeoutMs, () => outer.destroy());
+  outer.once("close", () => {
+    const durationMs = performance.now() - startedAt;
+    desk.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
+  });
+  const asked = http.request({
+    createConnection: () => outer,
+    method: request.method,
+    path: `${url.pathname}${url.search}`,
+    // Overrides the command's own Host header: only the checked host is requested.
+    headers: { ...passedOn(request.headers), host: url.host, connection: "close" },
+  });
+  asked.once("response", (answer) => {
+    response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), connection: "close" });
+    answer.pipe(response);
+    answer.once("error", () => response.destroy());
+  });
+  asked.once("error", (error) => {
+    outer.destroy();
+    if (response.headersSent) response.destroy();
+    else response.writeHead(502, textHeaders).end(`${to} cannot be reached: ${error.message}\n`);
+  });
+  response.once("close", () => outer.destroy());
+  request.pipe(asked);
+}
+
+const textHeaders = { "content-type": "text/plain; charset=utf-8", connection: "close" };
+
+/** A content length is forwarded unchanged; a body without one is sent in chunks. */
+function passedOn(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name)));
+}
+
+function answerText(status: number, reason: string): string {
+  const body = `${reason}\n`;
+  return [
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`,
+    "content-type: text/plain; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n");
+}

@@ -1,0 +1,239 @@
+// Runs the commands of `exec` on this replica, in the isolation chosen at start. Turns a command line into its output and exit.
+// Time limits and the wording of results belong to the tool.
+import type { IsolationLevel } from "@parley/contracts";
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { sandboxRoot } from "../workspace/paths.ts";
+import { inDirectory, openDirectory, type ResolvedPath, type Workspace } from "../workspace/workspace.ts";
+import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
+import { findControlGroups, type ControlGroups } from "./cgroup.ts";
+import { openEgress, type Egress, type EgressOptions } from "./egress/egress.ts";
+import { hasAllowedHosts } from "./egress/hosts.ts";
+import { egressArguments, egressEnvironment, egressTrial } from "./egress/sandbox-setup.ts";
+import { writeEtcFiles } from "./etc-files.ts";
+import { CommandOutput, type KeptOutput } from "./command-output.ts";
+import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
+import { describeLimits, limitScript, type ExecLimits } from "./limits.ts";
+import { onGvisor, probeBubblewrap } from "./probe.ts";
+import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";
+import { SecretMask, type ToolSecrets } from "./secrets.ts";
+
+export interface ExecutorOptions {
+  /** The owner's workspace; the trial run uses it. */
+  workspace: Workspace;
+  setting: IsolationSetting;
+  /** Commands are refused below this level; left out: no minimum applies beyond the setting. */
+  minimum?: IsolationLevel;
+  /** A path, or a name that is looked up on `searchPath`. */
+  bwrap: string;
+  searchPath: string;
+  limits: ExecLimits;
+  /** Whether the tool-runner's own network reaches the internet; left out: unknown. */
+  internet?: boolean;
+  /** Hosts that commands may reach; left out: none. */
+  egress?: EgressOptions;
+  /** Secrets for commands' variables, masked in their output; left out: none. */
+  secrets?: ToolSecrets;
+}
+
+interface Command {
+  command: string;
+  /** The only workspace that the command can see. */
+  workspace: Workspace;
+  /** Whether the command receives the secrets. */
+  secrets: boolean;
+  /** Working directory, inside the workspace. */
+  place: ResolvedPath;
+  /** Keeps standard input open. */
+  interactive: boolean;
+  /** Names the file that receives a long output. */
+  callName: string;
+  /** Receives all output as it arrives. */
+  onOutput(chunk: Buffer): void;
+}
+
+/** A started command and its controls. */
+export interface StartedCommand extends Pick<RunningCommand, "stop" | "signal" | "write"> {
+  readonly ended: Promise<CommandReport>;
+  /** Moves the command to the background: its further output is neither stored here nor limited. */
+  detach(): void;
+}
+
+export interface CommandReport extends CommandEnd, KeptOutput {
+  /** Limits that the kernel enforced without ending the command. */
+  hits: { memory: boolean; processes: boolean };
+  /** Hosts whose connections were refused, each with the reason. */
+  refusedHosts?: readonly string[];
+}
+
+export interface Executor {
+  readonly isolation: Isolation;
+  /** Why the list of allowed hosts cannot be enforced, and the remedy; undefined when it can. */
+  readonly problem?: string | undefined;
+  /** What enforces each limit: `memory: cgroup; processes: cgroup; …`. */
+  readonly limitedBy: string;
+  /** Rejects when the command cannot be started. The caller must make sure that it ends. */
+  start(command: Command): Promise<StartedCommand>;
+}
+
+export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
+  const files = await writeEtcFiles();
+  const wall = {
+    bwrap: findProgram(options.bwrap, options.searchPath),
+    workspace: options.workspace.root,
+    ...files,
+    temporaryBytes: options.limits.maxTemporaryBytes,
+  };
+  const wanted = options.setting === "auto" || options.setting === "bubblewrap";
+  const probe = wanted
+    ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
+    : { works: false as const, reason: "not requested" };
+  const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
+  const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
+  const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
+  const runs = isolation.kind !== "off" && isolation.kind !== "refused";
+  const groups = runs ? await findControlGroups({ cpu: options.limits.maxCpus !== undefined }) : undefined;
+  return {
+    isolation,
+    problem,
+    limitedBy: describeLimits(options.limits, {
+      counted: groups !== undefined,
+      cpus: groups?.cpu === true,
+      walled: isolation.kind === "bubblewrap",
+    }),
+    start: (command) => begin(command, { ...options, isolation, groups, wall, wayOut: egress }),
+  };
+}
+
+type Wall = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
+
+/** Only a sandbox with its own network can enforce a list of hosts. */
+async function openWayOut(
+  isolation: Isolation,
+  options: EgressOptions | undefined,
+  wall: Wall,
+): Promise<{ isolation: Isolation; egress?: Egress; problem?: string }> {
+  if (options === undefined || !hasAllowedHosts(options.settings)) return { isolation };
+  if (isolation.kind === "off" || isolation.kind === "refused") return { isolation };
+  if (isolation.kind !== "bubblewrap") return { isolation, problem: notHeld(isolation.kind) };
+  const egress = await openEgress(options, wall.etc);
+  const wayOut = await egress("trial");
+  try {
+    const env = { ...environment(sandboxRoot), ...egressEnvironment() };
+    const probe = await probeBubblewrap(
+      { ...wall, directory: sandboxRoot, env, binds: wayOut.binds },
+      { argv: egressArguments(), trial: egressTrial },
+    );
+    if (!probe.works)
+      return { isolation, problem: `the egress proxy cannot be reached from the sandbox (${probe.reason})` };
+  } finally {
+    await wayOut.close();
+  }
+  const { hosts, privateHosts } = options.settings;
+  return { isolation: { ...isolation, hosts: hosts.length + privateHosts.length }, egress };
+}
+
+function notHeld(kind: string): string {
+  return `with isolation ${kind} commands share the tool-runner's network, so a list of hosts cannot be enforced; set isolation = "bubblewrap" under [tools.exec], or remove allow_hosts and allow_private_hosts`;
+}
+
+interface ExecContext extends ExecutorOptions {
+  wayOut: Egress | undefined;
+  isolation: Isolation;
+  groups: ControlGroups | undefined;
+  wall: Wall;
+}
+
+async function begin(command: Command, ground: ExecContext): Promise<StartedCommand> {
+  const { limits, isolation } = ground;
+  const { workspace } = command;
+  const id = randomUUID();
+  const output = new CommandOutput(workspace, command.callName, limits);
+  const directory = await openDirectory(command.place);
+  const group = await ground.groups?.create(id, limits);
+  const wayOut = await ground.wayOut?.(command.callName);
+  const release = async () => {
+    await wayOut?.close();
+    output.close();
+    room.end();
+    await directory.handle.close();
+    await group?.remove();
+  };
+  const room = workspace.room.watch();
+  const walled = isolation.kind === "bubblewrap";
+  const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
+  const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();
+  const mask = new SecretMask(secrets);
+  const show = (chunk: Buffer) => {
+    if (chunk.length === 0) return undefined;
+    command.onOutput(chunk);
+    return output.push(chunk);
+  };
+  const shell = findShell();
+  const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
+  const wall = walled
+    ? bubblewrapArguments({
+        ...ground.wall,
+        workspace: workspace.root,
+        disableUserNamespaces: isolation.disableUserNamespaces,
+        directory: inside,
+        env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
+        binds: wayOut?.binds ?? [],
+        inherited: [...secrets.keys()],
+      })
+    : [];
+  const before = wayOut === undefined ? [] : egressArguments();
+  const running = startCommand({
+    argv: [...wall, ...before, ...argv],
+    cwd: inDirectory(directory, "."),
+    env: { ...environment(workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
+    limits,
+    interactive: command.interactive,
+    group,
+    walled,
+    mark: `PARLEY_CALL=${id}`,
+    overfull: room.look,
+    onOutput: (chunk) => show(mask.push(chunk)),
+  });
+  room.began(running.pid);
+  const report = async (): Promise<CommandReport> => {
+    try {
+      const end = await running.ended;
+      await show(mask.end());
+      const hits = (await group?.hits()) ?? { memory: false, processes: false };
+      const refusedHosts = [...(wayOut?.refused ?? [])];
+      return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };
+    } finally {
+      await release();
+    }
+  };
+  const { stop, signal, write } = running;
+  return {
+    ended: report(),
+    stop,
+    signal,
+    write,
+    detach: () => {
+      output.stop();
+      running.liftOutputLimit();
+    },
+  };
+}
+
+/** The complete environment of a command: it inherits nothing of the service's. */
+function environment(home: string): Record<string, string> {
+  return { PATH: systemPath, HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: "/tmp", USER: sandboxUser.name };
+}
+
+function findShell(): string {
+  return ["/bin/bash", "/usr/bin/bash"].find((path) => existsSync(path)) ?? "/bin/sh";
+}
+
+function findProgram(name: string, searchPath: string): string {
+  if (name.includes("/")) return name;
+  const folder = searchPath.split(delimiter).find((each) => each.startsWith("/") && existsSync(join(each, name)));
+  return folder === undefined ? name : join(folder, name);
+}

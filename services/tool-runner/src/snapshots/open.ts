@@ -1,0 +1,106 @@
+// Assembles file checkpoints: the recorder for calls, the subject that rewinds, and the periodic cleanup.
+import type { Bus, Served } from "@parley/bus";
+import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
+import { checkpointRewind, toolProcesses } from "@parley/contracts";
+import type { TextWorker } from "../text/text-worker.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import { ContentStore } from "./content-store.ts";
+import { startCollection } from "./collect.ts";
+import { CheckpointRecorder, noCheckpoint, type Checkpoint, type CheckpointedCall } from "./recorder.ts";
+import { Rewinder, rewindTimes, type RewindTimes } from "./rewind.ts";
+import { createCheckpointClient } from "./checkpoint-client.ts";
+
+export interface CheckpointConfig {
+  enabled: boolean;
+  /** Folder of the stored contents: the same for all replicas, outside the workspace. */
+  folder: string;
+  maxFileBytes: number;
+}
+
+export interface CheckpointOptions {
+  config: CheckpointConfig;
+  bus: Bus;
+  log: Logger;
+  metrics: ServiceMetrics;
+  workspace: Workspace;
+  textWorker: TextWorker;
+  /** The process instance of this replica. */
+  runner: string;
+  /** Called before an earlier content of this file is restored. */
+  onRestored?: (path: string) => Promise<void>;
+  faultPoint: (name: string) => void;
+  times?: Partial<RewindTimes> | undefined;
+}
+
+export interface Checkpoints {
+  /** The checkpoint of the user's turn that a call works for; the signal aborts its waits. */
+  forCall(call: CheckpointedCall, signal: AbortSignal): Checkpoint;
+  /** Accepts no more rewinds; running ones continue until the bus is drained. */
+  close(): void;
+}
+
+/** How long a tool waits for a running rewind. */
+const patienceMs = 30_000;
+/** How long to wait for the replicas' lists of background processes. */
+const gatherMs = 300;
+
+export async function openCheckpoints(options: CheckpointOptions): Promise<Checkpoints> {
+  const { config, bus, log, metrics, workspace } = options;
+  const blobs = new ContentStore(config.folder);
+  const rows = createCheckpointClient(bus);
+  const failures = new Counter({
+    name: "parley_checkpoint_failures_total",
+    help: "Files changed without having been captured, by reason",
+    labelNames: ["reason"],
+    registers: [metrics.registry],
+  });
+  const keeper = new CheckpointRecorder({
+    workspace,
+    textWorker: options.textWorker,
+    blobs,
+    rows,
+    maxFileBytes: config.maxFileBytes,
+    patienceMs,
+    faultPoint: options.faultPoint,
+    onUntracked: (checkpointId, path, reason) => {
+      failures.inc({ reason: "untracked" });
+      log.info({ checkpointId, path, reason }, "file not captured: a rewind cannot restore it");
+    },
+    onFailure: (checkpointId, error) => {
+      failures.inc({ reason: "failed" });
+      log.warn({ checkpointId, err: error }, "files not captured: a rewind cannot restore them");
+    },
+  });
+  const rewinder = new Rewinder({
+    workspace,
+    blobs,
+    rows,
+    runner: options.runner,
+    busy: async (sessionId) => {
+      const replicas = await bus.gather(toolProcesses, { sessionId }, gatherMs);
+      const running = replicas.flatMap(({ processes }) => processes.filter(({ ended }) => ended === null));
+      return running[0] === undefined
+        ? undefined
+        : `background process ${running[0].id} of this session may change files`;
+    },
+    times: { ...rewindTimes, ...options.times },
+    onRestored: options.onRestored,
+    faultPoint: options.faultPoint,
+    onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files rewound"),
+  });
+  const stopping = new AbortController();
+  startCollection(
+    { rows, blobs },
+    (went) => log.debug(went, "content of old checkpoints removed"),
+    (error) => log.warn({ err: error }, "content of old checkpoints not removed: retried in 6 hours"),
+    stopping.signal,
+  );
+  const served: Served = bus.serve(checkpointRewind, (input) => rewinder.rewind(input));
+  return {
+    forCall: (call, signal) => (config.enabled ? keeper.forCall(call, signal) : noCheckpoint),
+    close: () => {
+      stopping.abort();
+      served.close();
+    },
+  };
+}
