@@ -138,7 +138,7 @@ describe("the settings of a webhook", () => {
         () => parseSettings(hook(rule), "a"),
         /covers several tools: name each tool a webhook may use in full/,
       );
-    assert.throws(() => parseSettings(hook("exec(git *"), "a"), /must end with the bracket/);
+    assert.throws(() => parseSettings(hook("exec(git *"), "a"), /must end with the parenthesis/);
   });
 
   test("take rules that name one tool", () => {
