@@ -1,3 +1,3 @@
 export { readConfig, type StoreConfig } from "./config.ts";
-export { migrate } from "./db/migrate.ts";
+export { migrate } from "./migrate.ts";
 export { start } from "./service.ts";

@@ -15,7 +15,7 @@ import { openBackends } from "./blobs/open.ts";
 import { openDatabase, type Database } from "./db/database.ts";
 import { isEncrypted } from "./db/database-url.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
-import { knownMigrations } from "./db/migrate.ts";
+import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
 import { serveCalls } from "./serve-calls.ts";
 import * as blobs from "./handlers/blobs/blobs.ts";

@@ -16,7 +16,7 @@ export interface Programs {
 
 /** The scripts of this repository. */
 export const REPOSITORY_PROGRAMS: Programs = {
-  migrate: inRepository("services/store/src/db/migrate.ts"),
+  migrate: inRepository("services/store/src/migrate.ts"),
   services: {
     store: inRepository("services/store/src/main.ts"),
     "agent-core": inRepository("services/agent-core/src/main.ts"),

@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import type { Article, ReadingJob } from "./extract-article.ts";
 
 const threadFile = new URL(
-  import.meta.url.endsWith(".ts") ? "./extract-article-worker.ts" : "./reading-thread.js",
+  import.meta.url.endsWith(".ts") ? "./extract-article-worker.ts" : "./extract-article-worker.js",
   import.meta.url,
 );
 const maxMemoryMb = 512;

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "@parley/chassis";
 import { Client } from "pg";
-import { withTls } from "./database-url.ts";
+import { withTls } from "./db/database-url.ts";
 
 const folder = fileURLToPath(new URL("../migrations/", import.meta.url));
 /** Held while migrations are applied. */
