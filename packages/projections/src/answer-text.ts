@@ -29,9 +29,9 @@ export class AnswerText {
       this.#catchingUp = false;
     } else if (attempt < this.#attempt) return "";
     else if (attempt > this.#attempt) {
-      const anew = this.#attempt !== 0;
+      const retried = this.#attempt !== 0;
       this.#attempt = attempt;
-      if (anew) {
+      if (retried) {
         this.#text = "";
         this.#catchingUp = this.#stepShown !== "";
       }

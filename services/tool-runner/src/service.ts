@@ -154,7 +154,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
         secretNames: [...config.execSecrets.keys()],
         hosts: [...config.egress.hosts, ...config.egress.privateHosts],
       },
-      desk: createProcessApi(bus, runner, local, ledger),
+      processes: createProcessApi(bus, runner, local, ledger),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,
     }),

@@ -63,19 +63,19 @@ export class LiveText {
     this.#whole = this.#listening;
   }
 
-  /** The text that a delta adds to the screen. `anew`: the text does not continue the screen but restarts from its beginning. */
-  delta(step: number, attempt: number, text: string): { text: string; anew: boolean } {
-    if (!this.enter(step, attempt)) return { text: "", anew: false };
+  /** The text that a delta adds to the screen. `restart`: the text does not continue the screen but restarts from its beginning. */
+  delta(step: number, attempt: number, text: string): { text: string; restart: boolean } {
+    if (!this.enter(step, attempt)) return { text: "", restart: false };
     this.#text += text;
     if (this.#level) {
       this.#shown += text;
-      return { text, anew: false };
+      return { text, restart: false };
     }
-    return this.#shown.startsWith(this.#text) ? { text: "", anew: false } : this.#bring(this.#text);
+    return this.#shown.startsWith(this.#text) ? { text: "", restart: false } : this.#bring(this.#text);
   }
 
   /** The text that the committed message adds to the screen; then the next call begins. */
-  commit(text: string): { text: string; anew: boolean } {
+  commit(text: string): { text: string; restart: boolean } {
     const rest = this.#bring(text);
     this.#doneStep = this.#step;
     this.#shown = "";
@@ -86,10 +86,10 @@ export class LiveText {
   }
 
   /** Updates the screen to a text. */
-  #bring(text: string): { text: string; anew: boolean } {
+  #bring(text: string): { text: string; restart: boolean } {
     const from = positionAfter(text, this.#shown);
     this.#shown = text;
     this.#level = true;
-    return from === null ? { text, anew: true } : { text: text.slice(from), anew: false };
+    return from === null ? { text, restart: true } : { text: text.slice(from), restart: false };
   }
 }

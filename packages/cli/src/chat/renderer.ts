@@ -35,7 +35,7 @@ export class TranscriptRenderer {
         return this.#flowing(piece.type, stripControl(piece.text), (text) => text);
       case "thinking":
         return this.#flowing(piece.type, stripControl(piece.text), (text) => paint(["dim", "italic"], text));
-      case "anew":
+      case "restart":
         return this.#line(piece.type, paint("dim", "(restarted)"));
       case "retry": {
         const when = piece.delayMs < 50 ? "at once" : `in ${milliseconds(piece.delayMs)}`;

@@ -10,7 +10,7 @@ export type Piece =
   /** Continues the text of this call. */
   | { type: "text"; text: string }
   /** The text shown for this call is discarded and restarts. */
-  | { type: "anew" }
+  | { type: "restart" }
   | { type: "thinking"; text: string }
   | { type: "tool_started"; callId: string; tool: string; input: string }
   | {
@@ -216,7 +216,7 @@ function namesOf(tools: readonly string[]): string {
   return tools.length === 0 ? "somebody" : [...new Set(tools)].join(", ");
 }
 
-function grown({ text, anew }: { text: string; anew: boolean }, type: "text" | "thinking"): Piece[] {
+function grown({ text, restart }: { text: string; restart: boolean }, type: "text" | "thinking"): Piece[] {
   if (text === "") return [];
-  return anew ? [{ type: "anew" }, { type, text }] : [{ type, text }];
+  return restart ? [{ type: "restart" }, { type, text }] : [{ type, text }];
 }

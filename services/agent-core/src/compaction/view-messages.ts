@@ -43,8 +43,8 @@ export function isPlaceholder(message: Message): boolean {
 export function withoutSummary(message: Message): Message {
   if (!isPlaceholder(message)) return message;
   const isMade = (text: string) => text.startsWith(summaryBegin) || text.startsWith(todosBegin);
-  const beside = message.parts.filter((part) => part.type !== "text" || !isMade(part.text));
-  return { ...message, parts: beside };
+  const parts = message.parts.filter((part) => part.type !== "text" || !isMade(part.text));
+  return { ...message, parts: parts };
 }
 
 /** The text without the markers between which it will be placed. */

@@ -34,9 +34,9 @@ function innermost({ name, input }: Pick<ToolCall, "name" | "input">, isWrapper:
   while (isWrapper(call.name)) {
     const wrapper = Wrapper.safeParse(parsed(call.input));
     if (!wrapper.success) break;
-    const { tool, input: inner, ...beside } = wrapper.data;
+    const { tool, input: inner, ...others } = wrapper.data;
     call.name = tool;
-    call.input = JSON.stringify(inner ?? beside);
+    call.input = JSON.stringify(inner ?? others);
   }
   return call;
 }

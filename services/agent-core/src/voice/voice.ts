@@ -30,7 +30,7 @@ export function startVoice(deps: VoiceDeps): Voice {
   const { bus, log, epoch, lost, storeTimeoutMs, settings, synthesizer } = deps;
   const ending = new AbortController();
   const { signal } = ending;
-  const desk = new VoiceSessionManager({
+  const manager = new VoiceSessionManager({
     bus,
     log,
     epoch,
@@ -49,7 +49,7 @@ export function startVoice(deps: VoiceDeps): Voice {
       else log.warn({ err: error }, `${what}: retried by the next sweep`);
     }
   };
-  const listening = oneAtATime(guarded("voice sessions not processed", () => desk.look()));
+  const listening = oneAtATime(guarded("voice sessions not processed", () => manager.look()));
   const speaking = oneAtATime(
     guarded("spoken answers not processed", () =>
       speakPending({ bus, log, epoch, synthesizer, storeTimeoutMs, signal }),
@@ -61,11 +61,11 @@ export function startVoice(deps: VoiceDeps): Voice {
     speaking.run();
   };
   const changes = bus.subscribe(voiceChanged, {}, look);
-  const news = bus.subscribe(voiceNews, {}, (heard) => desk.hear(heard));
+  const news = bus.subscribe(voiceNews, {}, (heard) => manager.hear(heard));
   const control = bus.serve(controlVoice, async (order) => {
-    if (order.do === "start") return { voice: await desk.start(order.voiceId), text: null };
-    if (order.do === "status") return desk.status(order.voiceId);
-    return { voice: null, text: await desk.devices() };
+    if (order.do === "start") return { voice: await manager.start(order.voiceId), text: null };
+    if (order.do === "status") return manager.status(order.voiceId);
+    return { voice: null, text: await manager.devices() };
   });
   const timer = setInterval(look, sweepMs);
   look();
@@ -76,7 +76,7 @@ export function startVoice(deps: VoiceDeps): Voice {
       changes.close();
       news.close();
       control.close();
-      await Promise.all([listening.idle(), speaking.idle(), desk.idle()]);
+      await Promise.all([listening.idle(), speaking.idle(), manager.idle()]);
     },
   };
 }

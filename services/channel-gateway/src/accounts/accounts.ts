@@ -90,15 +90,15 @@ export class Accounts {
   #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
     const { inbound, log } = this.#deps;
     const { channel, account } = adapter;
-    const doorway: AccessPolicy = { channel, account, people };
+    const policy: AccessPolicy = { channel, account, people };
     if (adapter.capabilities.typing) {
-      doorway.typing = new Typing(adapter);
-      this.#typing.push(doorway.typing);
+      policy.typing = new Typing(adapter);
+      this.#typing.push(policy.typing);
     }
     return {
       accept: async (draft, position) => {
         try {
-          const result = await inbound.accept(doorway, draft, position);
+          const result = await inbound.accept(policy, draft, position);
           if (position !== undefined && result !== "ignored") {
             this.#leases.get(adapter)?.advance(position.lease, position.cursor);
           }

@@ -24,10 +24,10 @@ interface DoorwayDeps {
 /** Returns the sender's role; null: the draft is ignored and counted, and an unknown sender may have received a pairing code. */
 export async function authorizeSender(
   deps: DoorwayDeps,
-  doorway: AccessPolicy,
+  policy: AccessPolicy,
   draft: InboundDraft,
 ): Promise<ContactRole | null> {
-  const { channel, people } = doorway;
+  const { channel, people } = policy;
   const sender = {
     contactId: draft.contact.id,
     conversation: draft.conversation,
@@ -35,10 +35,10 @@ export async function authorizeSender(
     direct: draft.direct,
     addressed: draft.addressed,
   };
-  const known = needsContact(people, sender) ? await paired(deps, doorway, draft) : null;
+  const known = needsContact(people, sender) ? await paired(deps, policy, draft) : null;
   const admission = decideAccess(people, sender, known);
   if (admission.verdict === "let_in") return admission.role;
-  if (admission.verdict === "pair") await offerPairing(deps, doorway, draft);
+  if (admission.verdict === "pair") await offerPairing(deps, policy, draft);
   else deps.events.inbound(channel, "ignored", admission.reason);
   return null;
 }

@@ -31,22 +31,22 @@ export class InboundHandler {
   /** Session operations, shared by commands, HTTP and WebSocket. */
   readonly acts: SessionService;
   readonly #deps: InboundDeps;
-  readonly #keeper: InboxWriter;
+  readonly #writer: InboxWriter;
 
   constructor(deps: InboundDeps) {
     this.#deps = deps;
-    this.#keeper = new InboxWriter(deps);
+    this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
   }
 
   /** Accepts a draft from an adapter. Rejects when nothing was stored. */
   async accept(
-    doorway: AccessPolicy,
+    policy: AccessPolicy,
     draft: InboundDraft,
     position?: { lease: LeaseRef; cursor: string },
   ): Promise<AcceptResult> {
-    const { channel, account } = doorway;
-    const role = await authorizeSender(this.#deps, doorway, draft);
+    const { channel, account } = policy;
+    const role = await authorizeSender(this.#deps, policy, draft);
     if (role === null) return "ignored";
 
     const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
@@ -86,8 +86,8 @@ export class InboundHandler {
         position === undefined
           ? {}
           : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
-      const put = () => this.#keeper.put({ message, sessionKey, ...lease });
-      const { duplicate, heldUpBy } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
+      const put = () => this.#writer.put({ message, sessionKey, ...lease });
+      const { duplicate, heldUpBy } = await this.#putAndShow(policy.typing, draft.replyTo, sessionKey, put);
       if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
         await answer(awaitingApprovalText(heldUpBy));
       return duplicate ? "duplicate" : "stored";
@@ -130,13 +130,13 @@ export class InboundHandler {
 
   /** Stores a message. Throws SessionBusyError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored. */
   async store(input: AuthorizedInput): Promise<StoredMessage> {
-    return this.#keeper.put(this.#putOf(input), input.keyed);
+    return this.#writer.put(this.#putOf(input), input.keyed);
   }
 
   /** Stores a message and follows the turn that answers it. */
   async storeAndFollow(input: AuthorizedInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
     const put = this.#putOf(input);
-    return followTurn(this.#deps, put.sessionKey, () => this.#keeper.put(put, input.keyed), signal, listener);
+    return followTurn(this.#deps, put.sessionKey, () => this.#writer.put(put, input.keyed), signal, listener);
   }
 
   #putOf(input: AuthorizedInput): InputOf<typeof store.inboxPut> {
@@ -159,12 +159,12 @@ export class InboundHandler {
 
   /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
-    return this.#keeper.cancel(what);
+    return this.#writer.cancel(what);
   }
 
   async #say(message: InboundMessage, sessionKey: string): Promise<void> {
     try {
-      await this.#keeper.put({ message, sessionKey });
+      await this.#writer.put({ message, sessionKey });
     } catch (error) {
       if (error instanceof SessionBusyError || error instanceof MessageTooLargeError)
         throw new CommandError(error.message);

@@ -49,9 +49,9 @@ export async function indexSession(client: PoolClient, language: string, session
   );
   const session = rows[0];
   if (session === undefined) return false;
-  const anew = session.made_by !== null && session.made_by !== made;
-  if (anew) await client.query("DELETE FROM parley.memory_chunks WHERE session_id = $1", [sessionId]);
-  const after = anew ? 0 : session.after;
+  const rebuilds = session.made_by !== null && session.made_by !== made;
+  if (rebuilds) await client.query("DELETE FROM parley.memory_chunks WHERE session_id = $1", [sessionId]);
+  const after = rebuilds ? 0 : session.after;
   const said = await client.query<Said>(
     `SELECT m.seq, m.turn_id, m.role, m.parts, m.sender, m.tainted, to_char(m.created_at, 'YYYY-MM-DD') AS day, t.trust
      FROM parley.messages m JOIN parley.turns t ON t.id = m.turn_id
@@ -60,7 +60,7 @@ export async function indexSession(client: PoolClient, language: string, session
   );
   const scopes = await scopesByTurn(client, [...new Set(said.rows.map((row) => row.turn_id))]);
   const chunks = said.rows.flatMap((row) => chunksOfSaid(row, sessionId, scopes.get(row.turn_id) ?? null));
-  await insertChunks(client, language, inContext(chunks, anew ? null : await lastChunk(client, sessionId)));
+  await insertChunks(client, language, inContext(chunks, rebuilds ? null : await lastChunk(client, sessionId)));
   const more = said.rows.length === pageSize;
   await client.query(
     `INSERT INTO parley.memory_sessions (session_id, seq, made_by) VALUES ($1, $2, $3)

@@ -21,7 +21,7 @@ export function describedTools(): Tool[] {
       processes,
       times: execTimes(settings.exec),
     },
-    desk: { list: notRun, ask: notRun },
+    processes: { list: notRun, ask: notRun },
     web: { ...fetchOptions(settings.web), resolve: systemResolver },
     search: { name: "brave", key: "", url: "" },
   });

@@ -81,7 +81,7 @@ export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 
 export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
   const files = await writeEtcFiles();
-  const wall = {
+  const sandbox = {
     bwrap: findProgram(options.bwrap, options.searchPath),
     workspace: options.workspace.root,
     ...files,
@@ -89,11 +89,11 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   };
   const wanted = options.setting === "auto" || options.setting === "bubblewrap";
   const probe = wanted
-    ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
+    ? await probeBubblewrap({ ...sandbox, directory: sandboxRoot, env: environment(sandboxRoot) })
     : { works: false as const, reason: "not requested" };
   const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
   const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
-  const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
+  const { isolation, egress, problem } = await openWayOut(chosen, options.egress, sandbox);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
   const groups = runs ? await findControlGroups({ cpu: options.limits.maxCpus !== undefined }) : undefined;
   return {
@@ -104,27 +104,27 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
       cpus: groups?.cpu === true,
       walled: isolation.kind === "bubblewrap",
     }),
-    start: (command) => begin(command, { ...options, isolation, groups, wall, wayOut: egress }),
+    start: (command) => begin(command, { ...options, isolation, groups, sandbox, wayOut: egress }),
   };
 }
 
-type Wall = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
+type SandboxOptions = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
 
 /** Only a sandbox with its own network can enforce a list of hosts. */
 async function openWayOut(
   isolation: Isolation,
   options: EgressOptions | undefined,
-  wall: Wall,
+  sandbox: SandboxOptions,
 ): Promise<{ isolation: Isolation; egress?: Egress; problem?: string }> {
   if (options === undefined || !hasAllowedHosts(options.settings)) return { isolation };
   if (isolation.kind === "off" || isolation.kind === "refused") return { isolation };
   if (isolation.kind !== "bubblewrap") return { isolation, problem: notHeld(isolation.kind) };
-  const egress = await openEgress(options, wall.etc);
+  const egress = await openEgress(options, sandbox.etc);
   const wayOut = await egress("trial");
   try {
     const env = { ...environment(sandboxRoot), ...egressEnvironment() };
     const probe = await probeBubblewrap(
-      { ...wall, directory: sandboxRoot, env, binds: wayOut.binds },
+      { ...sandbox, directory: sandboxRoot, env, binds: wayOut.binds },
       { argv: egressArguments(), trial: egressTrial },
     );
     if (!probe.works)
@@ -144,7 +144,7 @@ interface ExecContext extends ExecutorOptions {
   wayOut: Egress | undefined;
   isolation: Isolation;
   groups: ControlGroups | undefined;
-  wall: Wall;
+  sandbox: SandboxOptions;
 }
 
 async function begin(command: Command, ground: ExecContext): Promise<StartedCommand> {
@@ -174,9 +174,9 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
   };
   const shell = findShell();
   const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
-  const wall = walled
+  const sandbox = walled
     ? bubblewrapArguments({
-        ...ground.wall,
+        ...ground.sandbox,
         workspace: workspace.root,
         disableUserNamespaces: isolation.disableUserNamespaces,
         directory: inside,
@@ -187,7 +187,7 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     : [];
   const before = wayOut === undefined ? [] : egressArguments();
   const running = startCommand({
-    argv: [...wall, ...before, ...argv],
+    argv: [...sandbox, ...before, ...argv],
     cwd: inDirectory(directory, "."),
     env: { ...environment(workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
     limits,

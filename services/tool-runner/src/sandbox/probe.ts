@@ -29,8 +29,8 @@ export async function probeBubblewrap(
   if (process.platform !== "linux") return { works: false, reason: "it needs Linux" };
   let reason = "";
   for (const disableUserNamespaces of [true, false]) {
-    const [program = "", ...wall] = bubblewrapArguments({ ...options, disableUserNamespaces });
-    const outcome = await run(program, [...wall, ...before.argv, "/bin/sh", "-c", `${before.trial}\n${trial}`]);
+    const [program = "", ...sandbox] = bubblewrapArguments({ ...options, disableUserNamespaces });
+    const outcome = await run(program, [...sandbox, ...before.argv, "/bin/sh", "-c", `${before.trial}\n${trial}`]);
     if (outcome === "walled") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
     reason = outcome;
   }

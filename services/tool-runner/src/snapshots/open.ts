@@ -54,7 +54,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     labelNames: ["reason"],
     registers: [metrics.registry],
   });
-  const keeper = new CheckpointRecorder({
+  const recorder = new CheckpointRecorder({
     workspace,
     textWorker: options.textWorker,
     blobs,
@@ -97,7 +97,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   );
   const served: Served = bus.serve(checkpointRewind, (input) => rewinder.rewind(input));
   return {
-    forCall: (call, signal) => (config.enabled ? keeper.forCall(call, signal) : noCheckpoint),
+    forCall: (call, signal) => (config.enabled ? recorder.forCall(call, signal) : noCheckpoint),
     close: () => {
       stopping.abort();
       served.close();

@@ -18,13 +18,13 @@ import { writeTool } from "./write.ts";
 
 export interface BuiltInOptions {
   exec: ExecOptions;
-  desk: BackgroundProcessApi;
+  processes: BackgroundProcessApi;
   web: WebFetchOptions;
   /** Null when no provider is configured. */
   search: SearchProvider | null;
 }
 
-export function builtInTools({ exec, desk, web, search }: BuiltInOptions): Tool[] {
+export function builtInTools({ exec, processes, web, search }: BuiltInOptions): Tool[] {
   const files = [
     applyPatchTool,
     attachTool,
@@ -37,7 +37,7 @@ export function builtInTools({ exec, desk, web, search }: BuiltInOptions): Tool[
     saveAttachmentTool,
     writeTool,
   ];
-  const commands = exec.executor.isolation.kind === "off" ? [] : [execTool(exec), processTool(desk)];
+  const commands = exec.executor.isolation.kind === "off" ? [] : [execTool(exec), processTool(processes)];
   const online = [webFetchTool(web), ...(search === null ? [] : [webSearchTool(search)])];
   return [...files, ...commands, ...online];
 }

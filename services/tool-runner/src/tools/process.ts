@@ -24,7 +24,7 @@ function named(args: {
   return args.id ?? args.process_id ?? args.pid;
 }
 
-export function processTool(desk: BackgroundProcessApi): Tool {
+export function processTool(processes: BackgroundProcessApi): Tool {
   return defineTool({
     name: "process",
     aliases: ["TaskOutput"],
@@ -97,8 +97,8 @@ export function processTool(desk: BackgroundProcessApi): Tool {
     run: (args, context) => {
       const id = named(args);
       return args.action === "list" || id === undefined
-        ? desk.list({ sessionId: context.sessionId, scope: processScope(context) }, context)
-        : desk.ask(
+        ? processes.list({ sessionId: context.sessionId, scope: processScope(context) }, context)
+        : processes.ask(
             {
               sessionId: context.sessionId,
               scope: processScope(context),

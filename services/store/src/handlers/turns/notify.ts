@@ -86,9 +86,9 @@ export async function notifyParent(
 
 /** Settles the parent's waiting call with the result. */
 async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Promise<void> {
-  const step = await client.query<{ call_id: string; tool: string; beside: number }>(
+  const step = await client.query<{ call_id: string; tool: string; results: number }>(
     `SELECT call_id, tool,
-            (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS beside
+            (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS results
      FROM parley.steps
      WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running') FOR UPDATE`,
     [task.parent_turn_id, task.parent_step],
@@ -102,7 +102,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       id: call.call_id,
       name: call.tool,
       // The sub-agent's session contains the full text.
-      content: truncateContent(said, maxResultBytesFor(call.beside)),
+      content: truncateContent(said, maxResultBytesFor(call.results)),
       isError: !done,
     };
     await client.query(

@@ -71,11 +71,11 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     socket.on("error", () => undefined);
     return socket;
   };
-  const desk: ProxyContext = { ...options, tell, hold };
-  const server = http.createServer((request, response) => void forward(request, response, desk));
+  const context: ProxyContext = { ...options, tell, hold };
+  const server = http.createServer((request, response) => void forward(request, response, context));
   server.maxConnections = maxConnections;
   server.on("connection", hold);
-  server.on("connect", (request, socket, head) => void tunnel(request, socket, head, desk));
+  server.on("connect", (request, socket, head) => void tunnel(request, socket, head, context));
   server.on("clientError", (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -102,12 +102,12 @@ interface ProxyContext extends EgressProxyOptions {
 /** Result for a destination: a connected socket, or a status with its reason. */
 type Reached = { socket: Socket } | { status: 403 | 502; reason: string };
 
-async function reach(wanted: Destination, desk: ProxyContext): Promise<Reached> {
-  const route = await findRoute(wanted, desk.settings, desk.resolve);
+async function reach(wanted: Destination, context: ProxyContext): Promise<Reached> {
+  const route = await findRoute(wanted, context.settings, context.resolve);
   if ("refused" in route) return { status: 403, reason: route.refused };
   if ("lost" in route) return { status: 502, reason: route.lost };
   const { address, family } = route.to;
-  const socket = desk.hold(connect({ host: address, port: wanted.port, family, allowHalfOpen: true }));
+  const socket = context.hold(connect({ host: address, port: wanted.port, family, allowHalfOpen: true }));
   return new Promise((resolve) => {
     const fail = (reason: string) => {
       socket.destroy();
@@ -121,16 +121,16 @@ async function reach(wanted: Destination, desk: ProxyContext): Promise<Reached> 
   });
 }
 
-async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, desk: ProxyContext): Promise<void> {
+async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, context: ProxyContext): Promise<void> {
   const startedAt = performance.now();
   const wanted = parseDestination(request.url ?? "");
   const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
-  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, desk);
+  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, context);
   if (reached === undefined || "status" in reached) {
     const status = reached?.status ?? 400;
     const reason = reached?.reason ?? "CONNECT needs host:port";
     inner.end(answerText(status, reason));
-    desk.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
+    context.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
     return;
   }
   const { socket: outer } = reached;
@@ -142,7 +142,7 @@ async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, des
   outer.once("close", () => {
     inner.destroy();
     const durationMs = performance.now() - startedAt;
-    desk.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
+    context.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
   });
   inner.once("close", () => outer.destroy());
   // The client may have disconnected during name resolution.
@@ -153,7 +153,7 @@ async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, des
   outer.pipe(inner);
 }
 
-async function forward(request: IncomingMessage, response: ServerResponse, desk: ProxyContext): Promise<void> {
+async function forward(request: IncomingMessage, response: ServerResponse, context: ProxyContext): Promise<void> {
   const startedAt = performance.now();
   const url = URL.canParse(request.url ?? "") ? new URL(request.url ?? "") : undefined;
   const wanted =
@@ -161,20 +161,20 @@ async function forward(request: IncomingMessage, response: ServerResponse, desk:
       ? undefined
       : parseDestination(url.host, 80);
   const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
-  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, desk);
+  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, context);
   if (url === undefined || reached === undefined || "status" in reached) {
     const reason =
       reached !== undefined && "reason" in reached ? reached.reason : "the proxy accepts http://host/ and CONNECT only";
     response.writeHead(reached !== undefined && "status" in reached ? reached.status : 400, textHeaders);
     response.end(`${reason}\n`);
-    desk.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
+    context.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
     return;
   }
   const { socket: outer } = reached;
   outer.setTimeout(idleTimeoutMs, () => outer.destroy());
   outer.once("close", () => {
     const durationMs = performance.now() - startedAt;
-    desk.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
+    context.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
   });
   const asked = http.request({
     createConnection: () => outer,

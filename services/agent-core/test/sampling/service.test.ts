@@ -26,9 +26,9 @@ let runner: Bus;
 let gateway: Bus;
 let core: Bus;
 let epoch: number;
-let desk: SamplingService;
+let service: SamplingService;
 let served: { close(): void }[];
-/** The instance that serves: `desk`, until another replaces it. */
+/** The instance that serves: `service`, until another replaces it. */
 let serving: SamplingService;
 /** A leader that has just started. */
 let begun: () => SamplingService;
@@ -64,9 +64,9 @@ before(async () => {
   const retry = { tries: 1, baseMs: 1, capMs: 1, firstByteMs: 60_000, idleMs: 60_000 };
   const log = createLogger({ service: "test", replica: "test", level: "silent" });
   const deps = { bus: core, log, epoch, storeTimeoutMs: 5_000, settings: settings.mcp, models, retry, budgets };
-  desk = new SamplingService({ ...deps, takeUpMs: 0 });
+  service = new SamplingService({ ...deps, takeUpMs: 0 });
   begun = () => new SamplingService({ ...deps, takeUpMs: 600_000 });
-  serving = desk;
+  serving = service;
   served = serving.serve();
   cleanup.add(async () => served.forEach((each) => each.close()));
   await core.flush();
@@ -196,7 +196,7 @@ const never = new AbortController().signal;
 test("adds an answer's usage to the turn, the agent tree, the session and the day", async () => {
   const call = await calling();
   budgets.open(call.turn);
-  const answer = await desk.during(call, never, () => ask(call, "say: here\nusage: 1000 300"));
+  const answer = await service.during(call, never, () => ask(call, "say: here\nusage: 1000 300"));
   assert.deepEqual(answer, { status: "answered", text: "here", model: "rehearsal", stopReason: "endTurn" });
   const used = { inputTokens: 1_000, outputTokens: 300, cacheReadTokens: 0, cacheWriteTokens: 0 };
   // At one dollar per million input tokens and two per million output tokens.
@@ -226,7 +226,7 @@ test("adds an answer's usage to the turn, the agent tree, the session and the da
 
 test("separates concurrent answers and counts a repeated commit once", async () => {
   const call = await calling();
-  await desk.during(call, never, () => Promise.all([1, 2, 3, 4].map((n) => ask(call, `say: ${n}\nusage: ${n} 0`))));
+  await service.during(call, never, () => Promise.all([1, 2, 3, 4].map((n) => ask(call, `say: ${n}\nusage: ${n} 0`))));
   const told = {
     opId: randomUUID(),
     epoch,
@@ -255,13 +255,13 @@ test("answers only during a running call and only for an enabled server", async 
   const call = await calling();
   const gone = { status: "refused", reason: "the tool call is no longer running" };
   assert.deepEqual(await ask(call, "say: never"), gone);
-  await desk.during(call, never, async () => {
+  await service.during(call, never, async () => {
     for (const server of ["off", "plain", "nobody", "elsewhere"]) {
       const reason = `mcp.servers.${server}.sampling is not enabled`;
       assert.deepEqual(await ask(call, "say: never", { server }), { status: "refused", reason }, server);
     }
     const other = { ...call, tool: "mcp__elsewhere__ask", n: 9 };
-    await desk.during(other, never, async () => {
+    await service.during(other, never, async () => {
       const answer = await ask(other, "say: never", { server: "elsewhere" });
       assert.match(answer.status === "refused" ? answer.reason : "", /^openai:none requires OPENAI_API_KEY/);
     });
@@ -272,7 +272,7 @@ test("answers only during a running call and only for an enabled server", async 
 
 test("refuses requests for another epoch", async () => {
   const call = await calling();
-  await desk.during(call, never, async () => {
+  await service.during(call, never, async () => {
     for (const other of [epoch - 1, epoch + 1]) {
       await assert.rejects(ask(call, "say: never", { epoch: other }), failsWith("STALE_EPOCH"));
     }
@@ -288,18 +288,18 @@ test("names the exhausted limit of the turn or the day", async () => {
   ];
   for (const [limits, progress, setting] of cases) {
     const call = await calling({ ...none, ...limits }, progress);
-    const answer = await desk.during(call, never, () => ask(call, "say: never"));
+    const answer = await service.during(call, never, () => ask(call, "say: never"));
     assert.deepEqual(answer, { status: "refused", reason: `${setting} is reached` });
   }
   const within = await calling({ ...none, maxTokens: 16, maxMicros: 101 });
-  assert.equal((await desk.during(within, never, () => ask(within, "say: yes"))).status, "answered");
+  assert.equal((await service.during(within, never, () => ask(within, "say: yes"))).status, "answered");
 });
 
 test("aborts the model call when the request, the turn or the tool call ends", async () => {
   const pausing = "pause: 600000";
   const call = await calling();
   const id = randomUUID();
-  const asked = desk.during(call, never, () => ask(call, pausing, { id }));
+  const asked = service.during(call, never, () => ask(call, pausing, { id }));
   const ticking = setInterval(() => runner.publish(agentSampleCancel, { id }), 20);
   await assert.rejects(asked, failsWith("CANCELLED"));
   clearInterval(ticking);
@@ -307,7 +307,7 @@ test("aborts the model call when the request, the turn or the tool call ends", a
   const stop = new AbortController();
   const notices = Promise.withResolvers<undefined>();
   const watched = { ...call, notice: () => notices.resolve(undefined) };
-  const stopped = desk.during(watched, stop.signal, () => ask(watched, pausing));
+  const stopped = service.during(watched, stop.signal, () => ask(watched, pausing));
   await notices.promise;
   stop.abort();
   await assert.rejects(stopped, failsWith("CANCELLED"));
@@ -315,7 +315,7 @@ test("aborts the model call when the request, the turn or the tool call ends", a
   const begun = Promise.withResolvers<undefined>();
   const ending = { ...call, notice: () => begun.resolve(undefined) };
   const left: Promise<unknown>[] = [];
-  await desk.during(ending, never, async () => {
+  await service.during(ending, never, async () => {
     const answer = ask(ending, pausing);
     answer.catch(() => undefined);
     left.push(answer);
@@ -327,7 +327,7 @@ test("aborts the model call when the request, the turn or the tool call ends", a
 
 test("returns a refusal when the model fails", async () => {
   const call = await calling();
-  const answer = await desk.during(call, never, () => ask(call, "fail: overloaded"));
+  const answer = await service.during(call, never, () => ask(call, "fail: overloaded"));
   assert.deepEqual(answer, { status: "refused", reason: "the model could not answer (overloaded)" });
 });
 
