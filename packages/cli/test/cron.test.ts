@@ -85,7 +85,7 @@ test("an answer goes where it was told to, nowhere included, and else where the 
   assert.deepEqual(await kept("--deliver", "telegram:main:-100"), address);
   const unheard = await cron("add", "0 9 * * *", "say: hello", "--deliver", "irc:net:#team");
   assert.notEqual(unheard.code, 0);
-  assert.match(unheard.stderr, /there is no \[channels\.irc\.net\]/);
+  assert.match(unheard.stderr, /account irc:net is not configured; add \[channels\.irc\.net\]/);
 });
 
 test("what is wrong is said, and nothing is kept", async () => {

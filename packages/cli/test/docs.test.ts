@@ -106,7 +106,7 @@ test("edit writes what the editor leaves, keeps the text when somebody else was 
   const slow = editor("slow", `${command} && printf "mine\\n" > "$1"`);
   const late = await docs(["edit", "MEMORY.md"], { EDITOR: slow });
   assert.equal(late.code, 1);
-  assert.match(late.stderr, /MEMORY\.md is at version 2: it was changed by somebody else/);
+  assert.match(late.stderr, /MEMORY\.md is at version 2: it was changed in the meantime/);
   const kept = /kept in (\S+)\./.exec(late.stderr)?.[1] ?? "";
   assert.equal(readFileSync(kept, "utf8"), "mine\n");
   rmSync(join(kept, ".."), { recursive: true });

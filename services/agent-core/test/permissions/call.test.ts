@@ -131,7 +131,7 @@ describe("the description of a call", () => {
     const limit = maxDescriptionCharacters - "exec: ".length;
     assert.equal(tooLongToApprove(describeCall(await command("x".repeat(limit)))), null);
     const refusal = tooLongToApprove(describeCall(await command("x".repeat(limit + 1))));
-    assert.match(refusal ?? "", /too long to be approved: .* 30001 characters.*write a long program to a file/);
+    assert.match(refusal ?? "", /too long to be approved. .* 30001 characters.*write a long program to a file/);
   });
 });
 

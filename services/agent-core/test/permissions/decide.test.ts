@@ -317,7 +317,7 @@ describe("the waterfall", () => {
 
   test("rejects settings with an invalid rule and describes the problem", () => {
     const parsed = ParleySettingsSchema.safeParse({ permissions: { deny: ["exec(rm *"] } });
-    assert.match(parsed.error?.message ?? "", /`exec\(rm \*` must end with the bracket/);
+    assert.match(parsed.error?.message ?? "", /`exec\(rm \*` must end with the parenthesis/);
   });
 
   test("denies with the reason when no person can approve", async () => {
