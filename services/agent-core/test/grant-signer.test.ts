@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantSignature } from "@parley/chassis";
 import { newId, splitGrant } from "@parley/contracts";
-import { createEpochKey } from "../src/leader/grant-signer.ts";
+import { createEpochKey } from "../src/policy/grant-signer.ts";
 import { documentRights } from "../src/policy/taint.ts";
 
 const turnId = newId();

@@ -1,8 +1,8 @@
 // Assembles the gateway from its parts at start and closes them at the end.
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
-import { AccountStates } from "./accounts/account-states.ts";
+import { AccountStates } from "./delivery/account-states.ts";
 import { Accounts, type ChannelAccount } from "./accounts/accounts.ts";
-import { createAccounts } from "./channels/index.ts";
+import { createAccounts } from "./accounts/adapters.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";

@@ -5,7 +5,7 @@ import { store, type Grant, type InputOf, type OutputOf, type RequestContract } 
 import type { BlobRules } from "./blobs/put.ts";
 import type { Database } from "./db/database.ts";
 import { Grants } from "./grants.ts";
-import type { ServedMemory } from "./memory/serve.ts";
+import type { ServedMemory } from "./handlers/memory/serve.ts";
 import * as blobs from "./handlers/blobs/blobs.ts";
 import * as documents from "./handlers/documents/call-documents.ts";
 import * as checkpoints from "./handlers/checkpoints/checkpoints.ts";

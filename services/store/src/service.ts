@@ -14,7 +14,7 @@ import type { BlobRules } from "./blobs/put.ts";
 import { openBackends } from "./blobs/open.ts";
 import { openDatabase, type Database } from "./db/database.ts";
 import { isEncrypted } from "./db/database-url.ts";
-import { serveMemory, type ServedMemory } from "./memory/serve.ts";
+import { serveMemory, type ServedMemory } from "./handlers/memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
 import { serveCalls } from "./serve-calls.ts";

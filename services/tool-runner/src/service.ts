@@ -55,7 +55,7 @@ import { EpochGate } from "./calls/epoch.ts";
 import { createPersonPrompt } from "./calls/ask-person.ts";
 import { createSamplingClient } from "./calls/sampling-client.ts";
 import { createStepClient } from "./calls/step-client.ts";
-import { FairSemaphore } from "./calls/fair-semaphore.ts";
+import { FairSemaphore } from "./worker/fair-semaphore.ts";
 import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool/tool.ts";
 import { builtInTools } from "./tools/built-in-tools.ts";

@@ -13,7 +13,7 @@ import { Workspaces } from "../src/workspace/workspaces.ts";
 import { decideClaim, stricterClass } from "../src/tool/claim-decision.ts";
 import { EpochGate } from "../src/calls/epoch.ts";
 import type { Settlement, StepClient } from "../src/calls/step-client.ts";
-import { FairSemaphore } from "../src/calls/fair-semaphore.ts";
+import { FairSemaphore } from "../src/worker/fair-semaphore.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";

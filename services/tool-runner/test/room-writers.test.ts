@@ -10,7 +10,7 @@ import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { openExecutor } from "../src/sandbox/executor.ts";
 import { defaultExecLimits } from "../src/sandbox/limits.ts";
-import { writesOf } from "../src/sandbox/process-tree.ts";
+import { writesOf } from "../src/workspace/process-tree.ts";
 import { WorkspaceQuota } from "../src/workspace/quota.ts";
 import { Books, Writers, type Writes } from "../src/workspace/writers.ts";
 import { bwrap, sleeper } from "./support/commands.ts";

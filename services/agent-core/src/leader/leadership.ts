@@ -9,7 +9,7 @@ import type { Logger } from "@parley/chassis";
 import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
 import type { RedisState } from "../redis.ts";
-import { createEpochKey, type SignGrant } from "./grant-signer.ts";
+import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
 import { LeaderLock } from "./lock.ts";
 import { mayTakeOver, ownerName } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";

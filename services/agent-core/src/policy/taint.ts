@@ -3,14 +3,14 @@ import {
   containsUntrustedContent,
   isUntrustedInput,
   type ClaimedTurn,
+  type Containment,
   type DocumentRights,
   type Message,
   type ToolDescriptor,
   type ViewRecord,
 } from "@parley/contracts";
 import { isUntrusted, principalOf, isTaintSource } from "./principal.ts";
-import type { PermissionTool } from "./tool-traits.ts";
-import type { Toolbox, TurnTool } from "../tools/toolbox.ts";
+import type { PermissionTool, ToolSource } from "./tool-traits.ts";
 
 /** The input of permission checks, document access and memory access. */
 export interface Taint {
@@ -28,7 +28,7 @@ export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<
 /** Commands in a container can read the tool-runner's credential, so a container isolates only the owner's commands. */
 export function isContainedFor(
   { root }: Pick<ClaimedTurn, "root">,
-  { containment }: Pick<Toolbox, "containment">,
+  { containment }: { containment: Containment },
 ): boolean {
   return containment === "sandbox" || (containment === "container" && principalOf(root.trust) === "owner");
 }
@@ -51,9 +51,7 @@ export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pi
   return untrusted || isUntrusted(root.trust);
 }
 
-type Tools = Pick<Toolbox, "find">;
-
-export function taintOf(messages: readonly Message[], toolbox: Tools): Taint {
+export function taintOf(messages: readonly Message[], toolbox: ToolSource): Taint {
   return {
     untrusted: messages.some((message) => isTaintedMessage(message, toolbox)),
     group: messages.some((message) => message.from?.direct === false),
@@ -66,7 +64,7 @@ export function taintOf(messages: readonly Message[], toolbox: Tools): Taint {
 export function showsTaint(
   record: Pick<ViewRecord, "tainted"> | null,
   messages: readonly Message[],
-  toolbox: Tools,
+  toolbox: ToolSource,
 ): boolean {
   return record?.tainted === true || messages.some((message) => isTaintedMessage(message, toolbox));
 }
@@ -77,7 +75,7 @@ export class TaintScan {
   #clean = 0;
 
   /** `pending`: how many of `messages`, at the end, are uncommitted and may change. Result as of `showsTaint`. */
-  shows(record: ViewRecord | null, messages: readonly Message[], pending: number, toolbox: Tools): boolean {
+  shows(record: ViewRecord | null, messages: readonly Message[], pending: number, toolbox: ToolSource): boolean {
     // Under one record, the messages of a turn's requests only grow at their end.
     if (record !== this.#record) this.#clean = 0;
     this.#record = record;
@@ -93,7 +91,7 @@ export function mergeTaint(one: Taint, other: Taint): Taint {
 }
 
 /** By its stored mark; without one (older messages, uncommitted results) by its sender and its parts. */
-function isTaintedMessage(message: Message, toolbox: Tools): boolean {
+function isTaintedMessage(message: Message, toolbox: ToolSource): boolean {
   if (message.tainted === true) return true;
   let evidence = evidences.get(message);
   if (evidence === undefined) {
@@ -128,7 +126,7 @@ function evidenceIn({ from, role, parts }: Message): TaintEvidence {
 }
 
 /** Whether this tool's results are untrusted content. */
-export function readsUntrusted(name: string, toolbox: Tools): boolean {
+export function readsUntrusted(name: string, toolbox: ToolSource): boolean {
   const tool = toolbox.find(name);
   if (tool === undefined) return false;
   let tainting = taintingTools.get(tool.descriptor);
@@ -142,7 +140,7 @@ export function readsUntrusted(name: string, toolbox: Tools): boolean {
 /** Cached: a descriptor's effects never change, and every result in the view needs them. */
 const taintingTools = new WeakMap<ToolDescriptor, boolean>();
 
-export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {
+export function permissionTool({ descriptor }: { descriptor: ToolDescriptor }, contained: boolean): PermissionTool {
   const { name, readOnly, aliases, risk, effects } = descriptor;
   return { name, readOnly, aliases, risk, effects, contained };
 }

@@ -95,6 +95,11 @@ export function traitsOf(tool: PermissionTool): { risk: ToolRisk; effects: reado
   };
 }
 
+/** Finds the tools of a turn by any of their names. */
+export interface ToolSource {
+  find(name: string): { descriptor: ToolDescriptor } | undefined;
+}
+
 export type FileAccess = "read" | "write";
 
 /** How a tool accesses the workspace files in its arguments; empty for tools that run programs and for MCP tools. */

@@ -1,12 +1,11 @@
 // Messages of a running turn that its view does not contain: the turn was resumed after a compaction, or only part of a
 // long view was loaded.
 import { store, type ClaimedTurn, type Message } from "@parley/contracts";
-import type { TurnDeps } from "../turn/dependencies.ts";
-import type { SessionView } from "./view.ts";
+import type { SessionView, StoreAccess } from "./view.ts";
 
 /** In order. Requests them from the store only if the view starts inside the turn or at its start. */
 export async function hiddenMessages(
-  { bus, storeTimeoutMs }: Pick<TurnDeps, "bus" | "storeTimeoutMs">,
+  { bus, storeTimeoutMs }: StoreAccess,
   { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,
   { record, messages }: Pick<SessionView, "record" | "messages">,
 ): Promise<Message[]> {

@@ -10,7 +10,7 @@ import type {
   ToolResult,
   ToolStep,
 } from "@parley/contracts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import type { ToolSource } from "../policy/tool-traits.ts";
 
 /** The turns of a session are sequential, so the messages of the newest one are last. */
 export function messagesOf(turnId: string, messages: readonly Message[]): Message[] {
@@ -30,7 +30,7 @@ export function closedParts(parts: readonly Part[], reason: string, at: string):
 /** A call as committed before it runs: name, arguments and effect class. */
 type Intent = Pick<ToolStep, "callId" | "tool" | "class" | "input">;
 
-export function toolIntent({ id, name, input }: ToolCall, toolbox: Pick<Toolbox, "find">): Intent {
+export function toolIntent({ id, name, input }: ToolCall, toolbox: ToolSource): Intent {
   // The result for an unknown tool lists the valid names, so the call needs a step like any other.
   return { callId: id, tool: name, class: toolbox.find(name)?.descriptor.class ?? "pure", input };
 }

@@ -1,8 +1,15 @@
 // Updates a session's view to the store's state. Where messages are missing in between, it reloads backwards, up to the
 // view's limit.
 import { store, type Message, type SessionState } from "@parley/contracts";
-import type { TurnDeps } from "../turn/dependencies.ts";
-import { applyRecord, appendMessages, maxViewChars, prepend, reset, type SessionView } from "./view.ts";
+import {
+  applyRecord,
+  appendMessages,
+  maxViewChars,
+  prepend,
+  reset,
+  type SessionView,
+  type StoreAccess,
+} from "./view.ts";
 
 /** The store's answer to a caller that knows the log up to some position. */
 interface Seen {
@@ -12,9 +19,7 @@ interface Seen {
   session: Pick<SessionState, "view">;
 }
 
-type Deps = Pick<TurnDeps, "bus" | "storeTimeoutMs">;
-
-export async function refreshView(deps: Deps, sessionId: string, view: SessionView, seen: Seen): Promise<void> {
+export async function refreshView(deps: StoreAccess, sessionId: string, view: SessionView, seen: Seen): Promise<void> {
   const { messages, gap, session } = seen;
   const record = session.view;
   if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
@@ -40,6 +45,6 @@ export async function refreshView(deps: Deps, sessionId: string, view: SessionVi
   }
 }
 
-function read({ bus, storeTimeoutMs }: Deps, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
+function read({ bus, storeTimeoutMs }: StoreAccess, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
   return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
 }

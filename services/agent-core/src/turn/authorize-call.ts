@@ -17,7 +17,7 @@ import {
 } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
-import type { SignGrant } from "../leader/grant-signer.ts";
+import type { SignGrant } from "../policy/grant-signer.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../policy/call-hash.ts";
 import { parseCall, type ParsedCall } from "../policy/parsed-call.ts";

@@ -4,7 +4,7 @@ import type { Logger } from "@parley/chassis";
 import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contracts";
 import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
-import type { SignGrant } from "../leader/grant-signer.ts";
+import type { SignGrant } from "../policy/grant-signer.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { Audience } from "../prompt/documents.ts";
 import type { ModelRegistry } from "../model/registry.ts";

@@ -29,7 +29,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
-import type { SignGrant } from "../leader/grant-signer.ts";
+import type { SignGrant } from "../policy/grant-signer.ts";
 
 export interface ToolCallDeps {
   bus: Bus;

@@ -11,7 +11,7 @@ import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
-import { deniedPaths } from "../policy/denied-paths.ts";
+import { deniedPaths } from "./denied-paths.ts";
 import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
 import { callGroups } from "../tools/call-groups.ts";
 import type { Permit } from "../queue/fair-semaphore.ts";

@@ -3,7 +3,7 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { errorMessage, WireError } from "@parley/contracts";
 import type { PeoplePolicy } from "../ingress/access-policy.ts";
-import type { AccountState, AccountStates } from "./account-states.ts";
+import type { AccountState, AccountStates } from "../delivery/account-states.ts";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";

@@ -5,7 +5,7 @@
 import type { Bus } from "@parley/bus";
 import { Counter, type Chassis, type Logger } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
-import type { AccountStates, Disabled } from "../accounts/account-states.ts";
+import type { AccountStates, Disabled } from "./account-states.ts";
 import type { LeaseRef } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { Lease } from "./leases.ts";

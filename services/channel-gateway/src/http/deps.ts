@@ -2,7 +2,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
-import type { Disabled } from "../accounts/account-states.ts";
+import type { Disabled } from "../delivery/account-states.ts";
 import type { HostedAdapter } from "../accounts/accounts.ts";
 import type { HttpConfig } from "../config.ts";
 import type { GatewayEvents } from "../events.ts";

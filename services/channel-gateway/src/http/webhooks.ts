@@ -4,7 +4,7 @@ import { ConfigError } from "@parley/chassis";
 import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import type { Disabled } from "../accounts/account-states.ts";
+import type { Disabled } from "../delivery/account-states.ts";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { MessageTooLargeError } from "../ingress/message-size.ts";
 import type { HttpDeps } from "./deps.ts";

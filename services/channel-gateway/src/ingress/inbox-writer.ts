@@ -14,7 +14,7 @@ import { busyText, SessionBusyError } from "../operations/session-busy.ts";
 import type { GatewayEvents } from "../events.ts";
 import { assertMessageSize } from "./message-size.ts";
 import { joinsOthers, queueModeOf } from "./queue-mode.ts";
-import { startedByOf } from "./started-by.ts";
+import { startedByOf } from "../operations/started-by.ts";
 
 export interface InboxWriterDeps extends AwaitDeps {
   settings: ParleySettings;

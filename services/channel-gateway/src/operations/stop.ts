@@ -1,7 +1,7 @@
 // /stop: cancels the running turn and queued messages; reports or ends background processes.
 import { store, toolStop, type OutputOf } from "@parley/contracts";
 import { formatAge, oneLine, pluralize } from "./format.ts";
-import { startedByOf } from "../ingress/started-by.ts";
+import { startedByOf } from "./started-by.ts";
 import { UsageError, type Command, type CommandDeps } from "./operation.ts";
 
 type Process = OutputOf<typeof store.processList>["processes"][number];

@@ -13,7 +13,7 @@ import type { CallAnswer } from "./outcomes.ts";
 import type { PendingQuestion, PersonPrompt } from "./ask-person.ts";
 import type { SamplingClient } from "./sampling-client.ts";
 import type { StepClient } from "./step-client.ts";
-import type { FairSemaphore } from "./fair-semaphore.ts";
+import type { FairSemaphore } from "../worker/fair-semaphore.ts";
 
 export interface CallTimes {
   aliveMs: number;

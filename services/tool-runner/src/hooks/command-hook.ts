@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { maxHookOutputBytes } from "@parley/contracts";
 import { systemPath } from "../sandbox/executor.ts";
-import { killMarked, signalGroup } from "../sandbox/process-tree.ts";
+import { killMarked, signalGroup } from "../workspace/process-tree.ts";
 import { parentDeathScript } from "../sandbox/run-command.ts";
 import { safeVariables } from "../mcp/program-folder.ts";
 

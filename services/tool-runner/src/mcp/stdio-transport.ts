@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import { killMarked, signalGroup } from "../sandbox/process-tree.ts";
+import { killMarked, signalGroup } from "../workspace/process-tree.ts";
 import { parentDeathScript } from "../sandbox/run-command.ts";
 import type { StdioPlan } from "./server-config.ts";
 

@@ -9,7 +9,7 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ControlGroup } from "./cgroup.ts";
 import type { ExecLimits } from "./limits.ts";
-import { childrenOf, killMarked, signalGroup, usageOf } from "./process-tree.ts";
+import { childrenOf, killMarked, signalGroup, usageOf } from "../workspace/process-tree.ts";
 
 export type StopReason =
   | "timeout"

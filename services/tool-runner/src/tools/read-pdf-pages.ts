@@ -2,7 +2,7 @@
 // can block the service or exhaust its memory.
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
-import { FairSemaphore } from "../calls/fair-semaphore.ts";
+import { FairSemaphore } from "../worker/fair-semaphore.ts";
 
 const PdfReadingSchema = z.discriminatedUnion("status", [
   z.object({

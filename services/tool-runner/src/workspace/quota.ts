@@ -2,7 +2,7 @@
 // earlier when the whole disk has gained much since the last count, which takes one call to find out.
 import { statfs } from "node:fs/promises";
 import { sizeText } from "@parley/contracts";
-import { writesOf } from "../sandbox/process-tree.ts";
+import { writesOf } from "./process-tree.ts";
 import { WorkspaceError } from "./errors.ts";
 import { diskUsage, leastBytes } from "./disk-usage.ts";
 import { Books, Writers, type Look, type Writes } from "./writers.ts";

@@ -247,7 +247,7 @@ describe("servers that misbehave", () => {
   test("a call without a response ends at the time limit with its progress, and is cancelled", async () => {
     const { state, content } = await call("mcp__naughty__slow", {}, 700);
     assert.equal(state, "failed");
-    assert.match(content, /did not end within 1 seconds.*Last progress: 3 of 7 \(digging\)/s);
+    assert.match(content, /did not finish within 1 seconds.*Last progress: 3 of 7 \(digging\)/s);
     assert.match((await call("mcp__naughty__cancelled")).content, /1 cancelled/);
   });
 

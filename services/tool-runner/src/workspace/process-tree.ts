@@ -1,8 +1,8 @@
 // Inspects and kills process trees through /proc: on Linux only; elsewhere it finds nothing.
 // No other module reads /proc for this.
 import { readdirSync, readFileSync } from "node:fs";
-import { errnoOf } from "../workspace/errors.ts";
-import type { Writes } from "../workspace/writers.ts";
+import { errnoOf } from "./errors.ts";
+import type { Writes } from "./writers.ts";
 
 const pageBytes = 4096;
 

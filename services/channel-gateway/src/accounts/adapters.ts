@@ -1,10 +1,10 @@
 // The registry of platforms: creates the configured accounts from settings and secrets. No other file depends on the adapters.
 import { errorMessage } from "@parley/contracts";
 import type { ParleySettings } from "@parley/contracts";
-import type { Disabled } from "../accounts/account-states.ts";
-import type { ChannelAccount } from "../accounts/accounts.ts";
-import { createIrc } from "./irc/index.ts";
-import { createTelegram } from "./telegram/index.ts";
+import type { Disabled } from "../delivery/account-states.ts";
+import type { ChannelAccount } from "./accounts.ts";
+import { createIrc } from "../channels/irc/index.ts";
+import { createTelegram } from "../channels/telegram/index.ts";
 
 export interface ConfiguredAccounts {
   accounts: ChannelAccount[];

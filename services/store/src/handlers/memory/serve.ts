@@ -1,12 +1,12 @@
 // Serves the memory subjects and maintains their index.
 import type { Chassis } from "@parley/chassis";
 import { store, type MemorySettings } from "@parley/contracts";
-import type { Database } from "../db/database.ts";
-import * as memory from "../handlers/memory/memory.ts";
-import * as consolidation from "../handlers/memory/consolidation.ts";
-import * as notes from "../handlers/memory/notes.ts";
-import * as vectors from "../handlers/memory/vectors.ts";
-import { refreshIndex, forgetSessions, requireLanguage } from "./refresh-index.ts";
+import type { Database } from "../../db/database.ts";
+import * as memory from "./memory.ts";
+import * as consolidation from "./consolidation.ts";
+import * as notes from "./notes.ts";
+import * as vectors from "./vectors.ts";
+import { refreshIndex, forgetSessions, requireLanguage } from "../../memory/refresh-index.ts";
 
 export interface ServedMemory {
   served: { close(): void }[];

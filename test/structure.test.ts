@@ -1,0 +1,78 @@
+// Limits of the code's structure: file sizes, files at the root of a service, and cycles between folders. A limit that is not reached yet
+// is a ratchet: it starts at today's value and may only fall.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative, resolve } from "node:path";
+import { describe, test } from "node:test";
+
+const root = resolve(import.meta.dirname, "..");
+const services = ["agent-core", "channel-gateway", "store", "tool-runner"] as const;
+const sources = globSync(["packages/*/src/**/*.ts", "services/*/src/**/*.ts", "infra/*/src/**/*.ts"], { cwd: root });
+
+const maxLines = 300;
+/** Files above the limit, with their length. */
+const longFiles: Record<string, number> = {};
+
+/** Folders directly in a service's `src` that belong to a cycle of imports; types count. */
+const maxFoldersInCycles: Record<(typeof services)[number], number> = {
+  "agent-core": 0,
+  "channel-gateway": 0,
+  store: 0,
+  "tool-runner": 0,
+};
+
+const maxRootFiles = 8;
+
+describe("structure", () => {
+  test(`no source file has more than ${maxLines} lines, and the longer ones do not grow`, () => {
+    const long = sources
+      .map((path) => ({ path, lines: readFileSync(join(root, path), "utf8").split("\n").length - 1 }))
+      .filter(({ path, lines }) => lines > (longFiles[path] ?? maxLines));
+    assert.deepEqual(long, []);
+  });
+
+  for (const service of services) {
+    test(`${service} has at most ${maxRootFiles} files at its root`, () => {
+      const files = sources.filter((path) => dirname(path) === `services/${service}/src`);
+      assert.ok(files.length <= maxRootFiles, files.join("\n"));
+    });
+
+    test(`${service} has no more folders in import cycles than before`, () => {
+      const folders = foldersInCycles(importsBetweenFolders(`services/${service}/src`));
+      assert.ok(
+        folders.length <= maxFoldersInCycles[service],
+        `${folders.length} folders, ${maxFoldersInCycles[service]} allowed: ${folders.join(", ")}`,
+      );
+    });
+  }
+});
+
+/** Which folders the files of a folder import from. The root itself is left out: it puts the service together. */
+function importsBetweenFolders(base: string): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>();
+  const folderOf = (file: string) => relative(base, dirname(file)).split("/")[0] ?? "";
+  for (const path of sources) {
+    if (!path.startsWith(`${base}/`)) continue;
+    const from = folderOf(path);
+    for (const [, specifier = ""] of readFileSync(join(root, path), "utf8").matchAll(/from "(\.[^"]+)"/g)) {
+      const to = folderOf(normalize(join(dirname(path), specifier)));
+      if (from !== "" && to !== "" && to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
+    }
+  }
+  return graph;
+}
+
+/** Folders from which imports lead back to the same folder. */
+function foldersInCycles(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const reachable = (start: string) => {
+    const found = new Set<string>();
+    const queue = [...(graph.get(start) ?? [])];
+    for (let folder = queue.pop(); folder !== undefined; folder = queue.pop()) {
+      if (found.has(folder)) continue;
+      found.add(folder);
+      queue.push(...(graph.get(folder) ?? []));
+    }
+    return found;
+  };
+  return [...graph.keys()].filter((folder) => reachable(folder).has(folder)).sort();
+}
