@@ -1,4 +1,4 @@
-// What commands may reach of the network and know of secrets, as a person with a whole cluster sees it.
+// Network access of commands and their access to secrets, tested on a whole cluster.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -48,13 +48,13 @@ min_isolation = "gvisor"
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Has a turn run the command; what the model was told of it. */
+/** Makes a turn run the command; returns the result that the model received. */
 async function toldOf(command: string): Promise<string> {
   await client.ask(`tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`);
   return JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);
 }
 
-/** Through the proxy also where NO_PROXY says otherwise: the listed server of this test is called localhost. */
+/** Uses the proxy despite NO_PROXY: the listed server of this test is called localhost. */
 const fetched = (url: string) => `curl -sS --noproxy '' -H "authorization: $REGISTRY_TOKEN" ${url}`;
 
 test(
