@@ -96,7 +96,7 @@ describe("for every tool of the catalogs", () => {
     }
   });
 
-  test("gives a webhook the rights of a guest unless one of its own rules names the tool", async () => {
+  test("gives a webhook no more rights than a guest unless its own rule names the tool", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...calls),

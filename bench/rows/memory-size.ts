@@ -70,7 +70,7 @@ function row(what: string, durations: number[], wantedMs: number): Row {
 /** More samples than the row needs. */
 const acquaintances = 60;
 
-/** Stores all samples as the conversations of one person; no two chunks are equal. */
+/** All samples as the sessions of one person; no two chunks are equal. */
 function oneAcquaintance(): Sample {
   const samples = questionSet(acquaintances);
   let turns = 0;

@@ -138,7 +138,7 @@ test("refuses every request of a call when its grant does not hold", async () =>
   assert.deepEqual(await traces(), before);
 });
 
-test("refuses a request without a grant when only the leader may send it", async () => {
+test("refuses every request that the tool-runner's permissions do not include", async () => {
   const before = await traces();
   const denied = requests.filter((each) => !each.clients.includes("tool-runner"));
   const payload = {

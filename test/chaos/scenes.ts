@@ -127,8 +127,8 @@ async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Pr
   });
   const turn = await chaos.client.settled(messageId, withinMs);
   // A turn that a fault delayed may receive the command's end before its own answer; it then answers the notice.
-  const heardOfIt = turn.text?.startsWith("answer to: ") === true && turn.text.includes(`effects/${name}`);
-  const lost = turn.text === `launched ${id}` || heardOfIt ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
+  const answersNotice = turn.text?.startsWith("answer to: ") === true && turn.text.includes(`effects/${name}`);
+  const lost = turn.text === `launched ${id}` || answersNotice ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
   const deadline = Date.now() + withinMs;
   for (;;) {
     const commands = await backgroundCommands(chaos, turn.turnId);

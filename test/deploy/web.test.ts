@@ -52,10 +52,10 @@ test("denies commands of exec the component's network on Kubernetes", () => {
 function noWayForCommands(setting: z.infer<typeof Setting>): void {
   const works = { works: true, bwrap: "bwrap", disableUserNamespaces: true } as const;
   for (const gvisor of [false, true]) {
-    const surroundings = { gvisor, internet: true };
-    assert.equal(chooseIsolation(setting, { ...surroundings, probe: works }).kind, "bubblewrap");
+    const environment = { gvisor, internet: true };
+    assert.equal(chooseIsolation(setting, { ...environment, probe: works }).kind, "bubblewrap");
     const without = { works: false, reason: "it may not" } as const;
-    assert.equal(chooseIsolation(setting, { ...surroundings, probe: without }).kind, "refused");
+    assert.equal(chooseIsolation(setting, { ...environment, probe: without }).kind, "refused");
   }
 }
 

@@ -1,4 +1,4 @@
-// Background commands on a whole cluster: the user receives a notice of their end, once, whichever process is killed meanwhile.
+// Background commands on a whole cluster: the user receives a notice of their end, once, also when a process is killed.
 // /stop also lists and ends them.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";

@@ -148,14 +148,14 @@ describe("irc", () => {
     for (const number of [4, 5, 6]) await ann.say("#agents", `parley: say: line ${number}.`);
     assert.ok((await moved) <= 5_000);
     const outcome = await settledOutbox("irc", 6);
-    const heard = () =>
+    const received = () =>
       ann
         .lines("#agents")
         .filter((line) => line.nick.startsWith("parley"))
         .flatMap((line) => /line (\d)\./.exec(line.text)?.[1] ?? []);
-    if (outcome.unknown === 0) await ann.until("#agents", () => heard().length >= 6, 30_000);
-    assert.equal(new Set(heard()).size, heard().length, `an answer was sent twice: ${heard().join()}`);
-    assert.ok(heard().length >= 6 - outcome.unknown, `heard only ${heard().join()}`);
+    if (outcome.unknown === 0) await ann.until("#agents", () => received().length >= 6, 30_000);
+    assert.equal(new Set(received()).size, received().length, `an answer was sent twice: ${received().join()}`);
+    assert.ok(received().length >= 6 - outcome.unknown, `received only ${received().join()}`);
   });
 });
 

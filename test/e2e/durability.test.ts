@@ -1,4 +1,4 @@
-// Accepted messages are answered once and in order, whatever process dies. Four real processes, one of each service.
+// Accepted messages are answered once and in order, also when processes die. Four real processes, one of each service.
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { after, test } from "node:test";

@@ -32,7 +32,7 @@ function fill(path: string): void {
 }
 
 test(
-  "answers a message sent on a full disk once there is room again",
+  "answers a message from a full disk when space is free again",
   { skip: canMount ? false : `a tmpfs cannot be mounted here: ${String(mounted.stderr ?? mounted.error)}` },
   async () => {
     const warnings: string[] = [];

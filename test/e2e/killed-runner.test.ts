@@ -21,7 +21,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** Makes a turn call the tool while the runner dies at this point; returns the result that the model received. */
-async function toldOf(point: string, tool: string, args: object): Promise<string> {
+async function resultOf(point: string, tool: string, args: object): Promise<string> {
   await cluster.fault(point, "kill");
   const said = await client.ask(`tool: ${tool} ${JSON.stringify(args)}\nthen\nsay: I have seen it`, `${point}-${tool}`);
   assert.equal(said, "I have seen it");
@@ -41,7 +41,7 @@ describe("killed call of class once", () => {
   } as const;
   for (const [point, { effects, told }] of Object.entries(points)) {
     test(`runs ${effects} times and reports the known outcome when killed at ${point}`, async () => {
-      const result = await toldOf(point, "exec", { command: `echo ${point} >> effects.txt` });
+      const result = await resultOf(point, "exec", { command: `echo ${point} >> effects.txt` });
       assert.match(result, told);
       if (effects === 0 || told.source === "unknown") assert.match(result, /"is_error":true/);
       const lines = (await readFile(join(cluster.home, "workspace", "effects.txt"), "utf8")).split("\n");
@@ -52,11 +52,11 @@ describe("killed call of class once", () => {
 
 test("repeats an idempotent call before settlement and a pure call when the runner is killed", async () => {
   assert.match(
-    await toldOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
+    await resultOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
     /Replaced|Created/,
   );
   assert.equal(await readFile(join(cluster.home, "workspace", "once.txt"), "utf8"), "once\n");
-  assert.match(await toldOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
+  assert.match(await resultOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
 });
 
 // design: 003.16

@@ -120,7 +120,7 @@ test("names an unreachable server in the status and continues without it", async
 });
 
 /** Events of a conversation from now on, until one is found; the stream then ends. */
-async function heard<T>(conversation: string, find: (event: unknown) => T | undefined): Promise<T> {
+async function untilEvent<T>(conversation: string, find: (event: unknown) => T | undefined): Promise<T> {
   const over = new AbortController();
   const session = encodeURIComponent(`http:default:${conversation}`);
   const response = await client.fetch(`/api/events?session=${session}&after=0`, { signal: over.signal });
@@ -148,7 +148,7 @@ const Progress = z.object({
 const Finished = z.object({ type: z.literal("turn.finished"), text: z.string() });
 
 const asked = (conversation: string, wanted: RegExp) =>
-  heard(conversation, (event) => {
+  untilEvent(conversation, (event) => {
     const { data } = Asked.safeParse(event);
     return data !== undefined && wanted.test(data.question) ? data.question : undefined;
   });
@@ -234,7 +234,7 @@ test("shows the model a picture that a server returns", async () => {
 
 test("streams a call's progress while it runs", async () => {
   const conversation = "progress";
-  const watched = heard(conversation, (event) => Progress.safeParse(event).data?.progress);
+  const watched = untilEvent(conversation, (event) => Progress.safeParse(event).data?.progress);
   const input = JSON.stringify({ duration: 0.3, steps: 3 });
   await client.ask(`tool: mcp__remote__trigger-long-running-operation ${input}\nthen\nsay: ready`, conversation);
   assert.deepEqual(await watched, { done: 1, total: 3 });
@@ -247,11 +247,11 @@ test("lists servers' prompts and sends one, with resources, as the person's own 
   assert.match(listed, /^\/mcp__local__args-prompt <city> \[state\]: A prompt with two arguments/m);
   assert.match(await command(conversation, "/mcp"), /^local: ready, \d+ tools$/m);
   assert.match(await command(conversation, '/mcp__local__args-prompt "New York" NY'), /was sent to the agent/);
-  await heard(conversation, (event) => Finished.safeParse(event).data);
+  await untilEvent(conversation, (event) => Finished.safeParse(event).data);
   assert.match(results(), /\[prompt \\"args-prompt\\" of the MCP server local\].*What's weather in New York, NY\?/);
   await command(conversation, "/mcp__remote__resource-prompt resourceType=Text resourceId=7");
   let ends = 0;
-  await heard(conversation, (event) => (Finished.safeParse(event).success && ++ends === 2 ? true : undefined));
+  await untilEvent(conversation, (event) => (Finished.safeParse(event).success && ++ends === 2 ? true : undefined));
   assert.match(results(), /\[untrusted [0-9a-f]{8}: a resource of the MCP server remote/);
 });
 

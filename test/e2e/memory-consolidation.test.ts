@@ -99,7 +99,7 @@ function reply(response: ServerResponse, update: object): void {
   response.end("data: [DONE]\n\n");
 }
 
-/** The session of the message. */
+/** Sends a message in a conversation of its own; returns the session once the turn has ended. */
 async function say(text: string): Promise<string> {
   const { sessionId } = await client.settled(await client.post(text, { conversation: text }));
   return sessionId;
@@ -124,7 +124,7 @@ async function remembered(text: string): Promise<string> {
   }
 }
 
-/** An edit that adds a line with a reference to the first listed message that contains a text. */
+/** An edit that adds a line whose source is the first listed message with the text `said`. */
 function adding(call: Call, said: string, text: string): { add: object[] } {
   const [before = ""] = call.shown.split(said);
   const heading = [...before.matchAll(/^N(\d+), /gm)].at(-1)?.[1];

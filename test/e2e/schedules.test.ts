@@ -1,4 +1,4 @@
-// Schedules on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, whatever is lost meanwhile.
+// Schedules on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, also when Redis or a leader is lost.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";

@@ -1,5 +1,5 @@
 // Voice with a server that announces new utterances, on real processes: the announcement triggers a poll and nothing else, so that
-// each utterance is one turn, whatever announcement is lost and whichever process dies.
+// each utterance is one turn, also when announcements are lost or processes die.
 import assert from "node:assert/strict";
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

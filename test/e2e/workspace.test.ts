@@ -55,7 +55,7 @@ test("refuses a file with instructions when the workspace is full, and accepts i
 
 test("stops only the background command that fills the workspace", async () => {
   const begin = (command: string) =>
-    fixture.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "beside");
+    fixture.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "other");
   /** The exit notices that people received. */
   const told = (words: RegExp) =>
     fixture.happens(
@@ -65,6 +65,6 @@ test("stops only the background command that fills the workspace", async () => {
   await begin("while [ ! -e go ]; do sleep 0.05; done; echo it went on");
   await begin("while true; do head -c 6000000 /dev/urandom > filling; done");
   await told(/Stopped: the workspace exceeded its quota/);
-  await fixture.turn(exec("rm filling; touch go"), "beside");
+  await fixture.turn(exec("rm filling; touch go"), "other");
   await told(/exit code 0[^]*it went on/);
 });

@@ -74,7 +74,7 @@ const actions = new Set([
   "upload_video_note",
 ]);
 
-/** The form that `server.ts` gives to a file of a multipart request. */
+/** A file of a multipart request, as `server.ts` parses it. */
 const UploadedFile = z.object({ name: z.string(), mediaType: z.string(), content: z.instanceof(Buffer) });
 
 /** Runs a method. Returns null for an unknown name; getUpdates is handled in `server.ts`, because it waits. */
