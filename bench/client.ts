@@ -1,4 +1,4 @@
-// A light HTTP client over kept connections, so that the load costs little beside what is measured.
+// A light HTTP client over keep-alive connections, so that the load generator costs little compared with what is measured.
 import { Agent, request } from "node:http";
 
 export interface Gateway {
@@ -8,7 +8,7 @@ export interface Gateway {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
-/** Posts JSON; resolves with the status, the body and when its first byte of content came. */
+/** Posts JSON. Resolves with the status, the body and the time of its first content byte. */
 export function post(
   gateway: Gateway,
   path: string,

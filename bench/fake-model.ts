@@ -1,11 +1,11 @@
-// The cheapest server that speaks Anthropic's streaming format, so that the model's own time is close to nothing and known:
-// the same run measures a bare call to it. `rounds: N` in the last text asks for N tool calls before the answer.
+// A minimal server with Anthropic's streaming format, so that the model's own time is close to zero and known:
+// the same run also measures a bare call to it. `rounds: N` in the last text requests N tool calls before the answer.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface FakeModel {
   url: string;
-  /** Resolves with the time (performance.now) at which a client cuts the next endless stream. */
+  /** Resolves with the time (performance.now) at which a client disconnects from the next endless stream. */
   nextCut(): Promise<number>;
   /** The body of the last request. */
   readonly lastBody: string;
@@ -81,7 +81,7 @@ function answer(messages: WireMessage[], response: ServerResponse, cuts: ((at: n
   const body = tool
     ? block(
         { type: "tool_use", id: `t${messages.length}`, name: "ls", input: {} },
-        // Another path each time: the same call again and again is what the loop's guard ends.
+        // Uses a different path each time, because the loop's guard ends a turn that repeats the same call.
         { type: "input_json_delta", partial_json: JSON.stringify({ path: `.${"/.".repeat(done)}` }) },
       )
     : block({ type: "text", text: "" }, { type: "text_delta", text: "An answer of a few words." });

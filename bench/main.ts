@@ -1,4 +1,4 @@
-// npm run bench: the plan's numbers, beside baselines of the same run. It prints medians; nothing here is a test.
+// npm run bench: the target figures next to baselines of the same run. It prints medians and asserts nothing.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -27,7 +27,7 @@ const show = (row: Row) => {
 };
 const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
 
-// npm run bench -- --memory FILE: only how well memory answers the questions of a file in LoCoMo's format.
+// npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
 const { memory: questionFile } = parseArgs({ options: { memory: { type: "string" } } }).values;
 if (questionFile !== undefined) {
   const samples = parseLocomo(JSON.parse(await readFile(questionFile, "utf8")));

@@ -1,4 +1,4 @@
-// Figures: percentiles, processor time and memory of processes as the kernel counts them.
+// Percentiles, and processor time and memory of processes as the kernel counts them.
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The value below which `share` of the samples lie. */
@@ -13,7 +13,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-/** Runs `work` `count` times, at most `concurrency` at once; each one's duration in milliseconds. */
+/** Runs `work` `count` times, at most `concurrency` at once. Returns the duration of each run in milliseconds. */
 export async function sample(
   count: number,
   concurrency: number,
@@ -31,7 +31,7 @@ export async function sample(
   return durations;
 }
 
-/** Every process below the given ones, themselves included. */
+/** All descendants of the given processes, and these processes themselves. */
 export function tree(roots: readonly number[]): number[] {
   const children = new Map<number, number[]>();
   for (const entry of readdirSync("/proc")) {
@@ -66,9 +66,9 @@ export function processorMs(pids: readonly number[]): number {
 }
 
 export interface Memory {
-  /** Resident, pages shared with others counted in full. */
+  /** Resident memory; shared pages count in full for each process. */
   rssMib: number;
-  /** Proportional: shared pages divided among those who share them. */
+  /** Proportional memory; each shared page is divided among the processes that share it. */
   pssMib: number;
 }
 
@@ -81,7 +81,7 @@ export function memory(pids: readonly number[]): Memory {
       rss += Number(/^Rss:\s+(\d+)/m.exec(text)?.[1] ?? 0);
       pss += Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0);
     } catch {
-      // Ended in the meantime.
+      // The process has ended since the listing.
     }
   }
   return { rssMib: rss / 1024, pssMib: pss / 1024 };

@@ -3,7 +3,7 @@
 export interface Row {
   what: string;
   measured: string;
-  /** What the plan wants. */
+  /** The target value. */
   reach: string;
   reached: boolean | undefined;
 }

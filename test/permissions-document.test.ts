@@ -1,4 +1,4 @@
-// docs/permissions.md, and what it promises of every tool of every service, for any settings.
+// docs/permissions.md, and its guarantees for every tool of every service, for any settings.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
@@ -39,7 +39,7 @@ interface Given {
   grants?: TurnGrants;
 }
 
-/** What is decided about a call in a tainted turn of this trust. */
+/** The decision about a call in a tainted turn of this trust level. */
 async function decide(call: (typeof calls)[number], trust: string, given: Given): Promise<"allow" | "ask" | "deny"> {
   const { allow = [], guestAllow = [], session = {}, mode = "default", grants } = given;
   const speaker = principalOf(trust);
@@ -61,7 +61,7 @@ test("docs/permissions.md contains the tables of the code", async () => {
 });
 
 describe("for every tool of the catalogs", () => {
-  test("a wildcard in any list never answers for an effect that carries taint", async () => {
+  test("ignores wildcards in any list when an effect carries taint", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...calls),
@@ -79,14 +79,14 @@ describe("for every tool of the catalogs", () => {
     );
   });
 
-  test("a rule that names the tool, by its own name or an alias, answers for taint", async () => {
+  test("applies a rule to a tainted call when it names the tool or its alias", async () => {
     for (const call of calls) {
       for (const name of [call.tool.name, ...(call.tool.aliases ?? [])])
         assert.equal(await decide(call, "owner", { allow: [name] }), "allow", `${call.label} by ${name}`);
     }
   });
 
-  test("rules of always never answer for taint unless they were approved in a tainted turn", async () => {
+  test('ignores rules of "always" for tainted calls unless they were approved in a tainted turn', async () => {
     for (const call of calls) {
       const { effects } = assessRisk(await parseCall(call.tool, call.input));
       if (!effects.some((effect) => carrying.has(effect))) continue;
@@ -96,7 +96,7 @@ describe("for every tool of the catalogs", () => {
     }
   });
 
-  test("a webhook gets no more than a guest unless a rule of its own names the tool", async () => {
+  test("gives a webhook no more rights than a guest unless its own rule names the tool", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...calls),
@@ -104,7 +104,7 @@ describe("for every tool of the catalogs", () => {
         fc.constantFrom(...permissionModes),
         async (call, given, mode) => {
           const webhook = await decide(call, "webhook", { ...given, mode });
-          // Nor what people allowed in the session: they did not have a webhook in mind.
+          // The session's own approvals do not apply either: people did not give them for a webhook.
           const guest = await decide(call, "guest", { ...given, session: {}, mode });
           if (webhook === "allow") assert.equal(guest, "allow", call.label);
         },
@@ -117,7 +117,7 @@ describe("for every tool of the catalogs", () => {
     }
   });
 
-  test("no preset lets a tainted turn of anybody do what carries taint", async () => {
+  test("allows no tainted turn an effect that carries taint, under any preset", async () => {
     for (const [name, settings] of settingsByName()) {
       for (const call of calls) {
         const { effects } = assessRisk(await parseCall(call.tool, call.input));
@@ -129,10 +129,10 @@ describe("for every tool of the catalogs", () => {
   });
 });
 
-describe("the settings of a webhook", () => {
+describe("webhook settings", () => {
   const hook = (rule: string) => `[webhooks.a]\nsecret_env = "PARLEY_CHANNEL_A"\nallow = ["${rule}"]\n`;
 
-  test("refuse a rule that covers several tools, with what to write instead", () => {
+  test("refuse a rule that covers several tools, and suggest a valid one", () => {
     for (const rule of ["*", "e*", "mcp__*", "mcp__github__*"])
       assert.throws(
         () => parseSettings(hook(rule), "a"),
@@ -141,7 +141,7 @@ describe("the settings of a webhook", () => {
     assert.throws(() => parseSettings(hook("exec(git *"), "a"), /must end with the parenthesis/);
   });
 
-  test("take rules that name one tool", () => {
+  test("accept rules that name one tool", () => {
     for (const rule of ["exec(git *)", "write(notes/**)", "mcp__github__issue_comment", "web_fetch"])
       assert.deepEqual(parseSettings(hook(rule), "a").webhooks["a"]?.allow, [rule]);
   });

@@ -29,7 +29,7 @@ const rows = readFileSync(join(root, "docs/seeds.md"), "utf8")
     return { id, mechanism, state, where, tests, remark };
   });
 
-test("every row has a state, what is implemented names its test, and what is not says why", () => {
+test("has a state for every row, tests when implemented, and a remark when not", () => {
   assert.ok(rows.length > 200);
   for (const { mechanism, state, tests, remark } of rows) {
     assert.ok(states.has(state), `${mechanism}: ${state}`);
@@ -38,14 +38,14 @@ test("every row has a state, what is implemented names its test, and what is not
   }
 });
 
-test("every file that is named exists", () => {
+test("names only existing files", () => {
   for (const { mechanism, where } of rows) {
     for (const [, path = ""] of where.matchAll(/`([^`]+)`/g))
       assert.ok(existsSync(join(root, path)), `${mechanism}: ${path}`);
   }
 });
 
-test("every id is unique", () => {
+test("has unique ids", () => {
   const ids = rows.map(({ id }) => id);
   assert.deepEqual(
     ids.filter((id, index) => ids.indexOf(id) !== index),
@@ -53,7 +53,7 @@ test("every id is unique", () => {
   );
 });
 
-test("each row's files contain a test that is marked with its id, and each mark has its row", () => {
+test("matches the ids of rows with the design comments of the tests", () => {
   const named = rows.flatMap(({ id, tests }) =>
     [...tests.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, path = ""]) => `${id} ${path}`),
   );
@@ -67,7 +67,7 @@ test("each row's files contain a test that is marked with its id, and each mark 
   assert.ok(named.length > 250, `${named.length} tests are named`);
 });
 
-test("the examples of docs/configuration.md are settings", () => {
+test("contains valid settings in the examples of docs/configuration.md", () => {
   const text = readFileSync(join(root, "docs/configuration.md"), "utf8");
   const examples = [...text.matchAll(/```toml\n(.*?)```/gs)].map((match) => match[1] ?? "");
   assert.ok(examples.length > 0);

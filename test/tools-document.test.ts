@@ -1,4 +1,4 @@
-// docs/tools.md, and what it promises of every tool of every service.
+// docs/tools.md, and its guarantees for every tool of every service.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -13,12 +13,12 @@ import { matchesHook, appliesToOutput } from "../services/agent-core/src/hooks/m
 
 const tools = [...runnerTools(), ...agentTools()];
 
-test("docs/tools.md is what the tools say of themselves", () => {
+test("matches the definitions of the tools in docs/tools.md", () => {
   const written = readFileSync(new URL("../docs/tools.md", import.meta.url), "utf8");
   assert.equal(written, toolsDocument(toolParts()), "stale: run npm run docs");
 });
 
-test("every tool of both services is in the document once, with a place to jump to", () => {
+test("contains every tool of both services once, with an anchor", () => {
   const document = toolsDocument(toolParts());
   for (const name of ["read", "exec", "web_search", "message", "cron", "memory_search", "speak", "todo", "tool_search"])
     assert.ok(document.includes(`\n## ${name}\n`), name);
@@ -28,7 +28,7 @@ test("every tool of both services is in the document once, with a place to jump 
   }
 });
 
-test("every tool has one to three examples, and each of them is accepted by the tool's schema", () => {
+test("has one to three examples for every tool, which the tool's schema accepts", () => {
   for (const { descriptor, args } of tools) {
     const { name, examples = [] } = descriptor;
     assert.ok(examples.length >= 1 && examples.length <= 3, `${name} has ${examples.length} examples`);
@@ -40,7 +40,7 @@ test("every tool has one to three examples, and each of them is accepted by the 
   }
 });
 
-test("every argument of every tool has a type and is explained", () => {
+test("describes the type and meaning of every argument", () => {
   const rows = toolsDocument(toolParts())
     .split("\n")
     .filter((line) => /^\| `\w+` \|/.test(line));
@@ -51,7 +51,7 @@ test("every argument of every tool has a type and is explained", () => {
   }
 });
 
-/** Tools that exist only where MCP servers are configured; they are described by the servers' settings. */
+/** Tools that exist only where MCP servers are configured; the servers' settings describe them. */
 const mcpTools = ["mcp_resources", "ListMcpResources", "mcp_read", "ReadMcpResource", "mcp_authorize"];
 const toolEvents = ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"] as const;
 
@@ -60,7 +60,7 @@ test("lists exactly the names and aliases of the catalogs as built-in tool names
   assert.deepEqual([...builtInToolNames].sort(), [...names, ...mcpTools].sort());
 });
 
-test("fires a hook in every tool event when its matcher is any name of the tool", () => {
+test("runs a hook for every tool event when its matcher is any name of the tool", () => {
   for (const { descriptor } of tools) {
     const names = [descriptor.name, ...descriptor.aliases];
     for (const matcher of names) {

@@ -1,4 +1,4 @@
-// The house rules that imports can break: who may import what, and which subjects exist.
+// The architecture rules that imports can break: allowed imports between packages, and registered subjects.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -11,7 +11,7 @@ interface SourceFile {
   /** Relative to the repository. */
   path: string;
   text: string;
-  /** What it imports, types included. */
+  /** Imported modules, types included. */
   imports: string[];
 }
 
@@ -37,7 +37,7 @@ const packageName = (specifier: string) =>
 
 const services = ["store", "agent-core", "tool-runner", "channel-gateway"].map((name) => `services/${name}`);
 
-/** Third-party libraries that live in one place only. */
+/** Third-party libraries that only these packages may import. */
 const owners: Record<string, string[]> = {
   nats: ["packages/bus"],
   pg: ["services/store", "packages/testing"],
@@ -60,7 +60,7 @@ const owners: Record<string, string[]> = {
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
 
-/** What each part of the house may import from the others. */
+/** The packages that each package may import. */
 const mayImport: Record<string, string[]> = {
   "packages/contracts": [],
   "packages/bus": ["@parley/contracts"],
@@ -73,9 +73,9 @@ const mayImport: Record<string, string[]> = {
 };
 
 describe("imports", () => {
-  test("there is something to check", () => assert.ok(files.length > 80));
+  test("finds files to check", () => assert.ok(files.length > 80));
 
-  test("a service is imported by no service, and every part imports only what it may", () => {
+  test("follow the allowed dependencies, and no service imports another", () => {
     const broken = files.flatMap(({ path, imports }) => {
       const allowed = mayImport[homeOf(path)];
       if (allowed === undefined) return [];
@@ -87,7 +87,7 @@ describe("imports", () => {
     assert.deepEqual(broken, []);
   });
 
-  test("a relative import stays inside its package", () => {
+  test("stay inside the package when they are relative", () => {
     const broken = files.flatMap(({ path, imports }) =>
       imports
         .filter((specifier) => specifier.startsWith("."))
@@ -100,7 +100,7 @@ describe("imports", () => {
     assert.deepEqual(broken, []);
   });
 
-  test("a library is imported only where it lives", () => {
+  test("of a library occur only in its own packages", () => {
     const broken = files.flatMap(({ path, imports }) =>
       imports
         .map(packageName)
@@ -115,7 +115,7 @@ describe("imports", () => {
     assert.deepEqual(broken, []);
   });
 
-  test("the contracts need nothing but zod", () => {
+  test("of the contracts are only zod", () => {
     const names = new Set(
       files
         .filter(({ path }) => homeOf(path) === "packages/contracts")
@@ -125,7 +125,7 @@ describe("imports", () => {
     assert.deepEqual([...names], ["zod"]);
   });
 
-  test("one adapter's folder is named nowhere else in the gateway than in the list of channels", () => {
+  test("name an adapter's folder only in the gateway's list of channels", () => {
     const broken = files
       .filter(
         ({ path }) =>
@@ -139,7 +139,7 @@ describe("imports", () => {
 });
 
 describe("environment", () => {
-  test("a service reads its environment in config.ts only", () => {
+  test("is read only in config.ts of a service", () => {
     const broken = files
       .filter(
         ({ path }) =>
@@ -152,7 +152,7 @@ describe("environment", () => {
 });
 
 describe("subjects", () => {
-  test("a subject can only come from the registry: the bus takes contracts, and only the contracts make them", async () => {
+  test("come only from the registry: the bus takes contracts, which only contracts create", async () => {
     const exported = await import("@parley/contracts");
     for (const name of ["request", "event", "hint"]) assert.ok(!Object.hasOwn(exported, name), `${name} is exported`);
     const made = [exported.store, exported].flatMap((each): unknown[] => Object.values(each)).filter(isContract);
@@ -165,7 +165,7 @@ describe("subjects", () => {
     assert.deepEqual(bypassing, ["packages/contracts/src/contract.ts"]);
   });
 
-  test("every subject is served or published, and used", () => {
+  test("are served or published, and used", () => {
     const all = files
       .filter(({ path }) => !path.startsWith("packages/"))
       .map(({ text }) => text)

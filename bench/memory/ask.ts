@@ -1,4 +1,4 @@
-// Puts conversations where a store has them, asks its memory, and counts how often a turn that answers the question is found.
+// Stores conversations, sends questions to the memory search, and counts how often it finds a turn that answers the question.
 import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { store } from "@parley/contracts";
@@ -7,31 +7,31 @@ import type { Sample } from "./locomo.ts";
 
 export interface Recall {
   questions: number;
-  /** Shares, 0 to 1: a turn that answers is among the first 5, among the first 10; its session is among the first 5. */
+  /** Fractions, 0 to 1: an answering turn is among the first 5, among the first 10; its session is among the first 5. */
   anyHit5: number;
   anyHit10: number;
   session5: number;
-  /** Of one question, in milliseconds. */
+  /** Duration of one question, in milliseconds. */
   medianMs: number;
 }
 
-/** A turn's id and its session's number. */
+/** A turn's id and the number of its session. */
 interface Place {
   turn: string;
   session: number;
 }
 
-/** Gives the first ten for a question, best first. */
+/** Returns the first ten turns for a question, best first. */
 export type Find = (question: string) => Promise<Place[]>;
 
 interface Loaded {
   sample: Sample;
-  /** The person whose conversations they are asks. */
+  /** Searches as the person who owns the conversations. */
   askingTurn: string;
   places: Map<string, Place>;
 }
 
-/** Each sample becomes the conversations of one person, who sees only those. `ownerUrl`: of the role that may write anything. */
+/** Stores each sample as the conversations of one person, who sees only those. `ownerUrl`: URL of the role with all write permissions. */
 export async function loadConversations(ownerUrl: string, samples: readonly Sample[]): Promise<Loaded[]> {
   const client = new Client({ connectionString: ownerUrl });
   await client.connect();
@@ -64,7 +64,7 @@ async function openSession(client: Client, seq: number): Promise<string> {
   return id;
 }
 
-/** One turn of the loop for each thing said. */
+/** One turn of the loop for each message. */
 async function addTurns(
   client: Client,
   person: string,
@@ -113,7 +113,7 @@ export function findInMemory(core: Bus, { askingTurn, places }: Loaded): Find {
   };
 }
 
-/** What PostgreSQL ranks by itself: any of the words, `ts_rank_cd`, over the same pieces. */
+/** PostgreSQL's own ranking: any of the search terms, `ts_rank_cd`, over the same chunks. */
 export function findByTsRank(client: Client, { places, sample }: Loaded): Find {
   return async (query) => {
     const { rows } = await client.query<{ path: string; seq: number }>(

@@ -1,5 +1,5 @@
-// Conversations with questions about them, in the format of LoCoMo: an array of samples, each with the sessions of one long
-// acquaintance and questions that name the turns which answer them.
+// Conversations with questions about them, in the format of LoCoMo: an array of samples. Each sample has the sessions of two
+// people, and questions that name the turns that answer them.
 import { z } from "zod";
 
 export interface Sample {
@@ -12,7 +12,7 @@ const Turn = z.object({
   speaker: z.string(),
   dia_id: z.string(),
   text: z.string().default(""),
-  /** What a picture that was sent along shows. */
+  /** Description of a picture that was sent with the message. */
   blip_caption: z.string().optional(),
 });
 const Question = z.object({
@@ -28,10 +28,10 @@ const File = z.array(
   }),
 );
 
-/** Questions of this kind ask for what was never said. */
+/** Questions of this category have no answer in the conversation. */
 const adversarial = 5;
 
-/** Throws ZodError for anything else than that format. Questions without evidence among the turns are left out. */
+/** Throws ZodError for any other format. Leaves out questions without evidence among the turns. */
 export function parseLocomo(json: unknown): Sample[] {
   return File.parse(json).map(({ sample_id: id, conversation, qa }, index) => {
     const sessions = Object.entries(conversation).flatMap(([name, value]) => {
@@ -52,7 +52,7 @@ export function parseLocomo(json: unknown): Sample[] {
   });
 }
 
-/** Some entries hold several (`D8:6; D9:17`), have slipped (`D:11:26`), carry a zero (`D30:05`), or name nothing (`D`). */
+/** Some entries hold several ids (`D8:6; D9:17`), have a typo (`D:11:26`), have a leading zero (`D30:05`), or name nothing (`D`). */
 function evidenceOf(entries: readonly string[]): string[] {
   const named = entries.flatMap((entry) =>
     [...entry.matchAll(/D:?(\d+):(\d+)/g)].map(([, session, turn]) => `D${Number(session)}:${Number(turn)}`),
@@ -64,7 +64,7 @@ function turnOf({ speaker, dia_id: id, text, blip_caption: caption }: z.infer<ty
   return { id, speaker, text: caption === undefined ? text : `${text} [image: ${caption}]` };
 }
 
-/** "1:56 pm on 8 May, 2023"; what cannot be read has a day of its own. */
+/** Parses "1:56 pm on 8 May, 2023". A date that cannot be parsed becomes a separate day. */
 function dateOf(written: unknown, sample: number, session: number): Date {
   const day =
     typeof written === "string"

@@ -1,8 +1,8 @@
-// A question set of our own making, in the manner of the public ones: long acquaintances over many days, small talk, facts said
-// once, the same deeds of the other person as distractors, and questions in other words than the answers. The same each time.
+// A generated question set, modelled on the public ones: conversations over many days, small talk, facts that are mentioned
+// once, similar facts about the other person as distractors, and paraphrased questions. The output is deterministic.
 import type { Sample } from "./locomo.ts";
 
-/** Mulberry32: small, and the same everywhere. */
+/** Mulberry32: a small generator with the same output on every platform. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -48,9 +48,9 @@ const relatives = ["sister", "brother", "cousin", "grandmother", "uncle", "nephe
 
 interface Kind {
   values: readonly string[];
-  /** What is said; `$` stands for the value, `@` for a second one. */
+  /** The statement; `$` is replaced by the value, `@` by a second value. */
   said: readonly string[];
-  /** What is asked; `#` stands for the speaker. */
+  /** The question; `#` is replaced by the speaker. */
   asked: readonly string[];
   second?: readonly string[];
 }
@@ -117,7 +117,7 @@ const smallTalk = [
 const sessionsPerSample = 14;
 const factsPerSession = 4;
 
-/** `samples` acquaintances of fourteen days; each fact is asked about once. */
+/** `samples` pairs of people with fourteen days each; each fact has one question. */
 export function questionSet(samples: number, seed = 1): Sample[] {
   const next = random(seed);
   const pick = <T>(list: readonly T[]): T => {

@@ -1,4 +1,4 @@
-// What the machine gives in this very run: a bare model call, a bare round trip over the bus, a bare commit.
+// Baselines of the machine in this run: a bare model call, a bare round trip over the bus, a bare commit.
 import { connectBus } from "@parley/bus";
 import { healthReports } from "@parley/contracts";
 import type { Cluster } from "@parley/local";

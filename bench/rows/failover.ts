@@ -1,4 +1,4 @@
-// The leader dies, or hands over: how long until the next turn is started.
+// Measures how long it takes until the next turn starts after the leader dies or hands over.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@parley/local";
 import { Client } from "pg";
@@ -31,7 +31,7 @@ export async function failover(cluster: Cluster): Promise<Row[]> {
       if (at !== null && at !== undefined) {
         await back;
         await cluster.whenReady("agent-core", leader);
-        // The new standby has to have seen the new leader.
+        // The new standby must have seen the new leader.
         await delay(1_000);
         return at.getTime() - begin;
       }

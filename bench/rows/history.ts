@@ -1,5 +1,5 @@
-// Whether a long past slows a turn down: the same turn in sessions that hold 10, 1,000 and 100,000 messages. The long ones are
-// compacted once, as they would have been on the way; what is measured is every turn after it.
+// Measures whether a long history slows a turn down: the same turn in sessions with 10, 1,000 and 100,000 messages. The long
+// sessions are compacted once before the measurement, as they would be in use.
 import type { Cluster } from "@parley/local";
 import { Client } from "pg";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import type { Row } from "../row.ts";
 import type { Baselines } from "./baselines.ts";
 
 const sizes = [10, 1_000, 100_000];
-/** A turn may cost this much more after 100,000 messages than after ten. */
+/** The highest accepted extra cost of a turn after 100,000 messages, compared with ten. */
 const maxRatio = 1.25;
 
 export async function history(cluster: Cluster, gateway: Gateway, base: Baselines): Promise<Row[]> {
@@ -40,7 +40,7 @@ export async function history(cluster: Cluster, gateway: Gateway, base: Baseline
   return rows;
 }
 
-/** Puts messages into a session's log as if they had been said. */
+/** Writes messages to a session's log as if people had sent them. */
 async function fill(cluster: Cluster, conversation: string, size: number): Promise<string> {
   const client = new Client({ connectionString: cluster.databaseUrl });
   await client.connect();

@@ -1,4 +1,4 @@
-// At rest: how long the start took, what lies in memory, how fast one service is back.
+// At rest: duration of the start, memory use, and restart time of one service.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@parley/local";
 import type { Row } from "../row.ts";

@@ -1,4 +1,4 @@
-// How long a question takes when one person's memory is large: ten thousand pieces, by their words, and with vectors beside them.
+// Search time in a large memory of one person: ten thousand chunks, by full text alone, and with vectors as well.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { store } from "@parley/contracts";
@@ -12,10 +12,10 @@ import type { Row } from "../row.ts";
 
 const pieces = 10_000;
 const questions = 200;
-/** Of a usual small embedder. */
+/** Dimensions of a common small embedding model. */
 const dimensions = 384;
 const model = "bench";
-/** Milliseconds that nobody notices in front of a model call. */
+/** Milliseconds that are not noticeable next to a model call. */
 const wanted = { words: 50, vectors: 150 };
 
 export async function memorySize(): Promise<Row[]> {
@@ -33,7 +33,7 @@ export async function memorySize(): Promise<Row[]> {
     await core.request(store.memorySearch, { turnId, query, limit: 10, ...(vector === undefined ? {} : { vector }) });
     return performance.now() - begin;
   };
-  // The first question has everything indexed; it is none of those that are counted.
+  // The first question builds the index, so it is not counted.
   await core.request(store.memorySearch, { turnId, query: "?", limit: 1 }, { timeoutMs: 120_000 });
   const words: number[] = [];
   for (const query of asked) words.push(await ask(query));
@@ -67,10 +67,10 @@ function row(what: string, durations: number[], wantedMs: number): Row {
   };
 }
 
-/** More acquaintances than it takes. */
+/** More samples than the row needs. */
 const acquaintances = 60;
 
-/** As if one person had had them all; no two pieces are the same. */
+/** All samples as the sessions of one person; no two chunks are equal. */
 function oneAcquaintance(): Sample {
   const samples = questionSet(acquaintances);
   let turns = 0;

@@ -1,5 +1,5 @@
-// How well memory finds again what was said, without embeddings: conversations with questions about them, asked of a store of
-// their own, beside what PostgreSQL's own ranking finds.
+// Recall of the memory search without embeddings, over conversations in a store of their own, next to the results of
+// PostgreSQL's own ranking.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
@@ -8,7 +8,7 @@ import { findByTsRank, findInMemory, loadConversations, measureRecall, type Reca
 import type { Sample } from "../memory/locomo.ts";
 import type { Row } from "../row.ts";
 
-/** Shares that LoCoMo's own questions shall reach. */
+/** Recall that LoCoMo's own questions must reach. */
 const least = { anyHit5: 0.62, anyHit10: 0.7 };
 
 export async function memory(what: string, samples: readonly Sample[]): Promise<Row[]> {
@@ -18,7 +18,7 @@ export async function memory(what: string, samples: readonly Sample[]): Promise<
   const stack = await startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
   const loaded = await loadConversations(stack.postgres.ownerUrl, samples);
   const core = await stack.bus("agent-core");
-  // The first question has everything indexed; it is none of those that are counted.
+  // The first question builds the index, so it is not counted.
   for (const one of loaded.slice(0, 1)) await findInMemory(core, one)("?");
   const ours = await measureRecall(loaded, (one) => findInMemory(core, one));
   const client = new Client({ connectionString: stack.postgres.ownerUrl });

@@ -1,4 +1,4 @@
-// Jobs in time: how late a job is, and how long ten thousand jobs of one moment take, with Redis wiped in the middle.
+// Scheduled jobs: how late a job starts, and how long ten thousand jobs of one moment take when Redis is wiped meanwhile.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@parley/local";
 import { Client } from "pg";
@@ -12,7 +12,7 @@ const single = 20;
 export async function schedules(cluster: Cluster): Promise<Row[]> {
   const client = new Client({ connectionString: cluster.databaseUrl });
   await client.connect();
-  /** Jobs of one kind, due from a moment on, so many milliseconds apart. */
+  /** Jobs of one kind, due from the given moment at intervals in milliseconds. */
   const make = async (kind: string, count: number, inMs: number, apartMs: number): Promise<Date> => {
     const { rows } = await client.query<{ due: Date }>(
       `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, overlap, missed, after_run, keep_runs, enabled, next_due, created_by)
@@ -38,7 +38,7 @@ export async function schedules(cluster: Cluster): Promise<Row[]> {
       await delay(20);
     }
   };
-  // Far enough ahead that a sweep has armed them.
+  // Far enough in the future that a sweep has armed them.
   await make("bench-one", single, 6_000, 200);
   const late = await all("bench-one", single);
   const due = await make("bench-many", jobs, 6_000, 0);

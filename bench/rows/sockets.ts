@@ -1,4 +1,4 @@
-// Ten thousand people who have the console open and say nothing.
+// Ten thousand idle console connections.
 import { errorMessage } from "@parley/contracts";
 import type { Cluster } from "@parley/local";
 import type { Gateway } from "../client.ts";

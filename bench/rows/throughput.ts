@@ -1,4 +1,4 @@
-// Sixty-four sessions at once: turns a second, and what a turn costs in processor time over everything that runs.
+// Sixty-four concurrent sessions: turns per second, and processor time per turn over all processes.
 import type { Cluster } from "@parley/local";
 import { turn, type Gateway } from "../client.ts";
 import type { Row } from "../row.ts";

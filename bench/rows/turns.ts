@@ -1,4 +1,4 @@
-// One turn at a time: HTTP in to reply out, the model's own time taken off.
+// One turn at a time: from the HTTP request to the reply, without the model's own time.
 import { post, turn, type Gateway } from "../client.ts";
 import type { FakeModel } from "../fake-model.ts";
 import type { Row } from "../row.ts";
@@ -15,7 +15,7 @@ export async function turns(gateway: Gateway, model: FakeModel, base: Baselines)
   const p50 = percentile(plain, 0.5) - base.modelCallMs;
   const p99 = percentile(plain, 0.99) - base.modelCallMs;
 
-  // What reading a request of this size costs the model; it is not taken off above.
+  // The model's time to read a request of this size; it is not subtracted above.
   const body = model.lastBody;
   const send = async () => (await fetch(`${model.url}/v1/messages`, { method: "POST", body })).text();
   await sample(50, 1, send);
@@ -63,7 +63,7 @@ export async function turns(gateway: Gateway, model: FakeModel, base: Baselines)
   ];
 }
 
-/** A new conversation every twenty turns: the prompt, whose upload and reading are the model's time, stays that of a chat. */
+/** Starts a new conversation every twenty turns, so that the prompt, and the model's time to read it, stay those of a chat. */
 export function conversations(prefix = "chat"): () => string {
   let count = 0;
   return () => `${prefix}-${Math.floor(count++ / 20)}`;

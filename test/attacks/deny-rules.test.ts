@@ -1,5 +1,5 @@
-// Deny rules about files and commands against other tools and other spellings, on a whole cluster: judged by what the model was
-// shown and by what is left on the disk.
+// Deny rules for files and commands against other tools and other spellings, on a whole cluster. The tests check what the model
+// received and what is on the disk.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 let conversations = 0;
 
-/** Has the model call one tool; everything its session then holds, as text. */
+/** Makes the model call one tool; returns everything that its session then contains, as text. */
 async function call(tool: string, input: object): Promise<string> {
   const name = `deny-${++conversations}`;
   await client.ask(`tool: ${tool} ${JSON.stringify(input)}\nthen\nsay: over`, name);
@@ -59,12 +59,12 @@ const reading: [string, object][] = [
 ];
 
 for (const [tool, input] of reading) {
-  test(`keeps a denied file's text from ${tool} ${JSON.stringify(input)}`, async () => {
+  test(`does not show a denied file when ${tool} is called with ${JSON.stringify(input)}`, async () => {
     assert.doesNotMatch(await call(tool, input), new RegExp(canary));
   });
 }
 
-test("makes no attachment of a denied file, also through a link", async () => {
+test("creates no attachment when the file is denied or a link leads to it", async () => {
   for (const path of ["secret/key.txt", "innocent.txt"]) {
     const log = await call("attach", { path });
     assert.match(log, /denies access|denies this call/);
@@ -72,23 +72,23 @@ test("makes no attachment of a denied file, also through a link", async () => {
   }
 });
 
-test("leaves denied files out of a glob's result and keeps ls out of the folder", async () => {
+test("omits denied files from glob and refuses ls when the folder is denied", async () => {
   const listed = await call("glob", { pattern: "**/*.txt" });
   assert.match(listed, /public\.txt/);
   assert.doesNotMatch(listed, /key\.txt/);
   for (const path of ["secret", "s2"]) assert.doesNotMatch(await call("ls", { path }), /key\.txt/);
 });
 
-test("still finds text in files that no rule denies", async () => {
+test("finds text when no rule denies the files", async () => {
   assert.match(await call("grep", { pattern: "public \\w+" }), /public\.txt:1: public words/);
 });
 
-test("runs a command that no rule denies", async () => {
+test("runs a command when no rule denies it", async () => {
   await call("exec", { command: "echo x > allowed.txt" });
   assert.ok(existsSync(join(folder, "allowed.txt")));
 });
 
-test("writes nothing below a denied folder, also through a link", async () => {
+test("writes nothing when the folder is denied or a link leads into it", async () => {
   for (const path of ["secret/new.txt", "s2/new.txt"]) await call("write", { path, content: "x" });
   await call("apply_patch", { patch: "*** Begin Patch\n*** Add File: s2/new.txt\n+x\n*** End Patch" });
   await call("exec", { command: "echo x > secret/new.txt" });

@@ -1,5 +1,5 @@
-// Calls that need approval where nobody can give it, and what a program's answer to `can_use_tool` does: judged by the files
-// in the workspace, the output of `parley run` and the stored turns of a whole cluster.
+// Calls that need an approval where nobody can give it, and the effect of a program's answer to `can_use_tool`. The tests check
+// the files in the workspace, the output of `parley run` and the stored turns of a whole cluster.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { parley, type Run } from "../../packages/cli/test/support/parley.ts";
 
 const secret = "hook-secret-of-this-test";
 const sentence = /Not run: no person can approve it here/;
-/** Far below `approval_seconds`, far above what the turn takes. */
+/** Far below `approval_seconds`, far above the duration of the turn. */
 const promptMs = 60_000;
 
 const cleanup = new Cleanup();
@@ -62,7 +62,7 @@ const linesOf = (stdout: string) =>
     .map((line) => Line.parse(JSON.parse(line)));
 const resultOf = (stdout: string) => Result.parse(linesOf(stdout).at(-1));
 
-/** Everything the model was shown in a session, as text. */
+/** Everything that the model received in a session, as text. */
 async function logOf(session: string): Promise<string> {
   return (await client.fetch(`/api/sessions/${session}/messages?limit=200`)).text();
 }
@@ -110,7 +110,7 @@ test("denies a webhook's request at once when no owner has an address", async ()
   assert.match(await logOf(turn.sessionId), sentence);
 });
 
-test("keeps an asynchronous API message waiting for its approval", async () => {
+test("waits for approval when the message came over the asynchronous API", async () => {
   const messageId = await client.post(`${writing("asked-api.txt")}\nthen\nsay: over`, { conversation: "api" });
   const id = await pending("http:default:api");
   const approved = await client.fetch(`/api/approvals/${id}`, {
@@ -122,7 +122,7 @@ test("keeps an asynchronous API message waiting for its approval", async () => {
   assert.equal(written("asked-api.txt"), true);
 });
 
-/** The id of the question that is open in a session, as soon as there is one. */
+/** The id of the open question of a session, as soon as there is one. */
 async function pending(session: string): Promise<string> {
   const response = await client.fetch(`/api/events?session=${encodeURIComponent(session)}&after=0`, {
     headers: { accept: "text/event-stream" },
@@ -180,7 +180,7 @@ test("denies the call when the answer rewrites it into a denied path", async () 
   assert.match(await logOf(session_id), /write\(forbidden\*\)[\\"]* denies this call/);
 });
 
-test("shows the rewritten call to a hook that is matched by an alias", async () => {
+test("sends the rewritten call to a hook when an alias matches the hook", async () => {
   const { running, question } = await questioned(`${writing("asked-3.txt")}\nthen\nsay: over`);
   answer(running, question, { behavior: "allow", updatedInput: { path: "guarded-3.txt", content: "x" } });
   const { session_id } = await finished(running);
@@ -188,7 +188,7 @@ test("shows the rewritten call to a hook that is matched by an alias", async () 
   assert.match(await logOf(session_id), /a guard by alias/);
 });
 
-test("gives the model the reason of a denial", async () => {
+test("sends the reason to the model when a call is denied", async () => {
   const { running, question } = await questioned(`${writing("asked-4.txt")}\nthen\nsay: over`);
   answer(running, question, { behavior: "deny", message: "the release is frozen" });
   const { session_id } = await finished(running);

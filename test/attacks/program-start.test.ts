@@ -1,5 +1,5 @@
-// What the agent writes into the workspace is never run by the programs that start outside of the sandbox: MCP servers and hooks, on
-// a whole cluster, judged by whether the code has run.
+// Programs that start outside the sandbox (MCP servers and hooks) never run files that the agent wrote into the workspace. The
+// tests check on a whole cluster whether the code has run.
 import assert from "node:assert/strict";
 import { chmodSync, existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
@@ -13,9 +13,9 @@ import { z } from "zod";
 const cleanup = new Cleanup();
 let cluster: TestCluster;
 let client: ApiClient;
-/** Where code of the workspace says that it has run. */
+/** The file that code of the workspace creates when it runs. */
 let marks: string;
-/** A folder outside of the workspace that holds a link into it. */
+/** A folder outside the workspace that contains a link into it. */
 let aside: string;
 
 const Servers = z.object({
@@ -25,7 +25,7 @@ const Servers = z.object({
 const python = onPath("python3");
 const npx = onPath("npx");
 
-/** Servers that are refused when the service starts, by what their problem says. */
+/** Servers that are refused when the service starts, with the text of their problem. */
 const refused: Record<string, { settings: (workspace: string) => string; problem: RegExp }> = {
   relative: { settings: () => 'command = "./serve.sh"', problem: /"\.\/serve\.sh" is a relative path/ },
   upwards: { settings: () => 'command = "../workspace/serve.sh"', problem: /is a relative path/ },
@@ -58,7 +58,7 @@ const refused: Record<string, { settings: (workspace: string) => string; problem
   },
 };
 
-/** Servers that run somewhere else than in the workspace, and so find nothing of it. */
+/** Servers that run outside the workspace, and so find none of its files. */
 const started: Record<string, string | null> = {
   module: python === null ? null : 'command = "python3"\nargs = ["-m", "legit_mcp"]',
   package: npx === null ? null : 'command = "npx"\nargs = ["--offline", "--no", "legit-mcp"]',
@@ -82,7 +82,7 @@ before(async () => {
   const workspace = join(home, "workspace");
   await symlink(workspace, join(aside, "link"));
   const mark = (name: string) => join(marks, name);
-  // What an agent may write, before the servers start.
+  // Files that an agent may write, created before the servers start.
   const shell = (name: string) => `#!/bin/sh\necho run > ${mark(name)}\n`;
   const files: Record<string, string> = {
     "legit_mcp.py": `open(${JSON.stringify(mark("python"))}, "w").close()\n`,
@@ -93,7 +93,7 @@ before(async () => {
     "package.json": JSON.stringify({ name: "legit", version: "1.0.0" }),
     "node_modules/.bin/legit-mcp": shell("npx"),
     "hooks/guard.sh": shell("hook"),
-    // A hook's command by its plain name.
+    // A hook's command without a path.
     "guard.sh": shell("hook-name"),
   };
   for (const [path, content] of Object.entries(files)) {
@@ -114,14 +114,14 @@ before(async () => {
   cluster = await startTestCluster(cleanup, {
     home,
     settings: tables.join("\n\n"),
-    // With a folder of the workspace, and a relative one, on the search path.
+    // The search path contains a folder of the workspace and a relative folder.
     env: { "tool-runner": { PATH: `${workspace}/node_modules/.bin:.:${process.env["PATH"] ?? ""}` } },
   });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("refuses programs of the workspace and names the reason where people look", async () => {
+test("refuses programs of the workspace and reports the reason when the service starts", async () => {
   const found = new Map((await servers()).map((each) => [each.server, each]));
   for (const [name, { problem }] of Object.entries(refused)) {
     assert.equal(found.get(name)?.state, "off", name);
@@ -129,8 +129,8 @@ test("refuses programs of the workspace and names the reason where people look",
   }
 });
 
-test("starts no code of the workspace when a server is started, and started again", async () => {
-  /** Each has failed, for there is nothing to run where it runs. */
+test("starts no code of the workspace when a server starts or restarts", async () => {
+  /** Each has failed, because its working folder contains nothing to run. */
   const failed = async () =>
     (await servers()).filter(({ server }) => isStarted(server)).every(({ problem }) => problem !== null);
   while (!(await failed()));

@@ -1,5 +1,5 @@
-// Attacks by people who are not the owner, on a whole cluster, judged by what was written, sent and executed: guests on the owner's turn
-// and session, and everybody on other people's files, secrets and attachments.
+// Attacks by people who are not the owner, on a whole cluster: guests against the owner's turn and session, and all roles against
+// other people's files, secrets and attachments. The tests check what was written, sent and executed.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, watch, writeFile } from "node:fs/promises";
@@ -77,7 +77,7 @@ interface Place {
   chat?: number;
 }
 
-/** Has a turn run these calls, one after the other; resolves with their results as the model was given them. */
+/** Makes a turn run these calls one after the other; resolves with their results as the model received them. */
 async function results({ from, chat }: Place, calls: readonly [tool: string, input: object][]): Promise<string[]> {
   const end = `end of ${++asked}.`;
   const script = [...calls.map(([tool, input]) => `tool: ${tool} ${JSON.stringify(input)}`), `say: ${end}`].join(
@@ -111,7 +111,7 @@ async function filesOfPeople(): Promise<Map<string, string>> {
   return found;
 }
 
-/** Resolves when the owner's workspace has a file of this name. */
+/** Resolves when the owner's workspace contains a file of this name. */
 async function appears(name: string): Promise<void> {
   const changes = watch(workspace, { signal: AbortSignal.timeout(60_000) });
   if ((await readdir(workspace)).includes(name)) return;
@@ -120,7 +120,7 @@ async function appears(name: string): Promise<void> {
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-test("leaves the owner's turn and session alone when a guest of the group gives commands", { skip }, async () => {
+test("does not affect the owner's turn and session when a guest of the group sends commands", { skip }, async () => {
   const before = telegram.sent.length;
   const waits = { command: "touch begun; until test -e release; do sleep 0.05; done" };
   telegram.say(`@parley_bot tool: exec ${JSON.stringify(waits)}\nthen\nsay: the owner is served`, {
@@ -182,7 +182,7 @@ test("gives guests no file and command tools when nobody granted them", { skip }
   assert.equal(await readFile(join(workspace, "note.txt"), "utf8"), note);
 });
 
-test("shows a user nothing of the owner's workspace by any file tool or path", { skip }, async () => {
+test("shows a user nothing of the owner's workspace when they try each file tool and path", { skip }, async () => {
   const paths = [
     "note.txt",
     "./note.txt",
@@ -209,7 +209,7 @@ test("shows a user nothing of the owner's workspace by any file tool or path", {
   assert.deepEqual([...files.values()].filter((content) => content === "ann was here").length, 1);
 });
 
-test("runs a user's command where it sees only their own workspace and no secrets", { skip }, async () => {
+test("isolates a user's command from other workspaces and secrets when it runs", { skip }, async () => {
   const probe = [
     "cat note.txt",
     "cat /workspace/note.txt",
@@ -233,7 +233,7 @@ test("runs a user's command where it sees only their own workspace and no secret
   assert.match(owners, new RegExp(`${secret.length} characters`));
 });
 
-test("keeps the files of two users apart, and a user's over /new", { skip }, async () => {
+test("keeps the files of two users apart, and a user's files after /new", { skip }, async () => {
   await results({ from: bob }, [["write", { path: "diary.txt", content: "bob's diary" }]]);
   const given = await results({ from: ann }, [
     ["read", { path: "diary.txt" }],
@@ -247,7 +247,7 @@ test("keeps the files of two users apart, and a user's over /new", { skip }, asy
   assert.match((await results({ from: bob }, [["read", { path: "diary.txt" }]])).join(), /bob's diary/);
 });
 
-test("hides the owner's background commands from a user of the same group", { skip }, async () => {
+test("hides the owner's background commands when a user of the same group lists them", { skip }, async () => {
   const [started = ""] = await results({ from: owner, chat: group }, [
     ["exec", { command: "cat > taken.txt", background: true }],
   ]);
@@ -285,14 +285,14 @@ test("sends and saves no attachment of another conversation when a user names it
   assert.match(sent[2] ?? "", /^message sent /);
 });
 
-test("keeps a sub-agent in the workspace of the person it works for", { skip }, async () => {
+test("confines a sub-agent to its user's workspace when a user starts it", { skip }, async () => {
   const prompt = 'tool: read {"path":"plan.txt"}\nthen\ntool: glob {"pattern":"**/*"}\nthen\nsay: child is through';
   const given = await results({ from: ann }, [["sessions_spawn", { prompt, profile: "reader", mode: "wait" }]]);
   assert.ok(given.length >= 2, given.join("\n---\n"));
   for (const content of given) assert.ok(!content.includes("third stone") && !content.includes("plan.txt\n"), content);
 });
 
-test("lets the owner work in their own workspace over the API after all of it", { skip }, async () => {
+test("lets the owner work in their own workspace over the API after these attacks", { skip }, async () => {
   const client = apiClient(cluster.httpUrls, cluster.token);
   await client.ask('tool: write {"path":"api.txt","content":"by the owner"}\nthen\nsay: done');
   assert.equal(await readFile(join(workspace, "api.txt"), "utf8"), "by the owner");

@@ -1,5 +1,5 @@
-// The tool-runner's NATS credential in the wrong hands: the generated permissions, the real store, and hand-made requests. Judged by what
-// was read, written, settled and queued.
+// Attacks with a stolen NATS credential of the tool-runner: generated permissions, the real store, and hand-made requests. The
+// tests check what was read, written, settled and queued.
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -35,7 +35,7 @@ const secretText = "the owner's private memory";
 let stack: StoreStack;
 let owner: Bus;
 let thief: Bus;
-/** A call that is in progress: another runner has it. */
+/** A call that another runner executes. */
 let victim: TestCall;
 /** Content that no session of a call refers to. */
 let attachment: string;
@@ -55,7 +55,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** What may be stolen or made by hand, and is no right to anything. */
+/** Stolen or forged values that must not act as a grant. */
 function uselessGrants(): Record<string, string> {
   const parts = splitGrant(victim.grant) ?? assert.fail("a grant");
   const more: Grant = { ...parts.grant, audience: "owner", documents: "write", expiresAt: Date.now() + 60_000 };
@@ -71,7 +71,7 @@ function uselessGrants(): Record<string, string> {
   };
 }
 
-/** Each request that a tool call makes of the store, with this grant. */
+/** Each request that a tool call sends to the store, with this grant. */
 function requestsWith(grant: string): Record<string, () => Promise<unknown>> {
   const secret = "s".repeat(43);
   const claimHash = createHash("sha256").update(secret).digest("hex");
@@ -138,7 +138,7 @@ test("refuses every request of a call when its grant does not hold", async () =>
   assert.deepEqual(await traces(), before);
 });
 
-test("refuses every request without a call's grant when the verb is not a runner's", async () => {
+test("refuses every request that the tool-runner's permissions do not include", async () => {
   const before = await traces();
   const denied = requests.filter((each) => !each.clients.includes("tool-runner"));
   const payload = {
@@ -166,7 +166,7 @@ test("refuses every request without a call's grant when the verb is not a runner
   assert.deepEqual(await traces(), before);
 });
 
-test("gives the rights of a call and no more when its grant is stolen", async () => {
+test("permits only the rights of its call when a grant is stolen", async () => {
   const reader = victim.sign({ documents: "read", audience: "others" });
   await assert.rejects(thief.request(store.callDocumentGet, { grant: reader, path: "MEMORY.md" }), refused);
   const listed = await thief.request(store.callDocumentList, { grant: reader, since: 0, limit: 100 });
@@ -180,14 +180,14 @@ test("gives the rights of a call and no more when its grant is stolen", async ()
   await assert.rejects(thief.request(store.callDocumentPut, { ...put, grant: writer }), refused);
   const none = victim.sign({ documents: "none" });
   await assert.rejects(thief.request(store.callDocumentGet, { grant: none, path: "SOUL.md" }), refused);
-  // What a call may really write is never the owner's, regardless of the payload says.
+  // A call's writes are never attributed to the owner, regardless of the payload.
   const tainted = victim.sign({ tainted: true });
   const saved = await thief.request(store.callDocumentPut, { ...put, grant: tainted });
   assert.equal(saved.document?.author, "untrusted");
   assert.equal(saved.document.turnId, victim.turnId);
 });
 
-test("does not give out content by its hash when the call's session does not refer to it", async () => {
+test("returns no content by its hash when the call's session does not refer to it", async () => {
   const { grant } = victim;
   const unknown = (error: unknown) => WireError.is(error, "NOT_FOUND");
   await assert.rejects(thief.request(store.callBlobGet, { grant, sha256: attachment, n: 0 }), unknown);
@@ -211,7 +211,7 @@ test("does not give out content by its hash when the call's session does not ref
   assert.deepEqual(Buffer.from(read, "base64"), mine);
 });
 
-test("lets only the claimer or the leader settle a claimed step, and queues no text for a runner", async () => {
+test("lets only the claimer or the leader settle a step, and queues no text for a runner", async () => {
   const { grant, turnId, n, epoch } = victim;
   const [secret, guess] = ["s".repeat(43), "g".repeat(43)];
   const claimHash = createHash("sha256").update(secret).digest("hex");
@@ -230,7 +230,7 @@ test("lets only the claimer or the leader settle a claimed step, and queues no t
   assert.equal(step.result?.content, "honest");
   const { rows } = await sql.query("SELECT FROM parley.outbox WHERE turn_id = $1", [turnId]);
   assert.deepEqual(rows, [], "a runner's settlement sends nothing");
-  // The call is over: its grant opens nothing any more.
+  // The call has ended, so its grant permits nothing.
   const ended = (error: unknown) => WireError.is(error, "CONFLICT");
   await assert.rejects(thief.request(store.callDocumentGet, { grant, path: "MEMORY.md" }), ended);
   await assert.rejects(
@@ -240,7 +240,7 @@ test("lets only the claimer or the leader settle a claimed step, and queues no t
   assert.equal(n, 2);
 });
 
-test("lets nobody but its own runner report on a background command", async () => {
+test("refuses a report about a background command when another runner sends it", async () => {
   const call = await openTestCall(stack);
   const [key, guess] = ["k".repeat(43), "g".repeat(43)];
   const keyHash = createHash("sha256").update(key).digest("hex");
@@ -255,7 +255,7 @@ test("lets nobody but its own runner report on a background command", async () =
   assert.deepEqual(await thief.request(store.processEnd, { id, key, text: "it has ended" }), { announced: true });
 });
 
-test("does not carry out a rewind when no person wanted it", async () => {
+test("refuses a rewind when no person requested it", async () => {
   const rewind = { rewindId: randomUUID(), secret: "r".repeat(43) };
   for (const attempt of [
     () => thief.request(store.checkpointFiles, { rewind, afterPath: null }),
@@ -268,7 +268,7 @@ test("does not carry out a rewind when no person wanted it", async () => {
     await assert.rejects(attempt, (error) => WireError.is(error, "FORBIDDEN"));
 });
 
-test("refuses a plain subscription to what a queue group serves, and allows the group's own", async () => {
+test("refuses a subscription without the queue group and allows one with it", async () => {
   const served = requests.filter((each) => each.server === "tool-runner" && each.served === "group");
   for (const each of [toolCall, toolCatalog, hookRun, mcpAuthorize]) assert.ok(served.includes(each), each.subject);
   for (const contract of served) {
@@ -281,7 +281,7 @@ test("refuses a plain subscription to what a queue group serves, and allows the 
   }
 });
 
-/** Throws where the server does not let the tool-runner's user subscribe so. */
+/** Throws when the server refuses this subscription of the tool-runner's user. */
 async function listening(contract: RequestContract): Promise<void> {
   const bus = await stack.bus("tool-runner");
   const served = bus.serve(contract, async () => ({}));

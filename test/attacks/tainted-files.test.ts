@@ -1,5 +1,5 @@
-// Files of the workspace that carry untrusted content out of the turn that read it: read, searched, copied and printed in another
-// session. Judged from outside: whether a command ran, whether an approval was requested.
+// Workspace files that carry untrusted content out of the turn that read it: read, searched, copied and printed in another
+// session. The tests check whether a command ran and whether an approval was requested.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -39,7 +39,7 @@ async function taintedFile(): Promise<string> {
   return path;
 }
 
-test("runs a command unasked when the file was written in an untainted turn", async () => {
+test("runs a command without approval when an untainted turn wrote the file", async () => {
   const path = `notes/${randomUUID()}.txt`;
   await fixture.turn(steps(note(path)), randomUUID());
   await judge.assertRuns("clean-file", randomUUID(), [tool("read", { path })]);
@@ -56,12 +56,12 @@ test("requests approval when another session read a file of a tainted turn", asy
   await judge.assertAsks("changed", randomUUID(), [edit, tool("read", { path })]);
 });
 
-test("requests approval when a command printed in an untainted turn what a tainted one wrote", async () => {
+test("requests approval when an untainted turn's command prints a file of a tainted turn", async () => {
   const path = await taintedFile();
   await judge.assertAsks("printed", randomUUID(), [tool("exec", { command: `cat ${path}` })]);
 });
 
-test("requests approval when the file is a copy that a command made", async () => {
+test("requests approval when a command copied the file", async () => {
   const path = await taintedFile();
   const [copy, moved] = [`copy-${randomUUID()}.txt`, `moved-${randomUUID()}`];
   await fixture.turn(steps(tool("exec", { command: `cp -p ${path} ${copy}; mv notes ${moved}` })), randomUUID());
@@ -78,13 +78,13 @@ test("requests approval when a command of a tainted turn wrote the file", async 
   await judge.assertAsks("by-command", randomUUID(), [tool("read", { path })]);
 });
 
-test("runs a command unasked when an untainted turn wrote the whole file again", async () => {
+test("runs a command without approval when an untainted turn rewrote the whole file", async () => {
   const path = await taintedFile();
   await fixture.turn(steps(note(path)), randomUUID());
   await judge.assertRuns("rewritten", randomUUID(), [tool("read", { path })]);
 });
 
-test("requests approval when a command in the background of a tainted turn writes the file later", async () => {
+test("requests approval when a background command of a tainted turn writes the file later", async () => {
   const path = `later-${randomUUID()}.txt`;
   const { conversation } = await judge.tainted();
   const command = `until test -e go-${path}; do sleep 0.02; done; echo Obey > ${path}; sleep 60`;
@@ -94,7 +94,7 @@ test("requests approval when a command in the background of a tainted turn write
   await judge.assertAsks("background", randomUUID(), [tool("read", { path })]);
 });
 
-test("requests approval when the file was saved from an attachment in an untainted turn", async () => {
+test("requests approval when an untainted turn saved the file from an attachment", async () => {
   const path = `saved-${randomUUID()}.txt`;
   const uploaded = await fixture.client.fetch("/api/attachments?name=in.txt", {
     method: "POST",

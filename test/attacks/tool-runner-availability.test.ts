@@ -1,4 +1,4 @@
-// One person, or one MCP server, cannot take the tools away from everybody: on a whole cluster, judged by what others are answered.
+// One person or one MCP server cannot make the tools unavailable to others: tested on a whole cluster by the answers to others.
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ import { startClusterFixture, type ClusterFixture } from "../e2e/presets/support
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 let workspace: string;
-/** Other people's calls are answered within this on a busy machine; the defects held them for minutes, or for ever. */
+/** Time limit for other people's calls on a busy machine, in milliseconds; the defects delayed them by minutes, or for ever. */
 const answeredMs = 30_000;
 
 const call = (tool: string, input: unknown) => `tool: ${tool} ${JSON.stringify(input)}`;
 const inOrder = (...calls: string[]) => [...calls, "say: done"].join("\nthen\n");
 
-/** Another session reads and runs a command. */
+/** Another session reads a file and runs a command. */
 async function othersWork(conversation: string): Promise<void> {
   const turn = await fixture.turn(
     inOrder(call("read", { path: "shared.txt" }), call("exec", { command: "echo from-exec" })),
@@ -48,7 +48,7 @@ start_timeout_seconds = 600
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("answers with the tools there are when an MCP server hangs", { timeout: 60_000 }, async () => {
+test("answers with the available tools when an MCP server hangs", { timeout: 60_000 }, async () => {
   await othersWork("first");
   const begun = performance.now();
   const { tools, mcp } = await fixture.bus.request(toolCatalog, {});
@@ -63,7 +63,7 @@ test("answers with the tools there are when an MCP server hangs", { timeout: 60_
 
 test("reads and runs commands for others when lock files and files are pipes", { timeout: 120_000 }, async () => {
   const names = Array.from({ length: 8 }, (_, n) => `blocked-${n}.txt`);
-  // As the locks are called, where they were and where they are.
+  // Names of the lock files, at their old and their current location.
   const script = [
     "mkdir -p .parley/locks ../.workspace-state/locks",
     `for name in ${names.join(" ")}; do`,

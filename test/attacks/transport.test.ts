@@ -1,4 +1,4 @@
-// What leaves a service towards a server that is not the one it was told to trust: captured on the wire, on real processes.
+// Data that a service sends to a server other than the configured one: captured on the wire, on real processes.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
@@ -15,7 +15,7 @@ const gateway = { PARLEY_TOKEN: "0123456789abcdef", PARLEY_HTTP_PORT: "0" };
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A listener that greets, keeps what it receives, and answers the first bytes with `reply`. */
+/** A listener that sends a greeting, stores what it receives, and answers the first bytes with `reply`. */
 async function eavesdropper(
   greeting: string,
   reply = "",
@@ -61,7 +61,7 @@ describe("the bus", () => {
 
   const urlOf = (scheme: string, port: number) => `${scheme}://channel-gateway:${secret}@127.0.0.1:${port}`;
 
-  test("sends no password when a server named with tls:// offers no TLS", async () => {
+  test("sends no password when a tls:// server offers no TLS", async () => {
     const plain = await eavesdropper(`INFO ${info}\r\n`);
     const running = await startService(cleanup, "channel-gateway", {
       env: { ...gateway, PARLEY_NATS_URL: urlOf("tls", plain.port) },
@@ -72,7 +72,7 @@ describe("the bus", () => {
     assert.equal((await running.probe("/readyz")).status, 503);
   });
 
-  test("sends no password when a CA is named and the server offers no TLS", async () => {
+  test("sends no password when a CA is set and the server offers no TLS", async () => {
     const plain = await eavesdropper(`INFO ${info}\r\n`);
     const running = await startService(cleanup, "channel-gateway", {
       env: { ...gateway, PARLEY_NATS_URL: urlOf("nats", plain.port), PARLEY_NATS_CA_FILE: tlsFixtures.ca },
@@ -82,7 +82,7 @@ describe("the bus", () => {
     assert.equal(plain.received(), "");
   });
 
-  test("names the setting of the CA, once, when the certificate cannot be verified", async () => {
+  test("names the CA setting once when the certificate cannot be verified", async () => {
     const running = await startService(cleanup, "channel-gateway", {
       env: { ...gateway, PARLEY_NATS_URL: urlOf("tls", nats.port) },
     });
@@ -90,7 +90,7 @@ describe("the bus", () => {
     assert.equal(running.lines.filter((line) => line.includes("PARLEY_NATS_CA_FILE")).length, 1);
   });
 
-  test("becomes ready and reports an encrypted link when the CA is named", async () => {
+  test("becomes ready and reports an encrypted link when the CA is set", async () => {
     const running = await startService(cleanup, "channel-gateway", {
       env: { ...gateway, PARLEY_NATS_URL: urlOf("tls", nats.port), PARLEY_NATS_CA_FILE: tlsFixtures.ca },
     });
@@ -152,7 +152,7 @@ describe("the bus", () => {
 });
 
 describe("Redis", () => {
-  test("gets no password in plain, and its CA is named and used", async () => {
+  test("sends no password in plain text and verifies the server with its CA", async () => {
     const nats = await startTestNats(cleanup);
     const bus = { PARLEY_NATS_URL: nats.urlFor("agent-core"), PARLEY_MODEL: "rehearsal" };
     const plain = await eavesdropper("");
@@ -177,10 +177,10 @@ describe("Redis", () => {
 });
 
 describe("PostgreSQL", () => {
-  test("gets no password in plain, and its CA is named and used", async () => {
+  test("sends no password in plain text and verifies the server with its CA", async () => {
     const { nats, postgres } = await startStoreStack(cleanup);
     const bus = { PARLEY_NATS_URL: nats.urlFor("store") };
-    // "N": this server has no TLS.
+    // "N" means that the server has no TLS.
     const plain = await eavesdropper("", "N");
     const wrong = await startService(cleanup, "store", {
       env: {

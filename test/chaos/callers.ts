@@ -1,11 +1,11 @@
-// Two hundred concurrent callers under every preset with every queue mode, each on a cluster of its own whose leader is killed meanwhile.
+// Two hundred concurrent callers under every preset with every queue mode. Each combination has its own cluster, whose leader is killed.
 import { presetNames, queueModes } from "@parley/contracts";
 import { Cleanup, startTestCluster } from "@parley/testing";
 import { load } from "../e2e/support/callers.ts";
 
 const callers = 200;
 
-/** Reports each combination; resolves with what went wrong, one line for each caller. */
+/** Reports each combination; resolves with the failures, one line for each caller. */
 export async function runCallers(report: (line: string) => void): Promise<string[]> {
   const problems: string[] = [];
   for (const preset of presetNames) {

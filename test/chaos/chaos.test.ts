@@ -1,9 +1,9 @@
-// A short run of the chaos: every eighth fault of the list, so that each kind is met. `npm run chaos` runs all of them.
+// A short chaos run with every eighth fault of the list, so that each kind occurs. `npm run chaos` runs all faults.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { run } from "./run.ts";
 
-test("nothing is lost, doubled or written by a leader whose time is over, whatever is killed", async (context) => {
+test("loses and doubles nothing, and fences old leaders, when services are killed", async (context) => {
   const account = await run({
     trials: 7,
     dropHints: 0,

@@ -1,5 +1,5 @@
-// What is done to the cluster: one fault a trial. Fault points are named in the services; a point is armed once and fires in
-// whichever replica reaches it first.
+// The faults, one per trial. The services name the fault points; an armed point fires once, in the first replica that
+// reaches it.
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "node:net";
 import type { Chaos } from "./setup.ts";
@@ -8,11 +8,11 @@ export interface Fault {
   name: string;
   /** Called before the trial's messages are sent. */
   arm?(chaos: Chaos): Promise<void>;
-  /** Called while they are being worked on. */
+  /** Called while the messages are processed. */
   strike?(chaos: Chaos): Promise<void>;
   /** The trial has to stop a turn for the point to be reached. */
   stops?: boolean;
-  /** Model calls this fault may repeat. */
+  /** Number of model calls that this fault may repeat. */
   crashesTurn: boolean;
 }
 
@@ -77,7 +77,7 @@ const kill = (point: string, extra: Partial<Fault> = {}): Fault => ({
   ...extra,
 });
 
-/** Number of the replica that leads, or undefined between two leaders. */
+/** Number of the leading replica, or undefined between two leaders. */
 async function leaderNumber(chaos: Chaos): Promise<number | undefined> {
   const rows = await chaos.query<{ holder: string | null }>(
     "SELECT holder FROM parley.leadership WHERE name = 'agent-core'",
@@ -102,7 +102,7 @@ export const faults: Fault[] = [
   { name: "leader:kill", strike: async (chaos) => void (await signalLeader(chaos, "SIGKILL")), crashesTurn: true },
   { name: "leader:term", strike: async (chaos) => void (await signalLeader(chaos, "SIGTERM")), crashesTurn: true },
   {
-    // A paused leader believes in its lease when it wakes up: only the epoch stops it.
+    // A paused leader still trusts its lease when it resumes: only the epoch stops it.
     name: "leader:stop-and-continue",
     async strike(chaos) {
       const leader = await signalLeader(chaos, "SIGSTOP");
@@ -117,7 +117,7 @@ export const faults: Fault[] = [
     crashesTurn: true,
   },
   {
-    // With its lock gone a standby leads at once while the old leader still works: two leaders.
+    // Without the lock a standby leads at once while the old leader still works: two leaders.
     name: "two-leaders",
     strike: (chaos) => redisCommand(chaos.cluster.redisUrl, "DEL", "parley:leader"),
     crashesTurn: true,

@@ -1,4 +1,4 @@
-// I1 to I6 over everything a run has done, from the database and from what the fake model saw.
+// Checks the invariants I1 to I6 over a whole run, from the database and from the requests that the fake model received.
 import type { Chaos } from "./setup.ts";
 
 export interface Violation {
@@ -19,7 +19,7 @@ const checks: { invariant: Violation["invariant"]; what: string; sql: string }[]
   },
   { invariant: "I1", what: "turns still running", sql: "SELECT id FROM parley.turns WHERE state = 'running'" },
   {
-    // A model step is written once and never touched again: its transaction is the one that wrote it.
+    // A model step is written once and never changed: its transaction is the one that wrote it.
     invariant: "I2",
     what: "writes of an earlier epoch committed after a takeover",
     sql: `SELECT s.turn_id FROM parley.steps s JOIN parley.leadership_log l ON l.epoch > s.epoch
@@ -59,7 +59,7 @@ const checks: { invariant: Violation["invariant"]; what: string; sql: string }[]
   },
 ];
 
-/** Everything that does not hold. `repeats` is how many model calls the injected faults may have repeated. */
+/** All violations. `repeats` is the number of model calls that the injected faults may have repeated. */
 export async function violations(chaos: Chaos, repeats: number): Promise<Violation[]> {
   const found: Violation[] = [];
   for (const { invariant, what, sql } of checks) {
@@ -68,7 +68,7 @@ export async function violations(chaos: Chaos, repeats: number): Promise<Violati
   }
   for (const refusal of chaos.cluster.strict?.refusals ?? [])
     found.push({ invariant: "I5", what: `the real API would have refused: ${refusal}` });
-  // Once more over the whole run: what came back long after its own trial counts too.
+  // Checked again over the whole run, because some results arrive long after their own trial.
   const said = new Map<string, number>();
   for (const { text } of chaos.telegram.sent) said.set(text, (said.get(text) ?? 0) + 1);
   for (const [text, times] of said)

@@ -1,5 +1,5 @@
-// npm run chaos -- [--trials 200] [--only NAME]: breaks a real cluster again and again and accounts for every message.
-// npm run chaos -- --callers: 200 concurrent callers under every preset and queue mode instead.
+// npm run chaos -- [--trials 200] [--only NAME]: injects faults into a real cluster and accounts for every message.
+// npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
 import { runCallers } from "./callers.ts";
 import { run, type Account } from "./run.ts";
@@ -26,7 +26,7 @@ const report =
     );
   };
 
-// The last tenth runs with 30 % of all hints lost on top.
+// The last tenth also loses 30 % of all hints.
 const harsh = Math.floor(trials / 10);
 const only = values.only === undefined ? {} : { only: values.only };
 const accounts = [await run({ trials: trials - harsh, dropHints: 0, ...only, report: report("") })];

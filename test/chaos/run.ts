@@ -1,4 +1,4 @@
-// A run of trials over the list of faults, and its account.
+// Runs trials over the list of faults and summarises the results.
 import { Cleanup } from "@parley/testing";
 import { faults, type Fault } from "./faults.ts";
 import { staleWrites, violations, type Violation } from "./invariants.ts";
@@ -17,16 +17,16 @@ export interface Account {
 
 export interface RunOptions {
   trials: number;
-  /** Share of hints that get lost. */
+  /** Fraction of hints that get lost. */
   dropHints: number;
-  /** Only faults whose name contains this. */
+  /** Only faults whose name contains this text. */
   only?: string;
-  /** Every nth fault of the list, for a short run that still touches every kind. */
+  /** Every nth fault of the list, for a short run that still includes every kind. */
   every?: number;
   report?: (result: TrialResult, number: number) => void;
 }
 
-/** Each turn that thinks in a trial when the leader dies may repeat one call; a frozen leader and its successor make it two. */
+/** When the leader dies, each turn of a trial in a model call may repeat one call; a paused leader and its successor may repeat two. */
 const repeatsPerCrash = 20;
 
 export async function run(options: RunOptions): Promise<Account> {

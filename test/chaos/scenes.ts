@@ -1,5 +1,5 @@
-// What a trial asks of the loop beside plain messages: input that joins a running turn, a call that a person has to allow, agents
-// that start agents, a command in the background whose end is told, a conversation that is compacted again and again, callers that wait for their answers. Each scene says afterwards what was lost or doubled.
+// What a trial exercises in addition to plain messages: steering input, approvals, sub-agents, background commands, a conversation
+// that is compacted repeatedly, callers that wait for their answers. Each scene reports what was lost or doubled.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
 import { callers } from "../e2e/support/callers.ts";
@@ -10,7 +10,7 @@ interface Verdict {
   doubled: string[];
 }
 
-/** Begins at once; the promise it returns settles when everything the scene has asked for has ended. */
+/** Begins at once; resolves when everything that the scene started has ended. */
 export type Scene = (chaos: Chaos, id: string, withinMs: number) => Promise<Verdict>;
 
 export const scenes: readonly Scene[] = [
@@ -23,7 +23,7 @@ export const scenes: readonly Scene[] = [
   waitingCallers,
 ];
 
-/** A second message comes while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
+/** A second message arrives while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
 async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const conversation = `steer-${id}`;
   const base = await chaos.client.post(`tool: exec {"command":"sleep 1"}\nthen\nsay: base ${id}`, {
@@ -31,7 +31,7 @@ async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Ver
     key: `${id}-base`,
     mode: "steer",
   });
-  // Only what comes while the tool runs can join.
+  // Only input that arrives while the tool runs can join.
   for (;;) {
     const { turn } = await chaos.client.messageState(base);
     if (turn !== null && (turn.modelSteps > 0 || turn.state !== "running")) break;
@@ -43,7 +43,7 @@ async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Ver
   return { ...(await onceSaid(chaos, `say: joined ${id}`)), lost };
 }
 
-/** A person's yes is asked for, given, and used once. */
+/** A person's approval is requested, given, and used once. */
 async function approval(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const conversation = `approve-${id}`;
   const command = `touch approved-${id} && echo x >> effects/approved-${id}`;
@@ -89,7 +89,7 @@ async function waitingAgent(chaos: Chaos, id: string, withinMs: number): Promise
   return { lost, doubled: await childrenBeyondOne(chaos, `wait-${id}`) };
 }
 
-/** An agent goes on while its sub-agent works: the result comes as input, once. */
+/** An agent continues while its sub-agent works: the result arrives as input, once. */
 async function backgroundAgent(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const conversation = `background-${id}`;
   const call = JSON.stringify({ prompt: `say: aside ${id}`, mode: "background" });
@@ -117,7 +117,7 @@ async function backgroundAgent(chaos: Chaos, id: string, withinMs: number): Prom
   }
 }
 
-/** A command goes on in the background: its end, or its loss, comes as input, once. */
+/** A command continues in the background: its end, or its loss, arrives as input, once. */
 async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const name = `tail-${id}`;
   const call = JSON.stringify({ command: `echo x >> effects/${name}; sleep 0.5`, background: true });
@@ -126,9 +126,9 @@ async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Pr
     key: `${id}-tail`,
   });
   const turn = await chaos.client.settled(messageId, withinMs);
-  // A turn that a fault has held up may hear of the command's end before its own: that is then what it answers.
-  const heardOfIt = turn.text?.startsWith("answer to: ") === true && turn.text.includes(`effects/${name}`);
-  const lost = turn.text === `launched ${id}` || heardOfIt ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
+  // A turn that a fault delayed may receive the command's end before its own answer; it then answers the notice.
+  const answersNotice = turn.text?.startsWith("answer to: ") === true && turn.text.includes(`effects/${name}`);
+  const lost = turn.text === `launched ${id}` || answersNotice ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
   const deadline = Date.now() + withinMs;
   for (;;) {
     const commands = await backgroundCommands(chaos, turn.turnId);
@@ -148,8 +148,8 @@ async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Pr
 }
 
 /**
- * Commands that a turn has left to themselves: whether their announcement was worked on, and how often the log has it. None where the
- * runner died before it had one; undefined while the database is away.
+ * The background commands of a turn: whether their exit notice was processed, and how often the log contains it. The list is empty
+ * when the runner died before a command started; undefined while the database is down.
  */
 async function backgroundCommands(
   chaos: Chaos,
@@ -166,7 +166,7 @@ async function backgroundCommands(
     .catch(() => undefined);
 }
 
-/** One conversation over all trials, long enough to be compacted every few of them. */
+/** One conversation over all trials, long enough to be compacted every few trials. */
 async function compaction(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const text = `say: kept ${id}\n${"filler ".repeat(600)}`;
   const messageId = await chaos.client.post(text, { conversation: "compacted", key: `${id}-compacted` });
@@ -175,7 +175,7 @@ async function compaction(chaos: Chaos, id: string, withinMs: number): Promise<V
   return { ...(await onceSaid(chaos, `say: kept ${id}`)), lost };
 }
 
-/** Callers that wait for their answers, in a session of their own or in one they share: each gets the answer to its own input. */
+/** Callers that wait for their answers, in separate sessions or in a shared one: each gets the answer to its own input. */
 async function waitingCallers(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const { httpUrls, token } = chaos.cluster;
   const deadline = Date.now() + withinMs;
@@ -183,7 +183,7 @@ async function waitingCallers(chaos: Chaos, id: string, withinMs: number): Promi
     const caller = callers[index % callers.length];
     const own = `called-${index}-${id}`;
     const call = { token, text: `say: ${own}`, key: own, conversation: index < 6 ? `callers-${id}` : undefined };
-    // Gateways are killed in these trials; the same key is the same input.
+    // These trials kill gateways; an equal key is the same input.
     for (let attempt = 0; ; attempt++) {
       const url = httpUrls[(index + attempt) % httpUrls.length] ?? "";
       const signal = AbortSignal.timeout(Math.max(1, deadline - Date.now()));
@@ -199,7 +199,7 @@ async function waitingCallers(chaos: Chaos, id: string, withinMs: number): Promi
   return { lost: lost.flat(), doubled: [] };
 }
 
-/** The answer has the words of this caller and of no other. */
+/** Whether the answer contains the text of this caller and of no other. */
 function answersOnly(answer: string, own: string): boolean {
   const found = new Set(answer.match(/called-\d+-[0-9a-f]{8}/g));
   return found.size === 1 && found.has(own);

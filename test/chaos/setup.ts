@@ -1,5 +1,5 @@
-// The cluster that is broken on purpose: two replicas of every service, a scripted model, a strict Telegram, a PostgreSQL that
-// remembers when each row was committed.
+// The cluster of the chaos runs: two replicas of every service, a scripted model, a strict Telegram, a PostgreSQL that
+// records the commit time of each row.
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startPostgres, type PostgresServer } from "@parley/local";
@@ -20,9 +20,9 @@ export interface Chaos {
   client: ApiClient;
   telegram: TelegramPeer;
   query<Row>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** Kills the database server and starts it again at the same address. */
+  /** Kills the database server and restarts it at the same address. */
   restartPostgres(): Promise<void>;
-  /** Lines that tools have appended to the effect file of an id: how often its side effect happened. */
+  /** Number of lines that tools have appended to the effect file of an id: how often its side effect happened. */
   effects(id: string): Promise<number>;
 }
 

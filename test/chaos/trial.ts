@@ -1,5 +1,5 @@
-// One trial: arm a fault, send the messages, strike, wait until every one of them is settled and the cluster is whole again,
-// then hold the database, the fake model and the fake platform against each other.
+// One trial: arm a fault, send the messages, strike, wait until every message is settled and the cluster is healthy,
+// then compare the database, the fake model and the fake platform.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Fault } from "./faults.ts";
@@ -13,19 +13,19 @@ export interface TrialResult {
   lost: string[];
   /** Answers or side effects that happened twice. */
   doubled: string[];
-  /** Answers whose sending is marked `unknown`: the documented window. */
+  /** Answers whose delivery is marked `unknown`: the documented window. */
   unknown: number;
-  /** From the end of the old leader's time to the next turn claimed; undefined where the leader did not change. */
+  /** Milliseconds from the end of the old leadership to the next claimed turn; undefined when the leader did not change. */
   takeoverMs: number | undefined;
   durationMs: number;
 }
 
-/** How long a trial may take until everything is settled. */
+/** Time limit until everything is settled. */
 const settleMs = 90_000;
 
 const Status = z.object({ replicas: z.array(z.object({ ready: z.boolean() })) });
 
-/** The one person whom the stand-in lets write. */
+/** The only person from whom the fake accepts messages. */
 const person = 1;
 
 export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult> {
@@ -34,7 +34,7 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   const epochBefore = await currentEpoch(chaos);
   await fault.arm?.(chaos);
 
-  // A tool with a side effect, two messages in a row, and a person on an outside channel.
+  // A tool with a side effect, two messages in a row, and a person on an external channel.
   const effect = `tool: exec {"command":"echo x >> effects/${id}"}\nthen\nsay: effect ${id}`;
   const posts = [
     chaos.client.post(effect, { conversation: `effect-${id}`, key: `${id}-effect` }),
@@ -42,7 +42,7 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   ];
   chaos.telegram.say(`tool: ls {}\nthen\nsay: telegram ${id}`, { from: person });
   const played = Promise.all(scenes.map((scene) => scene(chaos, id, settleMs)));
-  // Awaited below; what fails before then must not count as unhandled.
+  // Awaited below; an earlier failure must not count as an unhandled rejection.
   played.catch(() => undefined);
   const struckAt = Date.now();
   await Promise.all([fault.strike?.(chaos), delay(5)]);
@@ -88,7 +88,7 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   };
 }
 
-/** The next trial begins with a whole cluster: every replica ready, and every one of them answering. */
+/** The next trial begins with a healthy cluster: every replica is ready and answers. */
 async function whole(chaos: Chaos): Promise<void> {
   const replicas = chaos.cluster.replicas();
   for (const replica of replicas) await chaos.cluster.whenReady(replica.service, replica.number);
@@ -105,7 +105,7 @@ async function currentEpoch(chaos: Chaos): Promise<number> {
   return Number(rows[0]?.epoch ?? 0);
 }
 
-/** Starts a turn that runs long, and stops it. */
+/** Starts a long turn and stops it. */
 async function stopATurn(chaos: Chaos, id: string): Promise<string> {
   const conversation = `stop-${id}`;
   const messageId = await chaos.client.post(`tool: exec {"command":"sleep 20"}`, { conversation, key: `${id}-stop` });
@@ -124,7 +124,7 @@ async function stopATurn(chaos: Chaos, id: string): Promise<string> {
   }
 }
 
-/** Waits until the person's answer is sent, or its sending is marked as over. */
+/** Waits until the person's answer is sent, or its delivery has another final state. */
 async function telegramOutcome(chaos: Chaos, id: string): Promise<"sent" | "unknown" | "dropped" | "unanswered"> {
   const deadline = Date.now() + settleMs;
   for (;;) {
@@ -154,7 +154,7 @@ async function answerOrder(chaos: Chaos, id: string): Promise<string> {
   return rows.map((row) => JSON.parse(row.answer) as string).join();
 }
 
-/** From the strike (or the moment the old epoch ended, for armed points) to the first turn claimed under a new epoch. */
+/** From the strike (or the end of the old epoch, for armed points) to the first turn claimed under a new epoch. */
 async function takeoverMs(chaos: Chaos, epochBefore: number, struckAt: number): Promise<number | undefined> {
   const rows = await chaos.query<{ first: Date | null; last_old: Date | null }>(
     `SELECT (SELECT min(claimed_at) FROM parley.turns WHERE epoch = $1) AS first,

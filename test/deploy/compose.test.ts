@@ -45,7 +45,7 @@ const all = Object.entries(compose.services);
 const dockerfile = read("Dockerfile");
 const built = all.filter(([, { build }]) => build !== undefined);
 
-test("what is built is one target a service and the migration, with the image that the manifests run", () => {
+test("builds one target for each service and the migration, with the images of the manifests", () => {
   assert.deepEqual(built.map(([name]) => name).sort(), [...services, "migrate"].sort());
   for (const [name, { image, build }] of built) {
     assert.equal(image, `parley/${name}:${version}`);
@@ -55,20 +55,20 @@ test("what is built is one target a service and the migration, with the image th
   for (const [, { image }] of all) assert.match(image, /:[^:]+$/, "an image without a tag");
 });
 
-test("two of each service run, and one gets through the published port, on loopback", () => {
+test("runs two replicas of each service and publishes the gateway port on loopback only", () => {
   for (const service of services) assert.equal(compose.services[service]?.deploy?.replicas, 2);
   const published = all.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
   assert.deepEqual(published, ["front 127.0.0.1:${PARLEY_HTTP_PORT:-8787}:8787"]);
 });
 
-test("every variable is one that the service's code reads", () => {
+test("sets only variables that the service's code reads", () => {
   for (const [name, { environment }] of built) {
     const known = isService(name) ? variablesOf(name) : ["DATABASE_URL"];
     for (const variable of Object.keys(environment)) assert.ok(known.includes(variable), `${name}: ${variable}`);
   }
 });
 
-test("the Dockerfile asks for the health that the listener answers, and sets only variables that are read", () => {
+test("checks the health endpoint and sets only variables that the code reads in the Dockerfile", () => {
   const asked = [...dockerfile.matchAll(/'GET (\/[a-z]+) HTTP/g)].map((match) => match[1] ?? "");
   assert.equal(asked.length, 1);
   for (const path of asked) assert.ok(healthPaths.includes(path));
@@ -77,11 +77,11 @@ test("the Dockerfile asks for the health that the listener answers, and sets onl
   assert.match(read("infra/docker/haproxy.cfg"), /httpchk GET \/readyz/);
 });
 
-describe("the health check of the images", () => {
+describe("health check of the images", () => {
   const [program = "", ...args] = z
     .array(z.string())
     .parse(JSON.parse(/^HEALTHCHECK [^\n]*\\\n +CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? ""));
-  /** Its exit code: 0 = healthy. */
+  /** The exit code of the check: 0 = healthy. */
   const asks = (port: number) =>
     new Promise<number | null>((resolve, reject) => {
       const env = { PATH: process.env["PATH"] ?? "", PARLEY_HEALTH_PORT: String(port) };
@@ -90,7 +90,7 @@ describe("the health check of the images", () => {
   const listener = (ready: () => boolean) =>
     listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, startup: () => null, ready });
 
-  test("a service that is ready is healthy, and one that is not is not", async () => {
+  test("is healthy only when the service is ready", async () => {
     let ready = true;
     const health = await listener(() => ready);
     try {
@@ -102,14 +102,14 @@ describe("the health check of the images", () => {
     }
   });
 
-  test("a port that nobody listens on is not healthy", async () => {
+  test("is unhealthy when nothing listens on the port", async () => {
     const health = await listener(() => true);
     await health.close();
     assert.equal(await asks(health.port), 1);
   });
 });
 
-test("a container is given more time to end than its service takes to drain", () => {
+test("gives a container more time to stop than its service takes to drain", () => {
   for (const service of services) {
     const { environment, stop_grace_period: grace = "10s" } = compose.services[service] ?? {};
     const drainMs = Number(environment?.["PARLEY_DRAIN_MS"]);
@@ -117,7 +117,7 @@ test("a container is given more time to end than its service takes to drain", ()
   }
 });
 
-test("our containers run without capabilities on a system they cannot write, as a user who is not root", () => {
+test("runs our containers without capabilities, on a read-only system, as a user other than root", () => {
   for (const [name, service] of [...built, ["front", compose.services["front"]] as const]) {
     assert.equal(service?.read_only, true, name);
     assert.deepEqual(service?.cap_drop, ["ALL"], name);
@@ -138,18 +138,18 @@ describe("secrets", () => {
       [...value.matchAll(/\$\{([A-Z0-9_]+)/g)].map((match) => match[1] ?? ""),
     );
 
-  test(".env.example names every variable and holds no value", () => {
+  test("names every variable and contains no value in .env.example", () => {
     for (const { name, value } of named) assert.equal(value, "", name);
     const used = [...`${text}${read("infra/docker/web.yml")}`.matchAll(/\$\{([A-Z0-9_]+)/g)].map(
       (match) => match[1] ?? "",
     );
-    // The token is for people: no container gets it.
+    // The token is for people: no container receives it.
     assert.deepEqual([...new Set([...used, "PARLEY_TOKEN"])].sort(), named.map(({ name }) => name).sort());
     assert.ok(read(".gitignore").split("\n").includes(".env"));
     assert.ok(read(".dockerignore").split("\n").includes("**/.env"));
   });
 
-  test("each service gets its own, and nothing of another's", () => {
+  test("gives each service its own secrets and no others", () => {
     for (const [name, { environment, env_file }] of built) {
       for (const variable of Object.keys(environment)) {
         const owners = secretVariables[variable];
@@ -175,7 +175,7 @@ describe("secrets", () => {
   });
 });
 
-test("with a bucket, the store alone gets its key and a way out", () => {
+test("gives only the store the key and network of a bucket when one is configured", () => {
   const Bucket = z.strictObject({
     services: z.strictObject({
       store: z.strictObject({
@@ -193,7 +193,7 @@ test("with a bucket, the store alone gets its key and a way out", () => {
   assert.ok(Object.keys(store.environment).every((variable) => variablesOf("store").includes(variable)));
 });
 
-test("networks repeat who owns what", () => {
+test("connects each service only to the servers that it owns", () => {
   const on = (network: string) =>
     all
       .filter(([, { networks }]) => networks.includes(network))
@@ -208,7 +208,7 @@ test("networks repeat who owns what", () => {
   for (const network of ["postgres", "redis", "bus"]) assert.equal(compose.networks[network]?.internal, true, network);
 });
 
-test("a server whose file has changed is made anew by the next `up`: its label is the file's hash", () => {
+test("recreates a server when its file changed, because its label is the file's hash", () => {
   assert.equal(
     withHashes(text, (path) => readFileSync(join(root, path))),
     text,
@@ -216,7 +216,7 @@ test("a server whose file has changed is made anew by the next `up`: its label i
   );
   const ours = new Set<string>([...services, "postgres"]);
   for (const [name, { configs, labels }] of all) {
-    // Services are made anew with their image; the script of PostgreSQL runs once.
+    // Services are recreated with their image; PostgreSQL's script runs once.
     if (configs.length === 0 || ours.has(name)) continue;
     const label = new RegExp(`parley\\.config: "${labels["parley.config"]}" # (\\S+)`);
     assert.deepEqual(
@@ -227,7 +227,7 @@ test("a server whose file has changed is made anew by the next `up`: its label i
   }
 });
 
-test("the files it mounts exist, and the settings are valid", () => {
+test("mounts existing files with valid settings", () => {
   for (const { file } of Object.values(compose.configs)) assert.ok(existsSync(join(root, file)), file);
   assert.doesNotThrow(() => parseSettings(read("infra/docker/parley.toml"), "infra/docker/parley.toml"));
   assert.equal(read("k8s/overlays/dev/redis.conf"), read("infra/docker/redis.conf"));

@@ -1,4 +1,4 @@
-// The manifests match what runs: the code's probes, variables and drain, and who owns which server. No cluster is needed.
+// The manifests match the code's probes, variables and drain time, and the owner of each server. No cluster is needed.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -34,14 +34,14 @@ const partLabel = "app.kubernetes.io/part-of";
 
 const text = (value: unknown): string => z.string().parse(value);
 
-test("every file is YAML, and every object has its name and labels", () => {
+test("contains valid YAML in which every object has its name and labels", () => {
   for (const file of yamlFiles) assert.doesNotThrow(() => parseFile(file), file);
   for (const { kind, metadata, file } of [...base, ...dev, ...prod]) {
     assert.equal(metadata.labels?.[partLabel], "parley", `${file}: ${kind} ${metadata.name}`);
   }
 });
 
-test("every resource of a kustomization exists, and every manifest is a resource or a patch of one", () => {
+test("lists only existing resources, and every manifest is a resource or a patch", () => {
   for (const file of kustomizationFiles) {
     const folder = file.slice(0, file.lastIndexOf("/"));
     for (const resource of kustomization(file).resources) assert.ok(existsSync(join(root, folder, resource)), resource);
@@ -55,7 +55,7 @@ test("every resource of a kustomization exists, and every manifest is a resource
   }
 });
 
-test("there is one Deployment a service, and a Job that migrates, named with the version", () => {
+test("has one Deployment for each service, and a migration Job named after the version", () => {
   assert.deepEqual(
     ours.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(),
     services.map((name) => `Deployment ${name}`).sort(),
@@ -64,13 +64,13 @@ test("there is one Deployment a service, and a Job that migrates, named with the
   assert.deepEqual(jobs, [`migrate-${version.replaceAll(".", "-")}`]);
 });
 
-test("images carry the version of package.json", () => {
+test("tags images with the version of package.json", () => {
   for (const { spec } of inBase) {
     for (const { name, image } of spec.template.spec.containers) assert.equal(image, `parley/${name}:${version}`);
   }
 });
 
-test("agent-core has a standby and the store a second replica; gateway and tool-runner are scaled", () => {
+test("runs two replicas of agent-core and store, and scales gateway and tool-runner", () => {
   const replicas = Object.fromEntries(ours.map(({ metadata, spec }) => [metadata.name, spec.replicas]));
   assert.deepEqual(replicas, { "agent-core": 2, store: 2, "tool-runner": undefined, "channel-gateway": undefined });
   const scaled = base.filter(({ kind }) => kind === "HorizontalPodAutoscaler");
@@ -82,7 +82,7 @@ test("agent-core has a standby and the store a second replica; gateway and tool-
 });
 
 describe("selectors", () => {
-  test("a workload selects the pods it makes, and spreads those", () => {
+  test("select the pods of their workload and spread them", () => {
     for (const { metadata, spec } of deployed) {
       const { labels } = spec.template.metadata;
       for (const selector of [
@@ -95,7 +95,7 @@ describe("selectors", () => {
     }
   });
 
-  test("Services, budgets and policies select pods that exist", () => {
+  test("match existing pods in Services, budgets and policies", () => {
     const pods = deployed.map(({ spec }) => spec.template.metadata.labels);
     const selects = (value: unknown, what: string) => {
       const wanted = Object.entries(z.record(z.string(), z.string()).parse(value));
@@ -112,7 +112,7 @@ describe("selectors", () => {
     }
   });
 
-  test("the ports of a Service are ports of its pods", () => {
+  test("name ports of the pods in Services", () => {
     for (const { metadata, spec } of [...base, ...dev].filter(({ kind }) => kind === "Service")) {
       const pod = deployed.find((each) => each.metadata.name === metadata.name);
       const ports =
@@ -129,7 +129,7 @@ describe("a service's pod", () => {
     const [container] = spec.template.spec.containers;
     assert.ok(container !== undefined);
 
-    test(`${service}: the three probes ask what the health listener answers, on its port`, () => {
+    test(`${service}: has three probes that request the health listener on its port`, () => {
       const expected = { startupProbe: "/livez", readinessProbe: "/readyz", livenessProbe: "/livez" };
       for (const [probe, path] of Object.entries(expected)) {
         assert.equal(at(container, probe, "httpGet", "path"), path);
@@ -140,40 +140,40 @@ describe("a service's pod", () => {
       assert.equal(String(container.ports.find(({ name }) => name === "health")?.containerPort), port);
     });
 
-    test(`${service}: every variable is one that its code reads`, () => {
+    test(`${service}: sets only variables that its code reads`, () => {
       const known = variablesOf(service);
       for (const { name } of container.env) assert.ok(known.includes(name), `${name} is in no config.ts of ${service}`);
     });
 
-    test(`${service}: the replica is named after the pod`, () => {
+    test(`${service}: names the replica after the pod`, () => {
       const replica = container.env.find(({ name }) => name === "PARLEY_REPLICA");
       assert.equal(replica?.valueFrom?.fieldRef?.fieldPath, "metadata.name");
     });
 
-    test(`${service}: a pod is given more time to end than it takes to drain`, () => {
+    test(`${service}: gives a pod more time to stop than it takes to drain`, () => {
       const drainMs = Number(container.env.find(({ name }) => name === "PARLEY_DRAIN_MS")?.value);
       const preStopSeconds = container.lifecycle?.preStop?.sleep.seconds ?? 0;
       assert.ok(drainMs > 0);
       assert.ok((spec.template.spec.terminationGracePeriodSeconds ?? 30) > drainMs / 1000 + preStopSeconds);
     });
 
-    test(`${service}: evictions leave the others`, () => {
+    test(`${service}: keeps other replicas available when a pod is evicted`, () => {
       const budget = base.find((each) => each.kind === "PodDisruptionBudget" && each.metadata.name === service);
       assert.equal(at(budget?.spec, "maxUnavailable"), 1);
     });
   }
 });
 
-test("a tool call has its whole time to end before a tool-runner does", () => {
+test("gives a tool call its whole time when a tool-runner stops", () => {
   const runner = ours.find(({ metadata }) => metadata.name === "tool-runner");
   const env = runner?.spec.template.spec.containers[0]?.env ?? [];
   const drainMs = Number(env.find(({ name }) => name === "PARLEY_DRAIN_MS")?.value);
   const settings = parseSettings(read("k8s/base/parley.toml"), "parley.toml");
-  // Calls get half of the drain (services/tool-runner/src/config.ts).
+  // Calls get half of the drain time (services/tool-runner/src/config.ts).
   assert.ok(drainMs / 2 >= settings.tools.exec.timeout_seconds * 1000);
 });
 
-test("every pod is restricted: no root, no capability, no writable system, no token of the API server", () => {
+test("restricts every pod: no root, capability, writable system or API server token", () => {
   for (const { kind, metadata, spec } of deployed) {
     const what = `${kind} ${metadata.name}`;
     const pod = spec.template.spec;
@@ -201,7 +201,7 @@ test("every pod is restricted: no root, no capability, no writable system, no to
 });
 
 describe("secrets", () => {
-  test("no manifest is a Secret, and no variable carries one in clear", () => {
+  test("has no Secret manifest and no variable with a secret in clear", () => {
     for (const { kind, file } of [...base, ...dev, ...prod]) assert.notEqual(kind, "Secret", file);
     for (const file of kustomizationFiles) assert.doesNotMatch(read(file), /secretGenerator/, file);
     for (const { spec } of deployed) {
@@ -211,7 +211,7 @@ describe("secrets", () => {
     }
   });
 
-  test("each service gets its own, and nothing of another's", () => {
+  test("gives each service its own secrets and no others", () => {
     for (const { metadata, spec } of inBase) {
       const name = metadata.name.startsWith("migrate") ? "migrate" : metadata.name;
       for (const { env, envFrom } of spec.template.spec.containers) {
@@ -234,7 +234,7 @@ describe("secrets", () => {
     }
   });
 
-  test("make-secrets.mjs makes what the dev overlay refers to, and nothing else", () => {
+  test("creates exactly the secrets of the dev overlay with make-secrets.mjs", () => {
     const script = join(root, "k8s/overlays/dev/make-secrets.mjs");
     const env = {
       PATH: process.env["PATH"] ?? "",
@@ -266,7 +266,7 @@ describe("secrets", () => {
     assert.deepEqual(made.sort(), [...new Set(wanted)].sort());
   });
 
-  test("docs/deploy.md names every secret that the services need", () => {
+  test("documents every secret that the services need in docs/deploy.md", () => {
     const refs = inBase.flatMap(({ spec }) =>
       spec.template.spec.containers.flatMap(({ env }) => env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])),
     );
@@ -283,7 +283,7 @@ describe("secrets", () => {
 describe("network policies", () => {
   const policies = [...base, ...dev].filter(({ kind }) => kind === "NetworkPolicy");
 
-  test("nothing is allowed but what a policy says", () => {
+  test("deny everything that no policy allows", () => {
     const all = policies.find(({ metadata }) => metadata.name === "parley");
     assert.deepEqual(all?.spec, {
       podSelector: { matchLabels: { [partLabel]: "parley" } },
@@ -291,7 +291,7 @@ describe("network policies", () => {
     });
   });
 
-  test("each backing service has one owner, said from both sides", () => {
+  test("give each backing service one owner, in both directions", () => {
     const owners: Record<string, readonly string[]> = {
       postgres: ["migrate", "store"],
       redis: ["agent-core"],
@@ -312,7 +312,7 @@ describe("network policies", () => {
     }
   });
 
-  test("the tool-runner reaches names and NATS; only the gateway is reached from outside", () => {
+  test("allow the tool-runner only DNS and NATS, and external access only to the gateway", () => {
     const of = (service: string, direction: string) =>
       policies
         .filter(
@@ -327,7 +327,7 @@ describe("network policies", () => {
     );
   });
 
-  test("the prod overlay moves every policy towards a server, and no other", () => {
+  test("change every policy towards a server, and no other, in the prod overlay", () => {
     const moved = parseFile("k8s/overlays/prod/network-policies.yaml").map((each) =>
       text(at(each, "metadata", "name")),
     );
@@ -342,7 +342,7 @@ describe("network policies", () => {
   });
 });
 
-test("the prod overlay renames every image of the base", () => {
+test("replaces every image of the base in the prod overlay", () => {
   const images = z
     .array(z.object({ name: z.string() }))
     .parse(at(parse(read("k8s/overlays/prod/kustomization.yaml")), "images"));
@@ -350,7 +350,7 @@ test("the prod overlay renames every image of the base", () => {
   assert.deepEqual(images.map(({ name }) => name).sort(), used.sort());
 });
 
-test("with gVisor the tool-runner refuses commands on any other kernel, by a variable that it reads", () => {
+test("refuses commands on another kernel when gVisor is required", () => {
   const [patch] = parseFile("k8s/components/gvisor/tool-runner.yaml");
   assert.equal(at(patch, "metadata", "name"), "tool-runner");
   const pod = at(patch, "spec", "template", "spec");
@@ -362,7 +362,7 @@ test("with gVisor the tool-runner refuses commands on any other kernel, by a var
 
 const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
 
-test("kustomize renders base and overlays", { skip: hasKubectl ? false : "kubectl is not here" }, () => {
+test("renders base and overlays with kustomize", { skip: hasKubectl ? false : "kubectl is not here" }, () => {
   for (const folder of ["base", "overlays/dev", "overlays/prod"]) {
     const rendered = execFileSync("kubectl", ["kustomize", join(root, "k8s", folder)], { encoding: "utf8" });
     assert.match(rendered, /name: parley-config-[a-z0-9]+/, folder);

@@ -1,4 +1,4 @@
-// infra/nats/nats.conf says what the registry says, and carries no password.
+// infra/nats/nats.conf matches the registry of subjects and contains no password.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,11 +10,11 @@ import { read } from "./support/repository.ts";
 
 const conf = read("infra/nats/nats.conf");
 
-test("nats.conf is not stale: `npm run docs` writes it anew", () => {
+test("nats.conf is current: `npm run docs` generates it", () => {
   assert.equal(conf, natsConf("parley"));
 });
 
-test("every role has a user whose password comes from the environment", () => {
+test("takes every role's password from the environment", () => {
   const users = [...conf.matchAll(/user: "([^"]+)"\n\s+password: (\S+)/g)].map((match) => [match[1], match[2]]);
   assert.deepEqual(
     users,
@@ -22,7 +22,7 @@ test("every role has a user whose password comes from the environment", () => {
   );
 });
 
-test("no role is without a limit on what it says and hears", () => {
+test("limits what every role may publish and subscribe to", () => {
   const limits = [...conf.matchAll(/(publish|subscribe): \{\s*(allow|deny)/g)];
   assert.equal(limits.length, roles.length * 2);
   for (const role of roles) assert.notEqual(natsPermissions(role, "parley").subscribe.length, 0);

@@ -1,4 +1,4 @@
-// The tool-runner's way to the internet, which deployments have on request: where it leads, and that commands do not get it.
+// The tool-runner's optional access to the internet: which addresses it reaches, and that commands do not get it.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -20,7 +20,7 @@ import { read, root, variablesOf } from "./support/repository.ts";
 const Setting = z.enum(isolationSettings);
 const folder = "k8s/components/web";
 
-test("with Compose the tool-runner alone gets a way out, by a network that nobody else is on", () => {
+test("connects only the tool-runner to a separate external network with Compose", () => {
   const Override = z.strictObject({
     services: z.strictObject({
       "tool-runner": z.strictObject({ environment: z.record(z.string(), z.string()), networks: z.array(z.string()) }),
@@ -36,7 +36,7 @@ test("with Compose the tool-runner alone gets a way out, by a network that nobod
   noWayForCommands(Setting.parse(isolation?.[1]));
 });
 
-test("on Kubernetes commands of exec do not get what the component gives", () => {
+test("denies commands of exec the component's network on Kubernetes", () => {
   const [patch] = parseFile(`${folder}/tool-runner.yaml`);
   assert.equal(at(patch, "metadata", "name"), "tool-runner");
   const set = z
@@ -48,14 +48,14 @@ test("on Kubernetes commands of exec do not get what the component gives", () =>
   noWayForCommands(Setting.parse(value("PARLEY_EXEC_ISOLATION")));
 });
 
-/** With bubblewrap they have a network of their own; without it they do not run. */
+/** With bubblewrap, commands have a separate network; without it they do not run. */
 function noWayForCommands(setting: z.infer<typeof Setting>): void {
   const works = { works: true, bwrap: "bwrap", disableUserNamespaces: true } as const;
   for (const gvisor of [false, true]) {
-    const surroundings = { gvisor, internet: true };
-    assert.equal(chooseIsolation(setting, { ...surroundings, probe: works }).kind, "bubblewrap");
+    const environment = { gvisor, internet: true };
+    assert.equal(chooseIsolation(setting, { ...environment, probe: works }).kind, "bubblewrap");
     const without = { works: false, reason: "it may not" } as const;
-    assert.equal(chooseIsolation(setting, { ...surroundings, probe: without }).kind, "refused");
+    assert.equal(chooseIsolation(setting, { ...environment, probe: without }).kind, "refused");
   }
 }
 
@@ -69,7 +69,7 @@ const Rules = z.tuple([
 const [rule] = Rules.parse(at(policy, "spec", "egress"));
 const blocks = rule.to.map(({ ipBlock }) => ipBlock);
 
-test("the policy is the tool-runner's, and lets it ask for pages", () => {
+test("selects the tool-runner and allows HTTP and HTTPS in the policy", () => {
   assert.deepEqual(at(policy, "spec", "podSelector", "matchLabels"), { "app.kubernetes.io/name": "tool-runner" });
   assert.deepEqual(at(policy, "spec", "policyTypes"), ["Egress"]);
   assert.deepEqual(
@@ -78,11 +78,11 @@ test("the policy is the tool-runner's, and lets it ask for pages", () => {
   );
 });
 
-test("the policy lets through exactly the addresses that web_fetch asks", () => {
+test("allows in the policy exactly the addresses that web_fetch connects to", () => {
   const special = [ipaddr.IPv4.prototype, ipaddr.IPv6.prototype].flatMap(specialRanges);
   assert.ok(special.length > 30);
   const ranges = [...blocks.flatMap(({ cidr, except }) => [cidr, ...except]), ...special, ...controlPlanes];
-  // Both sides are made of these ranges: where they agree at all borders, they agree everywhere.
+  // Both sides consist of these ranges: when they agree at all borders, they agree everywhere.
   const borders = new Set(ranges.flatMap(bordersOf));
   for (const address of borders) {
     assert.equal(
@@ -97,7 +97,7 @@ test("the policy lets through exactly the addresses that web_fetch asks", () => 
   assert.equal(passes("1.1.1.1") && passes("2606:4700:4700::1111"), true);
 });
 
-/** The ranges that the library knows by a name, as `address/bits`. */
+/** The ranges that the library knows by name, as `address/bits`. */
 function specialRanges(prototype: object): string[] {
   const named = z.record(z.string(), z.array(z.unknown())).parse(Reflect.get(prototype, "SpecialRanges"));
   return Object.values(named)
@@ -127,7 +127,7 @@ function passes(address: string): boolean {
   return blocks.some(({ cidr, except }) => isIn(address, [cidr]) && !isIn(address, except));
 }
 
-/** By the rules of the platform's own library, not by those of the one that is held against it. */
+/** Uses the rules of Node.js's own library, as an independent check. */
 function isIn(address: string, ranges: readonly string[]): boolean {
   const list = new BlockList();
   for (const range of ranges) {
@@ -139,30 +139,34 @@ function isIn(address: string, ranges: readonly string[]): boolean {
 
 const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
 
-test("both overlays render with it, beside gVisor too", { skip: hasKubectl ? false : "kubectl is not here" }, () => {
-  const scratch = mkdtempSync(join(tmpdir(), "parley-web-"));
-  try {
-    for (const overlay of ["dev", "prod"]) {
-      const [resource, web, gvisor] = [`k8s/overlays/${overlay}`, folder, "k8s/components/gvisor"].map((path) =>
-        relative(scratch, join(root, path)),
-      );
-      writeFileSync(
-        join(scratch, "kustomization.yaml"),
-        JSON.stringify({ resources: [resource], components: [web, gvisor] }),
-      );
-      const rendered = execFileSync("kubectl", ["kustomize", scratch], { encoding: "utf8" });
-      const objects = parseAllDocuments(rendered).map((document) => document.toJS() as unknown);
-      const runner = objects.find(
-        (each) => at(each, "kind") === "Deployment" && at(each, "metadata", "name") === "tool-runner",
-      );
-      const env = z
-        .array(z.looseObject({ name: z.string(), value: z.string().optional() }))
-        .parse(at(runner, "spec", "template", "spec", "containers", 0, "env"));
-      const isolation = env.filter(({ name }) => name === "PARLEY_EXEC_ISOLATION").map(({ value }) => value);
-      assert.deepEqual(isolation, ["auto"], overlay);
-      assert.ok(objects.some((each) => at(each, "metadata", "name") === "tool-runner-to-web"));
+test(
+  "renders both overlays with the component, also with gVisor",
+  { skip: hasKubectl ? false : "kubectl is not here" },
+  () => {
+    const scratch = mkdtempSync(join(tmpdir(), "parley-web-"));
+    try {
+      for (const overlay of ["dev", "prod"]) {
+        const [resource, web, gvisor] = [`k8s/overlays/${overlay}`, folder, "k8s/components/gvisor"].map((path) =>
+          relative(scratch, join(root, path)),
+        );
+        writeFileSync(
+          join(scratch, "kustomization.yaml"),
+          JSON.stringify({ resources: [resource], components: [web, gvisor] }),
+        );
+        const rendered = execFileSync("kubectl", ["kustomize", scratch], { encoding: "utf8" });
+        const objects = parseAllDocuments(rendered).map((document) => document.toJS() as unknown);
+        const runner = objects.find(
+          (each) => at(each, "kind") === "Deployment" && at(each, "metadata", "name") === "tool-runner",
+        );
+        const env = z
+          .array(z.looseObject({ name: z.string(), value: z.string().optional() }))
+          .parse(at(runner, "spec", "template", "spec", "containers", 0, "env"));
+        const isolation = env.filter(({ name }) => name === "PARLEY_EXEC_ISOLATION").map(({ value }) => value);
+        assert.deepEqual(isolation, ["auto"], overlay);
+        assert.ok(objects.some((each) => at(each, "metadata", "name") === "tool-runner-to-web"));
+      }
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
     }
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
-});
+  },
+);

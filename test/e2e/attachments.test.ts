@@ -1,4 +1,4 @@
-// Files from end to end, on four real processes, with a model that refuses what the real API would refuse.
+// Attachments end to end, on four real processes, with a model that refuses what the real API would refuse.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -27,12 +27,12 @@ let peer: TelegramPeer;
 
 const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
 
-/** A picture of one white pixel, so that it is one for every reader. */
+/** A picture of one white pixel, valid for every decoder. */
 function png(comment: string): Buffer {
   const part = (type: string, data: Buffer) => {
     const length = Buffer.alloc(4);
     length.writeUInt32BE(data.length);
-    // No reader here looks at the checksum.
+    // No decoder here checks the checksum.
     return Buffer.concat([length, Buffer.from(type), data, Buffer.alloc(4)]);
   };
   return Buffer.concat([
@@ -79,7 +79,7 @@ async function upload(content: Buffer, name: string): Promise<string> {
   return z.object({ sha256: z.string() }).parse(await response.json()).sha256;
 }
 
-/** The content blocks of the newest request whose last message of a person holds a text. */
+/** The content blocks of the newest request whose last user message contains a text. */
 function lastBlocks(words: string) {
   const request = cluster.strict?.requests.findLast(({ messages }) => JSON.stringify(messages.at(-1)).includes(words));
   assert.ok(request !== undefined, `no request with ${words}`);
@@ -98,7 +98,7 @@ async function say(text: string, conversation: string, attachments: { id: string
 }
 const messagesOf = async (sessionId: string) => (await client.fetch(`/api/sessions/${sessionId}/messages`)).text();
 
-test("a picture sent over HTTP reaches the model as an image, and is in the session for whoever reads it", async () => {
+test("sends a picture to the model as an image and stores it when it came over HTTP", async () => {
   const picture = png("http");
   const id = await upload(picture, "a.png");
   const { sessionId } = await say("say: seen over http", "http", [{ id, name: "a.png" }]);
@@ -107,7 +107,7 @@ test("a picture sent over HTTP reaches the model as an image, and is in the sess
   assert.ok((await messagesOf(sessionId)).includes(`"sha256":"${hashOf(picture)}"`));
 });
 
-test("a PDF that a tool reads is shown to the model inside the tool's result, also in the next turn", async () => {
+test("shows a PDF inside the tool's result, also in the next turn, when a tool reads it", async () => {
   await writeFile(join(cluster.home, "workspace", "report.pdf"), pdf);
   await say('tool: read {"path":"report.pdf"}\nthen\nsay: read it', "tool");
   await say("say: and again", "tool");
@@ -125,7 +125,7 @@ test("a PDF that a tool reads is shown to the model inside the tool's result, al
   );
 });
 
-test("a photo over Telegram is seen; a file of the workspace goes out as a document; HTTP's readers find what was sent", async () => {
+test("sees a Telegram photo, sends a workspace file as a document, and shows both over HTTP", async () => {
   const picture = png("telegram");
   peer.sendFile(picture, { kind: "photo", caption: "say: a photo came" });
   await peer.untilSent(1);
@@ -151,7 +151,7 @@ test("a photo over Telegram is seen; a file of the workspace goes out as a docum
 });
 
 // design: 001.22
-test("what is said in a voice message reaches the model in writing, once and for all", async () => {
+test("sends the transcript to the model and transcribes once when a voice message arrives", async () => {
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), Buffer.alloc(64)]);
   const id = await upload(page, "voice");
   await say("say: switched", "voice", [{ id, name: "voice" }]);
@@ -163,12 +163,12 @@ test("what is said in a voice message reaches the model in writing, once and for
   assert.deepEqual(transcripts, [1, 1]);
 });
 
-test("a file whose place is away is an answer that says to try again, and nothing that is kept as the file", async () => {
+test('answers "try again" and stores no file when the blob backend is unavailable', async () => {
   const id = await upload(Buffer.concat([pdf, Buffer.from("%away\n")]), "away.pdf");
   const database = new Client({ connectionString: cluster.databaseUrl });
   await database.connect();
   try {
-    // Of a store that had a bucket, as this one has none.
+    // A file of a store with a bucket; this store has none.
     await database.query("UPDATE parley.blobs SET place = 'bucket' WHERE sha256 = $1", [id]);
   } finally {
     await database.end();

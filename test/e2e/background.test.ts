@@ -1,5 +1,5 @@
-// Commands in the background on a whole cluster: the user hears of their end by itself, once, whoever is killed meanwhile; /stop
-// knows of them.
+// Background commands on a whole cluster: the user receives a notice of their end, once, also when a process is killed.
+// /stop also lists and ends them.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,13 +12,13 @@ import { startClusterFixture, type ClusterFixture } from "./presets/support/fixt
 const CarriedOut = z.object({ text: z.string() });
 const announcementOf = (messages: readonly Message[]) => messages.filter(({ from }) => from?.origin === "process");
 
-/** A command that waits until `release` lets it go on. */
+/** A command that waits until `release` lets it continue. */
 function waits(name: string): string {
   const input = { command: `while [ ! -e ${name} ]; do sleep 0.05; done; echo the build is green`, background: true };
   return `tool: exec ${JSON.stringify(input)}\nthen\nsay: it is on its way`;
 }
 
-describe("a command in the background", () => {
+describe("background command", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
@@ -38,10 +38,10 @@ describe("a command in the background", () => {
     return CarriedOut.parse(await response.json()).text;
   };
 
-  /** The log of a session once the turn of the announcement has ended, with the answer. */
+  /** The log of a session once the turn of the exit notice has ended, with the answer. */
   async function answered(sessionId: string): Promise<{ messages: Message[]; answer: string }> {
     for (;;) {
-      // What these have told stands in a log that is read after them; of later ones that is not sure.
+      // The log below is read after these events, so it contains them; later events may be missing.
       const known = fixture.events.length;
       const messages = await fixture.log(sessionId);
       const [announced] = announcementOf(messages);
@@ -56,7 +56,7 @@ describe("a command in the background", () => {
     }
   }
 
-  test("that ends after its turn begins a turn of its own, which speaks of it, once", async () => {
+  test("starts one turn that reports the end when the command outlives its turn", async () => {
     const { sessionId } = await fixture.turn(waits("first"), "first");
     await release("first");
     const { messages, answer } = await answered(sessionId);
@@ -65,7 +65,7 @@ describe("a command in the background", () => {
     assert.match(answer, /Background process ended/, "the rehearsal model repeats what it heard");
   });
 
-  test("that ends while agent-core is killed is spoken of once", async () => {
+  test("is reported once when agent-core is killed at its end", async () => {
     const { sessionId } = await fixture.turn(waits("killed"), "killed");
     await fixture.cluster.fault("agent.after_claim", "kill");
     await release("killed");
@@ -77,7 +77,7 @@ describe("a command in the background", () => {
   });
 
   for (const point of ["store.before_process_end", "store.after_process_end"]) {
-    test(`that ends while the store is killed at ${point} is spoken of once`, async () => {
+    test(`is reported once when the store is killed at ${point}`, async () => {
       const { sessionId } = await fixture.turn(waits(point), point);
       await fixture.cluster.fault(point, "kill");
       await release(point);
@@ -87,7 +87,7 @@ describe("a command in the background", () => {
     });
   }
 
-  test("that a sub-agent has left is spoken of by the agent that it worked for", async () => {
+  test("is reported by the parent agent when the sub-agent that started it has finished", async () => {
     const task = JSON.stringify({ prompt: waits("left"), mode: "wait", profile: "builder" });
     const { sessionId } = await fixture.turn(`tool: sessions_spawn ${task}\nthen\nsay: handed over`, "left");
     await release("left");
@@ -101,14 +101,14 @@ describe("a command in the background", () => {
     assert.match(answer, /Background process ended/);
   });
 
-  test("that dies with its tool-runner is spoken of as lost", async () => {
+  test("is reported as lost when its tool-runner dies", async () => {
     const { sessionId } = await fixture.turn(waits("never"), "lost");
     await fixture.cluster.kill("tool-runner", 1, "SIGKILL");
     const { messages } = await answered(sessionId);
     assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /is lost: the tool-runner that ran it stopped/);
   });
 
-  test("is named by /stop, and ended by /stop all, of which nobody has to be told", async () => {
+  test("is listed by /stop and ended without a notice when /stop all is sent", async () => {
     assert.equal(await command("stopped", "/stop"), "Nothing is running.");
     const { sessionId } = await fixture.turn(waits("nothing"), "stopped");
     const named = await command("stopped", "/stop");

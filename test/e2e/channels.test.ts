@@ -1,5 +1,5 @@
-// Two gateways side by side, each outside connection held by one of them. The holder dies (-9) in the middle of a
-// conversation: nothing is lost, nothing is said twice, and the connection never has two owners.
+// Two gateways, each with some of the external connections. The holder of a connection is killed (-9) during a
+// conversation: nothing is lost, nothing is sent twice, and the connection never has two owners.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
@@ -67,7 +67,7 @@ interface Lease {
   fence: number;
 }
 
-/** Which gateway holds a connection. */
+/** The gateway that holds a connection. */
 async function leaseOf(name: string): Promise<Lease | undefined> {
   const rows = await query<{ owner: string | null; fence: string }>(
     "SELECT owner, fence FROM parley.leases WHERE name = $1",
@@ -77,7 +77,7 @@ async function leaseOf(name: string): Promise<Lease | undefined> {
   return match === null ? undefined : { holder: Number(match[1]), fence: Number(rows[0]?.fence) };
 }
 
-/** Kills the holder of a connection and returns how long it took until the other one held it. */
+/** Kills the holder of a connection. Returns the milliseconds until the other gateway held it. */
 async function killHolder(name: string): Promise<number> {
   const before = await leaseOf(name);
   assert.ok(before !== undefined, `nobody holds ${name}`);
@@ -92,7 +92,7 @@ async function killHolder(name: string): Promise<number> {
 
 describe("telegram", () => {
   // design: 004.21
-  test("a conversation whose gateway is killed in the middle: every message answered once, the connection moved within 5 s", async () => {
+  test("answers each message once and moves the connection within 5 s when its gateway is killed", async () => {
     const numbers = Array.from({ length: 30 }, (_, index) => index + 1);
     for (const number of numbers.slice(0, 15)) telegram.say(`say: answer ${number}.`, { from: 1 });
     await telegram.untilSent(5, 30_000);
@@ -116,7 +116,7 @@ describe("telegram", () => {
     assert.equal(telegram.conflicts, 0, "two gateways polled at the same time");
   });
 
-  test("a stranger is shown a pairing code, once, and nothing of what they said reaches the agent", async () => {
+  test("sends one pairing code and forwards no text when an unknown contact writes", async () => {
     const before = cluster.strict?.requests.length;
     telegram.say("say: let me in", { from: 99 });
     telegram.say("say: let me in now", { from: 99 });
@@ -138,9 +138,9 @@ describe("telegram", () => {
 });
 
 describe("irc", () => {
-  test("a channel whose gateway is killed in the middle: every line that was addressed is answered once", async () => {
+  test("answers each addressed line of a channel once when its gateway is killed", async () => {
     for (const replica of [1, 2]) await cluster.whenReady("channel-gateway", replica);
-    // IRC brings nothing to who is not there: the agent has to have come first.
+    // IRC delivers nothing to a user who has not joined: the agent has to join first.
     await ann.until("#agents", (lines) => comings(lines) > goings(ann.lines("")), 30_000);
     for (const number of [1, 2, 3]) await ann.say("#agents", `parley: say: line ${number}.`);
     await ann.hear("#agents", /line 1\./, 30_000);
@@ -148,14 +148,14 @@ describe("irc", () => {
     for (const number of [4, 5, 6]) await ann.say("#agents", `parley: say: line ${number}.`);
     assert.ok((await moved) <= 5_000);
     const outcome = await settledOutbox("irc", 6);
-    const heard = () =>
+    const received = () =>
       ann
         .lines("#agents")
         .filter((line) => line.nick.startsWith("parley"))
         .flatMap((line) => /line (\d)\./.exec(line.text)?.[1] ?? []);
-    if (outcome.unknown === 0) await ann.until("#agents", () => heard().length >= 6, 30_000);
-    assert.equal(new Set(heard()).size, heard().length, `an answer was sent twice: ${heard().join()}`);
-    assert.ok(heard().length >= 6 - outcome.unknown, `heard only ${heard().join()}`);
+    if (outcome.unknown === 0) await ann.until("#agents", () => received().length >= 6, 30_000);
+    assert.equal(new Set(received()).size, received().length, `an answer was sent twice: ${received().join()}`);
+    assert.ok(received().length >= 6 - outcome.unknown, `received only ${received().join()}`);
   });
 });
 
@@ -164,7 +164,7 @@ const comings = (lines: readonly { text: string }[]) =>
 const goings = (lines: readonly { text: string }[]) =>
   lines.filter((line) => /parley.* has quit/.test(line.text)).length;
 
-/** Waits until so many answers of a channel are sent, or marked as of unknown outcome. */
+/** Waits until the given number of answers of a channel is sent, or marked as unknown. */
 async function settledOutbox(channel: string, count: number): Promise<{ sent: number; unknown: number }> {
   const deadline = Date.now() + 60_000;
   for (;;) {

@@ -1,4 +1,4 @@
-// The commands about sessions, queues, questions, money and checkpoints against a whole cluster.
+// The commands for sessions, queues, questions, costs and checkpoints against a whole cluster.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ async function run(...args: string[]) {
   return parley(cluster.home, args).endInput().outcome();
 }
 
-/** The answer as data; the command must have worked. */
+/** The answer as data; the command must have succeeded. */
 async function json<S extends z.ZodType>(schema: S, ...args: string[]): Promise<z.output<S>> {
   const { code, stdout, stderr } = await run(...args, "--json");
   assert.equal(code, 0, stderr);
@@ -38,7 +38,7 @@ const Many = z.object({ sessions: z.array(Session) });
 const key = (conversation: string) => `http:default:${conversation}`;
 
 // design: 002.19
-test("sessions are begun, renamed, copied, put aside and gone back to", async () => {
+test("creates, renames, forks, archives and resumes sessions", async () => {
   await client.ask("say: hello", "tidy");
   const { session } = await json(One, "sessions", "rename", key("tidy"), "first things");
   assert.equal(session.title, "first things");
@@ -61,7 +61,7 @@ test("sessions are begun, renamed, copied, put aside and gone back to", async ()
   );
 });
 
-test("what waits is listed, changed and taken back; what does not wait any more is refused", async () => {
+test("lists, edits and withdraws queued input, and refuses changes to started input", async () => {
   const running = await client.post("wait: 500\nwords: 200", { conversation: "queue" });
   const first = await client.post("say: frist", { conversation: "queue" });
   const second = await client.post("say: second", { conversation: "queue" });
@@ -83,7 +83,7 @@ test("what waits is listed, changed and taken back; what does not wait any more 
   assert.match(late.stderr, /the message is no longer queued/);
 });
 
-test("a question about a call is listed and answered once", async () => {
+test("lists a question about a call and accepts one answer", async () => {
   const message = await client.post('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written', {
     conversation: "ask",
   });
@@ -102,7 +102,7 @@ test("a question about a call is listed and answered once", async () => {
 });
 
 // design: 002.31
-test("what a model costs is told by day and model", async () => {
+test("reports costs by day and model", async () => {
   const Cost = z.object({
     rows: z.array(z.looseObject({ model: z.string(), calls: z.number() })),
     total: z.object({ micros: z.number(), unpricedCalls: z.number() }),
@@ -116,7 +116,7 @@ test("what a model costs is told by day and model", async () => {
   assert.match((await run("cost", "--days", "30")).stdout, /total \$0\.0000/);
 });
 
-test("a session's own model and mode are set and taken back; what is not allowed is refused with the reason", async () => {
+test("sets and resets a session's model and mode, and gives the reason when it refuses", async () => {
   await client.ask("say: hello", "model");
   const Own = z.object({ session: z.object({ overrides: z.record(z.string(), z.unknown()) }) });
   const at = ["--session", key("model")];
@@ -131,13 +131,13 @@ test("a session's own model and mode are set and taken back; what is not allowed
 });
 
 // design: 000.40
-test("a session with little in it has nothing to compact", async () => {
+test("has nothing to compact when a session is short", async () => {
   await client.ask("say: hello", "compact");
   assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to compact.\n");
 });
 
 // design: 002.19
-test("files are put back to a checkpoint; a dry run changes nothing", async () => {
+test("restores files to a checkpoint, and changes nothing in a dry run", async () => {
   const file = join(cluster.home, "workspace", "kept.txt");
   await client.ask('tool: write {"path":"kept.txt","content":"old"}\nthen\nsay: ok', "files");
   await client.ask('tool: write {"path":"kept.txt","content":"new"}\nthen\nsay: ok', "files");
@@ -152,7 +152,7 @@ test("files are put back to a checkpoint; a dry run changes nothing", async () =
   assert.equal(await readFile(file, "utf8"), "old");
 });
 
-test("on a terminal a question about a call is shown with what it is about, and y answers it", async (t) => {
+test("shows the details of a call on a terminal and approves it when the person types y", async (t) => {
   if (onPath("script") === null) {
     t.skip("there is no `script` here to make a terminal with");
     return;

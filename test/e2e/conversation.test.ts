@@ -1,4 +1,4 @@
-// Conversations with tools over every front door, on four real processes, with a model behind Anthropic's wire format that
+// Conversations with tools over every HTTP interface, on four real processes, with a model that has Anthropic's wire format and
 // refuses what the real API would refuse.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -31,10 +31,10 @@ function scripted() {
   return { model: cluster.scripted, strict: cluster.strict };
 }
 
-describe("the openai client", () => {
+describe("OpenAI client", () => {
   const openai = () => new OpenAI({ baseURL: `${cluster.httpUrl}/v1`, apiKey: cluster.token, maxRetries: 0 });
 
-  test("streams an answer that used tools, word by word, and ends it with usage", async () => {
+  test("streams an answer in pieces, with usage at the end, when the turn used tools", async () => {
     const stream = await openai().chat.completions.create({
       model: "parley",
       user: "openai-stream",
@@ -63,7 +63,7 @@ describe("the openai client", () => {
     assert.equal(await readFile(join(cluster.home, "workspace", "a.txt"), "utf8"), "forty-two");
   });
 
-  test("keeps a conversation: the second question knows the first", async () => {
+  test("continues a conversation when the second question refers to the first", async () => {
     const ask = (content: string) =>
       openai().chat.completions.create({
         model: "parley",
@@ -86,7 +86,7 @@ describe("the openai client", () => {
   });
 });
 
-test("curl holds a conversation with parallel tool calls, answered in call order", async () => {
+test("answers parallel tool calls in call order when curl is the client", async () => {
   const body = {
     model: "parley",
     user: "curl",
@@ -118,8 +118,8 @@ test("curl holds a conversation with parallel tool calls, answered in call order
 });
 
 // design: 003.43, 004.18
-test("a WebSocket client sees text, tools and the end, and another connection resumes by sequence", async () => {
-  // A session that exists: deltas of one that is only being made may be missed, they are a live view.
+test("streams text, tools and the end over a WebSocket, and resumes by sequence number", async () => {
+  // Uses an existing session: deltas are live only, so a client may miss those of a session that is being created.
   await client.ask("say: hello", "ws");
   const before = 3;
   const first = await connect();
@@ -152,8 +152,8 @@ test("a WebSocket client sees text, tools and the end, and another connection re
   second.close();
 });
 
-describe("a model that fails", () => {
-  test("thinking goes back exactly as it came, with its signature", async () => {
+describe("model errors and interruptions", () => {
+  test("sends thinking back unchanged, with its signature", async () => {
     await client.ask("think: a secret thought\ntool: ls {}\nthen\nsay: done", "thinking");
     const last = scripted().strict.requests.at(-1);
     const thought = last?.messages[1]?.content[0];
@@ -164,14 +164,14 @@ describe("a model that fails", () => {
     });
   });
 
-  test("an overloaded model (529) is asked again and the answer comes", async () => {
+  test("repeats the call and answers when the model is overloaded (529)", async () => {
     const before = scripted().strict.requests.length;
     scripted().model.failNext({ status: 529 });
     assert.equal(await client.ask("say: recovered", "overload"), "recovered");
     assert.equal(scripted().strict.requests.length, before + 2);
   });
 
-  test("a stream cut in the middle is asked again; nothing of the cut is kept", async () => {
+  test("repeats the call and discards the partial answer when the stream breaks", async () => {
     scripted().model.failNext({ cutAfterChunks: 4 });
     const text = "a long answer that is certainly cut somewhere in its middle";
     assert.equal(await client.ask(`say: ${text}`, "cut"), text);
@@ -187,12 +187,12 @@ describe("a model that fails", () => {
     );
   });
 
-  test("a refused key is said in a sentence that tells what to do", async () => {
+  test("tells the person what to do when the provider refuses the key", async () => {
     scripted().model.failNext({ status: 401 });
     await assert.rejects(client.ask("say: never", "key"), /502.*ANTHROPIC_API_KEY/);
   });
 
-  test("an unknown tool and invalid arguments are answered to the model, and the turn goes on", async () => {
+  test("returns an error to the model and continues when a tool or its arguments are invalid", async () => {
     assert.equal(await client.ask('tool: teleport {}\ntool: read {"pfad":1}\nthen\nsay: I see', "unknown"), "I see");
     const results = scripted().strict.requests.at(-1)?.messages[2]?.content ?? [];
     assert.match(JSON.stringify(results[0]), /exec.*glob.*grep/);
@@ -201,7 +201,7 @@ describe("a model that fails", () => {
 });
 
 // design: 002.2
-test("/stop ends a running turn at once and its tool with it", async () => {
+test("ends a running turn and its tool at once when the person sends /stop", async () => {
   const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
     conversation: "stop",
   });
@@ -217,14 +217,14 @@ test("/stop ends a running turn at once and its tool with it", async () => {
   assert.equal(turn.state, "cancelled");
   const messages = await client.fetch(`/api/sessions/${turn.sessionId}/messages?after=0`);
   const said = (await messages.text()).split("I am looking.").length - 1;
-  // Once in what the user wrote, once in what the model said before it was stopped.
+  // Once in the user's message, once in the model's text before the stop.
   assert.equal(said, 2, "what was said before the tool is kept once");
   assert.ok(performance.now() - begin < 5_000);
 });
 
 interface Connection {
   send(frame: object): void;
-  /** Resolves when the first subscription stands. */
+  /** Resolves when the first subscription is active. */
   subscribed: Promise<void>;
   /** Collects the session's events until one matches. */
   until(matches: (event: SessionEvent) => boolean): Promise<SessionEvent[]>;

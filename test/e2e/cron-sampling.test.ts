@@ -1,5 +1,5 @@
-// What MCP servers ask in turns that no person has begun, on a whole cluster: a job's questions go to where the job delivers, and are
-// answered there or given up in time; a heartbeat asks nobody, and nobody is waited for who cannot answer.
+// Requests of MCP servers in turns that no person started, on a whole cluster. A job's questions go to the job's delivery address,
+// and are answered there or time out. A heartbeat has no questions, and no turn waits for a person who cannot answer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
@@ -57,12 +57,12 @@ const elicit = (server: string) => `tool: mcp__${server}__trigger-elicitation-re
 
 const chat = (conversation: string) => ({ channel: "telegram", account: "main", conversation });
 
-/** A job that waits for the year, so that only `runJob` runs it: with the owner's chat to answer in, or what else is said. */
+/** A job that is due once a year, so that only `runJob` starts it. By default it delivers to the owner's chat. */
 async function job(prompt: string, more: Partial<Schedule> = {}): Promise<Schedule> {
   return createJob(fixture.client, { schedule: "@yearly", target: "own", deliverTo: chat("1"), prompt, ...more });
 }
 
-/** Waits for the message that fits among those sent after the first `from`. */
+/** Waits for a message that matches, among those sent after the first `from`. */
 const seen = (fits: RegExp, from: number, chatId = 1) =>
   telegram.until(`a message like ${String(fits)}`, () => {
     const found = telegram.sent.slice(from).find(({ chatId: to, text }) => Number(to) === chatId && fits.test(text));
@@ -75,7 +75,7 @@ const resultsOf = async (messageId: string) => {
   const turn = await fixture.ended(messageId);
   return { turn, content: turn.results.map(({ content }) => content).join("\n") };
 };
-/** How often a model was asked for a session's turns, its servers' requests included. */
+/** Number of model calls in a session's turns, including those of sampling requests. */
 const modelCalls = async (sessionId: string) => {
   const { rows } = await fixture.bus.request(store.usageReport, { sinceDay: "2026-01-01", sessionId });
   return rows.reduce((sum, { calls }) => sum + calls, 0);
@@ -83,8 +83,8 @@ const modelCalls = async (sessionId: string) => {
 const askedIn = (turnId: string) =>
   fixture.events.filter((event) => event.type === "question.asked" && event.turnId === turnId).length;
 
-describe("a server that wants a model's answer in a job", () => {
-  test("has it after the owner's yes where the job delivers, at the time the job is due; the job's answer comes there as well", async () => {
+describe("sampling in a job", () => {
+  test("returns an answer when the owner approves in the chat that the job delivers to", async () => {
     const from = sentSoFar();
     const due = await job(sample("asking"), { schedule: "at +1s" });
     await seen(mayAnswer, from);
@@ -98,7 +98,7 @@ describe("a server that wants a model's answer in a job", () => {
     assert.equal(telegram.sent.slice(from).length, 2, "the yes has begun no turn");
   });
 
-  test("in a job that speaks in the owner's own thread as well", async () => {
+  test("returns an answer when the job runs in the owner's main session", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { target: "main" })).id);
     await seen(mayAnswer, from);
@@ -108,7 +108,7 @@ describe("a server that wants a model's answer in a job", () => {
     assert.match(content, /^1\. forty-two/m);
   });
 
-  test("has none after a no, and server and model are told in words", async () => {
+  test("returns none and reports the reason to server and model when the owner denies", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking", { times: 2 }))).id);
     await seen(mayAnswer, from);
@@ -126,7 +126,7 @@ describe("a server that wants a model's answer in a job", () => {
     assert.equal(await modelCalls(turn.sessionId), 2);
   });
 
-  test("has none where nobody answers in its time, and what the owner says later is a message", async () => {
+  test("returns none when nobody answers in time; a later answer is an ordinary message", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("hasty"))).id);
     await seen(mayAnswer, from);
@@ -136,7 +136,7 @@ describe("a server that wants a model's answer in a job", () => {
     await seen(/^good evening$/, from);
   });
 
-  test("has none at once, and nobody is asked, in a job that delivers to nobody", async () => {
+  test("is declined at once when the job delivers to nobody", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
     const { turn, content } = await resultsOf(messageId);
@@ -144,7 +144,7 @@ describe("a server that wants a model's answer in a job", () => {
     assert.deepEqual([askedIn(turn.turnId), sentSoFar()], [0, from]);
   });
 
-  test("takes no yes from who is no owner, in a group that the job delivers to", async () => {
+  test("ignores an approval from a person who is not an owner when the job delivers to a group", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: chat("-100") })).id);
     await seen(mayAnswer, from, -100);
@@ -154,7 +154,7 @@ describe("a server that wants a model's answer in a job", () => {
     assert.match((await resultsOf(messageId)).content, /^1\. forty-two/m);
   });
 
-  test("has it once after a yes that comes twice; the second one is a message of its own", async () => {
+  test("returns one answer when the owner approves twice; the second reply is a message", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking", { times: 2 }))).id);
     await seen(mayAnswer, from);
@@ -163,13 +163,13 @@ describe("a server that wants a model's answer in a job", () => {
     const { turn, content } = await resultsOf(messageId);
     assert.match(content, /^1\. forty-two \(endTurn\)\n2\. forty-two \(endTurn\)/m);
     assert.equal(askedIn(turn.turnId), 1);
-    // The rehearsal says back what holds no instructions.
+    // The rehearsal model echoes text that contains no instructions.
     await seen(/yes/, from + 1);
   });
 });
 
-describe("a server that asks the person in a job", () => {
-  test("is answered where the job delivers, field by field", async () => {
+describe("elicitation in a job", () => {
+  test("is answered field by field in the chat that the job delivers to", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(elicit("form"))).id);
     await seen(/The MCP server "form"[^]*1 of 13/, from);
@@ -179,14 +179,14 @@ describe("a server that asks the person in a job", () => {
     assert.match((await resultsOf(messageId)).content, /Name: Ada Lovelace[^]*the user answered name: "Ada Lovelace"/);
   });
 
-  test("is told in time that nobody answers, and so is the model", async () => {
+  test("reports the timeout to server and model when nobody answers", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(elicit("brief"))).id);
     await seen(/1 of 13/, from);
     assert.match((await resultsOf(messageId)).content, /Outcome: nobody answered in time\./);
   });
 
-  test("is declined at once in a job that delivers to nobody", async () => {
+  test("is declined at once when the job delivers to nobody", async () => {
     const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
     assert.match(
       (await resultsOf(messageId)).content,
@@ -195,7 +195,7 @@ describe("a server that asks the person in a job", () => {
   });
 });
 
-test("a heartbeat asks nobody: its servers and the agent are told so at once, and the owner's thread is free", async () => {
+test("declines requests at once in a heartbeat and leaves the owner's session free", async () => {
   telegram.say("say: here I am", { from: 1 });
   await seen(/^here I am$/, 0);
   const from = sentSoFar();
@@ -221,7 +221,7 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
 });
 
 // design: 002.32
-test("what the agent itself asks in a job is answered where the job delivers, and not asked where it delivers to nobody", async () => {
+test("delivers the agent's own question to the job's address, and declines it without one", async () => {
   const from = sentSoFar();
   const prompt = 'tool: ask_user {"question":"Tea or coffee?","options":["tea","coffee"]}\nthen\nsay: the job is done';
   const messageId = await runJob(fixture.client, (await job(prompt)).id);
@@ -232,14 +232,14 @@ test("what the agent itself asks in a job is answered where the job delivers, an
   assert.match((await resultsOf(silent)).content, /^No person can answer: the job has no delivery address\./);
 });
 
-describe("whoever dies between the owner's yes and the model's answer", () => {
+describe("sampling when a process dies after the approval", () => {
   const conversationGoesOn = async () => {
     const from = sentSoFar();
     telegram.say("say: still here", { from: 1 });
     await seen(/^still here$/, from);
   };
 
-  test("a leader that is not there yet is waited for: the next one has the model asked", async () => {
+  test("is continued by the next leader when the leader dies before the model call", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);
@@ -250,7 +250,7 @@ describe("whoever dies between the owner's yes and the model's answer", () => {
     assert.deepEqual([turn.text, askedIn(turn.turnId), await modelCalls(turn.sessionId)], ["the job is done", 1, 3]);
   });
 
-  test("a leader that dies with the request takes it along: server and model are told, and it is not asked for again", async () => {
+  test("fails without a repeated request when the leader dies during the model call", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);
@@ -262,7 +262,7 @@ describe("whoever dies between the owner's yes and the model's answer", () => {
     assert.deepEqual([turn.text, await modelCalls(turn.sessionId)], ["the job is done", 2]);
   });
 
-  test("a tool-runner that dies leaves a call whose outcome is unknown, pays for nothing, and the yes is used up", async () => {
+  test("ends with unknown outcome, no cost and a used approval when the tool-runner dies", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);

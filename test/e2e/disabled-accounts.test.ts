@@ -1,4 +1,4 @@
-// Accounts and webhooks that cannot be used: each is disabled by itself, with a reason that people find, and the gateway goes on.
+// Accounts and webhooks that cannot be used: each is disabled on its own, status and logs report the reason, and the gateway continues.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
@@ -64,7 +64,7 @@ function parley(...args: string[]): Promise<{ code: number; output: string }> {
   });
 }
 
-test("the gateway goes on and names the reason of each account when secrets are missing or wrong", async () => {
+test("runs and reports the reason for each account when secrets are missing or wrong", async () => {
   const text = await detailsWith(
     /telegram:good connected.*telegram:wrong disabled|telegram:wrong disabled.*telegram:good connected/,
   );
@@ -77,7 +77,7 @@ test("the gateway goes on and names the reason of each account when secrets are 
   assert.match(await apiClient(cluster.httpUrls, cluster.token).ask("hello"), /hello/);
 });
 
-test("one log line without a stack is written for each disabled account", async () => {
+test("writes one log line without a stack for each disabled account", async () => {
   await detailsWith(/telegram:wrong disabled/);
   for (const name of ["telegram:missing", "telegram:wrong", "telegram:malformed", "hook:build"]) {
     const lines = cluster.lines.filter((line) => line.includes("account disabled") && line.includes(`"${name}"`));
@@ -87,7 +87,7 @@ test("one log line without a stack is written for each disabled account", async 
   assert.ok(!cluster.lines.join("\n").includes(wrongToken));
 });
 
-test("routes of a disabled webhook and account answer 503", async () => {
+test("answers 503 when a webhook or account is disabled", async () => {
   const post = (path: string) => fetch(`${cluster.httpUrl}${path}`, { method: "POST", body: "{}" });
   const hook = await post("/hooks/build");
   assert.equal(hook.status, 503);
@@ -99,7 +99,7 @@ test("routes of a disabled webhook and account answer 503", async () => {
   assert.ok(!body.includes("PARLEY_CHANNEL"));
 });
 
-test("status and doctor name disabled accounts and exit with the code for unhealthy", async () => {
+test("reports disabled accounts and exits as unhealthy when status and doctor run", async () => {
   await detailsWith(/telegram:wrong disabled/);
   const status = await parley("status");
   assert.match(status.output, /unhealthy: channels: .*telegram:wrong disabled: token refused by Telegram/);

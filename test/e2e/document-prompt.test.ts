@@ -1,5 +1,5 @@
-// What outsiders had a hand in, in the prompts of a whole cluster: marked in documents, no skill and no task, until its owner vouches
-// for it.
+// Untrusted content in documents, in the prompts of a whole cluster: untrusted lines are marked, and such documents are neither a
+// skill nor a task until the owner marks them as trusted.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -28,7 +28,7 @@ async function post(path: string, body: object): Promise<unknown> {
   return answer.json();
 }
 
-/** The agent writes in a turn that has read what outsiders can write, and the owner lets it. */
+/** The agent writes in a turn that has read untrusted content, and the owner approves it. */
 async function writtenAfterReading(tool: string, input: object): Promise<void> {
   const script = `tool: web_fetch {"url":"http://127.0.0.1:1/"}\nthen\ntool: ${tool} ${JSON.stringify(input)}\nthen\nsay: done`;
   const message = await client.post(script, { conversation: randomUUID() });
@@ -52,7 +52,7 @@ async function vouch(path: string, version: number): Promise<void> {
   assert.equal(done.code, 0, done.stderr);
 }
 
-/** What the model was sent last. */
+/** The last request that the model received. */
 function sent(): { system: string; last: string } {
   const request = cluster.strict?.requests.at(-1);
   assert.ok(request !== undefined);
@@ -67,7 +67,7 @@ async function ask(conversation: string): Promise<{ system: string; last: string
   return sent();
 }
 
-/** A conversation that begins when the agent has heard of the newest documents. */
+/** A conversation that begins when the agent knows the newest documents. */
 async function begunOn(isNew: (system: string) => boolean): Promise<{ conversation: string; system: string }> {
   for (;;) {
     const conversation = randomUUID();
@@ -76,7 +76,7 @@ async function begunOn(isNew: (system: string) => boolean): Promise<{ conversati
   }
 }
 
-test("lines of outsiders stay marked in the prompt when their owner edits another one, and until he vouches for them", async () => {
+test("marks untrusted lines in the prompt until the owner marks the document as trusted", async () => {
   await writtenAfterReading("memory_write", { content: "The baker asks to be paid in advance." });
   await edit("MEMORY.md", 1, (text) => `${text}Answered on Monday.\n`);
   const { conversation, system } = await begunOn((now) => now.includes("Answered on Monday."));
@@ -91,7 +91,7 @@ test("lines of outsiders stay marked in the prompt when their owner edits anothe
   assert.match(next.last, /MEMORY\.md has the same content, but a person has marked it as trusted/);
 });
 
-test("a skill with one line of outsiders is none, also when its owner has edited it, until he vouches for it", async () => {
+test("uses no skill with an untrusted line until the owner marks it as trusted", async () => {
   const path = "skills/bread/SKILL.md";
   const content = "---\nname: bread\ndescription: How to order bread\nalways: true\n---\n\nPay in advance.\n";
   await writtenAfterReading("write", { path, content });
@@ -107,7 +107,7 @@ test("a skill with one line of outsiders is none, also when its owner has edited
   assert.match(next.last, /Skills:\\n- bread: How to order good bread \(skills\/bread\/SKILL\.md\) \[new\]/);
 });
 
-test("a heartbeat does not do what outsiders have put on its list, also when its owner has added to it, until he vouches", async () => {
+test("ignores an untrusted heartbeat list until the owner marks it as trusted", async () => {
   const Beat = z.object({ outcome: z.string(), inboxId: z.string().nullable() });
   const beat = async () => Beat.parse(await post("/api/heartbeat", {}));
   const fired = async () => {

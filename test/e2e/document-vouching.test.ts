@@ -1,4 +1,4 @@
-// A note that outsiders had a hand in, and its owner who reads it and vouches for it, in a whole cluster.
+// A note with untrusted content that its owner reads and marks as trusted, in a whole cluster.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -28,7 +28,7 @@ async function questions() {
   return Approvals.parse(await (await client.fetch("/api/approvals")).json()).approvals;
 }
 
-/** A turn that asks for a yes to one call, of this tool, and is given this answer. */
+/** A turn that requests an approval for one call of this tool, and receives this decision. */
 async function turnThatAsks(script: string, decision: "allow" | "deny", of = "memory_write"): Promise<void> {
   const message = await client.post(script, { conversation: randomUUID() });
   const ended = new AbortController();
@@ -57,7 +57,7 @@ const readAndWrite = (path: string) =>
   [call("memory_get", { path }), "then", call("memory_write", { content: "Read it." }), "then", "say: done"].join("\n");
 
 // design: 000.25
-test("a note of outsiders taints who reads it, also when its owner has changed a line; not once he vouches for it", async () => {
+test("taints a turn that reads an untrusted note until the owner marks the note as trusted", async () => {
   const path = "memory/letters.md";
   await untrustedNote(path, "The baker asks to be paid in advance.");
   await turnThatAsks(readAndWrite(path), "deny");
@@ -108,9 +108,9 @@ test("a note of outsiders taints who reads it, also when its owner has changed a
   assert.equal(authors.at(-1), "agent", "what that turn wrote is the agent's own");
 });
 
-test("what a file tool shows of a note taints by the lines it shows: outsiders' ask for a yes to the next command, others do not", async () => {
+test("requests approval when a file tool shows untrusted lines of a note, not for other lines", async () => {
   const path = "memory/errands.md";
-  await untrustedNote(path, "The cooper sends his boy at noon.");
+  await untrustedNote(path, "The cooper sends a boy at noon.");
   const { stdout: text } = await docs("show", path);
   const edited = await client.fetch("/api/documents/put", {
     method: "POST",
@@ -127,7 +127,7 @@ test("what a file tool shows of a note taints by the lines it shows: outsiders' 
   assert.deepEqual(await questions(), []);
 });
 
-test("what came after somebody has read a note is not vouched for, nor what a restore brings back", async () => {
+test("does not trust lines that were added after the review, nor restored versions", async () => {
   const path = "memory/hearsay.md";
   await untrustedNote(path, "The dirigible company pays double.");
   await untrustedNote(path, "It pays three times as much.");

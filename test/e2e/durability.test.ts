@@ -1,4 +1,4 @@
-// What was accepted is answered: once, in order, whatever dies in between. Four real processes, one of each.
+// Accepted messages are answered once and in order, also when processes die. Four real processes, one of each service.
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { after, test } from "node:test";
@@ -8,7 +8,7 @@ const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
 // design: 004.35, interaction.9
-test("one running and fifty queued messages survive kill -9 of agent-core, of the gateway and the stop of everything", async () => {
+test("answers every queued message when agent-core and gateway are killed and all restarts", async () => {
   let cluster = await startTestCluster(cleanup, { model: true, ownPostgres: true });
   let client = apiClient(cluster.httpUrls, cluster.token);
 
@@ -26,7 +26,7 @@ test("one running and fifty queued messages survive kill -9 of agent-core, of th
   cluster = await startTestCluster(cleanup, { again: cluster });
   client = apiClient(cluster.httpUrls, cluster.token);
   const turns = await Promise.all(ids.map((id) => client.settled(id, 120_000)));
-  // The tool that was running when its leader died either went on to its end or is reported as unknown: the turn ends alike.
+  // The tool that ran when its leader died either completed or is reported as unknown: the turn ends in the same way.
   assert.deepEqual(
     turns.map((turn) => turn.text),
     texts,
@@ -35,7 +35,7 @@ test("one running and fifty queued messages survive kill -9 of agent-core, of th
   assert.deepEqual(finished, [...finished].sort(), "answered out of order");
   assert.deepEqual(cluster.strict?.refusals, []);
 
-  // Each message was put to the model once; only a call that a kill cut off may have been repeated.
+  // The model received each message once; only a call that a kill interrupted may be repeated.
   const asked = (cluster.strict?.requests ?? []).map((request) => JSON.stringify(request.messages.at(-1)));
   const repeated = asked.length - new Set(asked).size;
   assert.ok(repeated <= 2, `${repeated} model calls were repeated`);

@@ -1,4 +1,4 @@
-// What commands may reach of the network and know of secrets, as a person with a whole cluster sees it.
+// Network access of commands and their access to secrets, tested on a whole cluster.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -48,42 +48,34 @@ min_isolation = "gvisor"
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Has a turn run the command; what the model was told of it. */
-async function toldOf(command: string): Promise<string> {
+/** Makes a turn run the command; returns the result that the model received. */
+async function resultOf(command: string): Promise<string> {
   await client.ask(`tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`);
   return JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);
 }
 
-/** Through the proxy also where NO_PROXY says otherwise: the listed server of this test is called localhost. */
+/** Uses the proxy despite NO_PROXY: the listed server of this test is called localhost. */
 const fetched = (url: string) => `curl -sS --noproxy '' -H "authorization: $REGISTRY_TOKEN" ${url}`;
 
-test(
-  "a command reaches a listed host with its secret, and no other host; the secret is not shown",
-  { skip },
-  async () => {
-    const told = await toldOf(`${fetched(`http://localhost:${port}/left-pad`)}; echo " for $REGISTRY_TOKEN"`);
-    assert.match(told, /package for \*\*\*/);
-    assert.match(told, /isolation: bubblewrap \(network: 2 listed hosts/);
-    assert.deepEqual(asked, [`/left-pad ${secret}`]);
-    const refused = await toldOf(fetched(`http://127.0.0.1:${port}/other`));
-    assert.match(refused, /127\.0\.0\.1:\d+ is not in allow_hosts under \[tools\.exec\]/);
-    assert.equal(asked.length, 1);
-    assert.ok(!told.includes(secret) && !refused.includes(secret));
-  },
-);
+test("reaches only listed hosts with the secret, and hides it, when a command uses the network", { skip }, async () => {
+  const told = await resultOf(`${fetched(`http://localhost:${port}/left-pad`)}; echo " for $REGISTRY_TOKEN"`);
+  assert.match(told, /package for \*\*\*/);
+  assert.match(told, /isolation: bubblewrap \(network: 2 listed hosts/);
+  assert.deepEqual(asked, [`/left-pad ${secret}`]);
+  const refused = await resultOf(fetched(`http://127.0.0.1:${port}/other`));
+  assert.match(refused, /127\.0\.0\.1:\d+ is not in allow_hosts under \[tools\.exec\]/);
+  assert.equal(asked.length, 1);
+  assert.ok(!told.includes(secret) && !refused.includes(secret));
+});
 
-test(
-  "a profile may ask for more isolation than there is: its commands do not run, those of others do",
-  { skip },
-  async () => {
-    const before = cluster.strict?.requests.length ?? 0;
-    const task = `tool: exec ${JSON.stringify({ command: "echo ran" })}\nthen\nsay: over`;
-    await client.ask(`tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "careful" })}\nthen\nsay: done`);
-    const told = JSON.stringify(cluster.strict?.requests.slice(before));
-    assert.match(
-      told,
-      /exec is refused: this agent's commands require at least gvisor, and this tool-runner provides bubblewrap/,
-    );
-    assert.match(await toldOf("echo ran"), /ran\\n/);
-  },
-);
+test("refuses only a profile's commands when the profile requires stronger isolation", { skip }, async () => {
+  const before = cluster.strict?.requests.length ?? 0;
+  const task = `tool: exec ${JSON.stringify({ command: "echo ran" })}\nthen\nsay: over`;
+  await client.ask(`tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "careful" })}\nthen\nsay: done`);
+  const told = JSON.stringify(cluster.strict?.requests.slice(before));
+  assert.match(
+    told,
+    /exec is refused: this agent's commands require at least gvisor, and this tool-runner provides bubblewrap/,
+  );
+  assert.match(await resultOf("echo ran"), /ran\\n/);
+});

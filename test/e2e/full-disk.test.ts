@@ -1,4 +1,4 @@
-// A whole cluster on a small disk that fills up while it runs: nothing dies for good, nothing is lost.
+// A whole cluster on a small disk that becomes full while it runs: every service recovers, and nothing is lost.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
@@ -15,7 +15,7 @@ const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=300m", "tmpfs", d
 const canMount = mounted.status === 0;
 if (canMount) cleanup.add(async () => void spawnSync("umount", ["-l", disk]));
 
-/** Takes all the space there is. */
+/** Fills the remaining space. */
 function fill(path: string): void {
   const fd = openSync(path, "w");
   try {
@@ -32,7 +32,7 @@ function fill(path: string): void {
 }
 
 test(
-  "answers a message sent on a full disk once there is room again",
+  "answers a message from a full disk when space is free again",
   { skip: canMount ? false : `a tmpfs cannot be mounted here: ${String(mounted.stderr ?? mounted.error)}` },
   async () => {
     const warnings: string[] = [];

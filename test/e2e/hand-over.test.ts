@@ -1,5 +1,5 @@
-// A planned hand-over in the middle of a round of tools, seen from outside: what pure calls have brought goes on to the next leader with the
-// turn. Until then nobody but the old one has it.
+// A planned hand-over during a round of tools: the next leader receives the results of pure calls with the turn. Before the
+// hand-over only the old leader has them.
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { startClusterFixture, type ClusterFixture } from "./presets/support/fixt
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Pages whose readers are counted; `/late` is answered when it is let go. */
+/** Serves pages and counts their requests; `/late` is answered when the test releases it. */
 async function startPages() {
   const asked: string[] = [];
   const held: ServerResponse[] = [];
@@ -38,7 +38,7 @@ async function startPages() {
   };
 }
 
-/** Has the leader hand over; resolves when it has begun to. */
+/** Starts a hand-over; resolves when it has begun. */
 async function drainLeader({ bus, cluster }: ClusterFixture): Promise<void> {
   const replicas = await bus.gather(healthReports["agent-core"], {}, 500);
   const leader = replicas.find(({ role }) => role === "leader");
@@ -49,7 +49,7 @@ async function drainLeader({ bus, cluster }: ClusterFixture): Promise<void> {
   while (!draining()) await delay(10);
 }
 
-test("a turn that is handed over takes along what its pure calls have brought: none of them is run again", async () => {
+test("runs no pure call again when the leader hands a turn over", async () => {
   const pages = await startPages();
   const fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2 },

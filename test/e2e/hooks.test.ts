@@ -1,5 +1,5 @@
-// The hooks of an event as the loop asks them: chosen and weighed by agent-core's part, carried out by a real tool-runner,
-// over a real bus with the permissions of a deployment.
+// The hooks of an event as the loop uses them: agent-core selects them and merges their verdicts, a real tool-runner executes
+// them, over a real bus with the permissions of a deployment.
 import assert from "node:assert/strict";
 import { existsSync, watch } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -65,7 +65,7 @@ command = '''echo '{"suppressOutput": true, "hookSpecificOutput": {"updatedToolO
 const cleanup = new Cleanup();
 let chassis: Chassis;
 let workspace: string;
-/** Of the settings, where hooks run. */
+/** The working folder of hooks, from the settings. */
 let folder: string;
 let runHooks: RunHooks;
 
@@ -107,14 +107,14 @@ async function counted(hook: string): Promise<string | undefined> {
   return text.split("\n").find((line) => line.startsWith(`parley_hook_runs_total{hook="${hook}"`));
 }
 
-test("an event that nobody waits for is over at once", () => {
+test("returns at once when no hook matches the event", () => {
   const facts = { source: "startup" } as const;
   assert.equal(runHooks("SessionStart", place, facts, never), neutralVerdict);
   assert.equal(beforeTool("read"), neutralVerdict);
 });
 
 // design: 003.24, switch.15
-test("hooks are asked in order, each with what those before it rewrote, until one says no", async () => {
+test("runs hooks in order, each with the rewritten input, until one denies", async () => {
   const verdict = await beforeTool("write");
   assert.deepEqual(verdict, {
     ...neutralVerdict,
@@ -128,33 +128,33 @@ test("hooks are asked in order, each with what those before it rewrote, until on
   assert.ok(!existsSync(join(folder, "fourth")), "the chain had ended");
 });
 
-test("a failing hook is as if it were not there, but counted", async () => {
+test("ignores a failing hook but counts the failure", async () => {
   assert.deepEqual(await beforeTool("open"), { ...neutralVerdict, decision: "ask", ran: 2 });
   assert.match((await counted("broken-guard")) ?? "", /outcome="failed".* 1$/);
 });
 
 // design: 003.24
-test("a guard that is too slow says no where its settings want that", async () => {
+test("denies when a guard times out and its settings require that", async () => {
   const verdict = await beforeTool("closed");
   assert.equal(verdict.decision, "deny");
   assert.match(verdict.reason ?? "", /slow-guard failed: it took longer than 0.2 s/);
 });
 
 // design: 003.15
-test("what a tool said can be taken out before the model reads it", async () => {
+test("replaces a tool's output before the model receives it", async () => {
   const facts = { tool: "read", callId: "c1", input: "{}", output: "the password is 1234" };
   const verdict = await runHooks("PostToolUse", place, facts, never);
   assert.deepEqual([verdict.updatedOutput, verdict.suppressOutput], ["[removed]", true]);
 });
 
-test("the examples of docs/hooks.md are settings", async () => {
+test("contains valid settings in the examples of docs/hooks.md", async () => {
   const text = await readFile(new URL("../../docs/hooks.md", import.meta.url), "utf8");
   const examples = [...text.matchAll(/```toml\n(.*?)```/gs)].map((match) => match[1] ?? "");
   assert.ok(examples.length >= 3);
   for (const example of examples) parseSettings(example, "docs/hooks.md");
 });
 
-test("an interrupted turn does not wait for its hooks", async () => {
+test("does not wait for hooks when the turn is interrupted", async () => {
   const asked = Promise.withResolvers<void>();
   const watcher = watch(folder, (_, name) => {
     if (name === "stop-asked") asked.resolve();

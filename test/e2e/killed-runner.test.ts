@@ -1,5 +1,5 @@
-// Kill -9 of the tool-runner at every point of a call, seen from the turn: how often the command ran is counted in a file, and what the
-// model was sent about it is read from the next request.
+// Kill -9 of the tool-runner at every point of a call. A file counts how often the command ran, and the next model request shows
+// the result that the model received.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,8 +20,8 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Has a turn make the call while the runner dies at this point; what the model was told of the call. */
-async function toldOf(point: string, tool: string, args: object): Promise<string> {
+/** Makes a turn call the tool while the runner dies at this point; returns the result that the model received. */
+async function resultOf(point: string, tool: string, args: object): Promise<string> {
   await cluster.fault(point, "kill");
   const said = await client.ask(`tool: ${tool} ${JSON.stringify(args)}\nthen\nsay: I have seen it`, `${point}-${tool}`);
   assert.equal(said, "I have seen it");
@@ -31,7 +31,7 @@ async function toldOf(point: string, tool: string, args: object): Promise<string
   return JSON.stringify(result);
 }
 
-describe("a call of class once, killed", () => {
+describe("killed call of class once", () => {
   const points = {
     "tool.before_claim": { effects: 1, told: /exit code 0/ },
     "tool.after_claim": { effects: 0, told: /unknown/i },
@@ -40,8 +40,8 @@ describe("a call of class once, killed", () => {
     "tool.after_settle": { effects: 1, told: /exit code 0/ },
   } as const;
   for (const [point, { effects, told }] of Object.entries(points)) {
-    test(`at ${point}: it has taken effect ${effects} times, and the model knows what is known`, async () => {
-      const result = await toldOf(point, "exec", { command: `echo ${point} >> effects.txt` });
+    test(`runs ${effects} times and reports the known outcome when killed at ${point}`, async () => {
+      const result = await resultOf(point, "exec", { command: `echo ${point} >> effects.txt` });
       assert.match(result, told);
       if (effects === 0 || told.source === "unknown") assert.match(result, /"is_error":true/);
       const lines = (await readFile(join(cluster.home, "workspace", "effects.txt"), "utf8")).split("\n");
@@ -50,17 +50,17 @@ describe("a call of class once, killed", () => {
   }
 });
 
-test("an idempotent call killed between work and settlement, and a pure one killed at its work, are made again and done", async () => {
+test("repeats an idempotent call before settlement and a pure call when the runner is killed", async () => {
   assert.match(
-    await toldOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
+    await resultOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
     /Replaced|Created/,
   );
   assert.equal(await readFile(join(cluster.home, "workspace", "once.txt"), "utf8"), "once\n");
-  assert.match(await toldOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
+  assert.match(await resultOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
 });
 
 // design: 003.16
-test("arguments as other designs name them reach the tool, and no rule is avoided by them", async () => {
+test("translates argument names of other designs before it applies rules", async () => {
   const told = async (call: string) => {
     await client.ask(`tool: ${call}\nthen\nsay: I have seen it`, "elsewhere");
     return JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);

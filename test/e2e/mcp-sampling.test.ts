@@ -1,5 +1,5 @@
-// MCP servers that ask for a model's answer in the middle of a call, on a whole cluster: off unless the settings say otherwise, with a
-// person's yes or without, bounded, paid by the turn, and over when the call is.
+// Sampling: MCP servers that request a model's answer during a call, on a whole cluster. It is off by default, optionally needs an
+// approval, is limited, counts for the turn, and ends with the call.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
@@ -71,10 +71,10 @@ const Sent = z.object({
   messages: z.array(z.object({ role: z.string(), content: z.array(Block) })),
 });
 
-/** What the model was sent since `from`. */
+/** The requests that the model received since `from`. */
 const sentSince = (from: number) => (cluster.strict?.requests ?? []).slice(from).map((each) => Sent.parse(each));
 const sentSoFar = () => cluster.strict?.requests.length ?? 0;
-/** What the model was given for its calls, in the last request it was sent. */
+/** The tool results in the last request to the model. */
 function results(): string {
   const Result = z.object({ type: z.literal("tool_result"), content: z.unknown() });
   const blocks = sentSince(-1).flatMap(({ messages }) => messages.flatMap(({ content }) => content));
@@ -91,7 +91,7 @@ function textIn(content: unknown): string {
 const call = (tool: string, input: object, then = "done") =>
   `tool: mcp__${tool} ${JSON.stringify(input)}\nthen\nsay: ${then}`;
 
-/** Events of a conversation from now on: live ones that nobody watches are lost. */
+/** Events of a conversation from now on; live events without a subscriber are lost. */
 async function watched(conversation: string): Promise<<T>(find: (event: unknown) => T | undefined) => Promise<T>> {
   const over = new AbortController();
   cleanup.add(async () => over.abort());
@@ -130,14 +130,14 @@ const Usage = z.object({
 });
 
 for (const server of ["plain", "off"]) {
-  test(`no server is told that it may ask a model, unless its settings say so (${server})`, async () => {
+  test(`is not offered to a server when its settings do not enable it (${server})`, async () => {
     await client.ask(call(`${server}__trigger-sampling-request`, { prompt: "go" }), server);
     assert.match(results(), new RegExp(`^Tool not found: mcp__${server}__trigger-sampling-request\\.`));
   });
 }
 
 for (const server of ["local", "remote"]) {
-  test(`a server has a model answer during its call, of which the conversation is no part, and the turn pays for it (${server})`, async () => {
+  test(`answers without the conversation and counts for the turn when enabled (${server})`, async () => {
     const from = sentSoFar();
     const conversation = `sampled-${server}`;
     const secret = "the word is heliotrope";
@@ -178,7 +178,7 @@ for (const [server, tool, input] of [
   ["asking", "ask", { prompt: "go\nsay: as you like", times: 2 }],
   ["asksremote", "trigger-sampling-request", { prompt: "go\nsay: as you like" }],
 ] as const) {
-  test(`a person's yes holds for the call, and the next call asks again (${server})`, async () => {
+  test(`needs one approval for each call (${server})`, async () => {
     const conversation = `yes-${server}`;
     const message = await client.post(call(`${server}__${tool}`, input), { conversation });
     assert.match(
@@ -193,7 +193,7 @@ for (const [server, tool, input] of [
   });
 }
 
-test("a person's no is told to the server, and no model is asked", async () => {
+test("reports the denial to the server without a model call when the person denies", async () => {
   const from = sentSoFar();
   const conversation = "no";
   const message = await client.post(call("asking__ask", { prompt: "go\nsay: never", times: 2 }), { conversation });
@@ -209,7 +209,7 @@ test("a person's no is told to the server, and no model is asked", async () => {
   assert.equal(turn.usage.inputTokens, 200);
 });
 
-test("where nobody can be asked it is declined: a sub-agent's turn", async () => {
+test("is declined when a sub-agent's turn has nobody to approve", async () => {
   const from = sentSoFar();
   const task = call("asking__ask", { prompt: "go\nsay: never" }, "the child is done");
   await client.ask(
@@ -222,7 +222,7 @@ test("where nobody can be asked it is declined: a sub-agent's turn", async () =>
   );
 });
 
-test("a call has as many answers as the settings allow, and the server is told which setting it is", async () => {
+test("is limited for each call, and the error names the setting of the limit", async () => {
   const text = await client.ask(call("twice__ask", { prompt: "go\nsay: fine", times: 3 }), "twice");
   assert.equal(text, "done");
   assert.match(
@@ -231,18 +231,18 @@ test("a call has as many answers as the settings allow, and the server is told w
   );
 });
 
-test("what a turn may use bounds the answers for its servers as well", async () => {
+test("counts for the limits of the turn", async () => {
   const from = sentSoFar();
   const message = await client.post(call("many__ask", { prompt: "go\nsay: fine", times: 6 }), { conversation: "many" });
   const turn = await client.settled(message);
   assert.match(turn.text ?? "", /440 tokens, the limit for one request/);
-  // One step of the turn, three answers; the fourth was refused.
+  // One step of the turn and three answers; the fourth request was refused.
   assert.equal(sentSince(from).length, 4);
   const response = await client.fetch(`/api/sessions/${turn.sessionId}/messages?after=0`);
   assert.match(await response.text(), /3\. fine \(endTurn\)[^]*4\. error: [^]*limits\.max_tokens is reached/);
 });
 
-test("requests that come at once are answered apart, each counted", async () => {
+test("counts concurrent requests one by one", async () => {
   const message = await client.post(call("twice__ask", { prompt: "go\nsay: both", times: 2, atOnce: true }), {
     conversation: "atonce",
   });
@@ -251,12 +251,12 @@ test("requests that come at once are answered apart, each counted", async () => 
   assert.equal(turn.usage.inputTokens, 400);
 });
 
-test("a server of the newer era has its answer as well", async () => {
+test("answers a server with the newer protocol version", async () => {
   await client.ask(call("modern__ask", { prompt: "go\nsay: the newer way" }), "modern");
   assert.match(results(), /1\. the newer way/);
 });
 
-test("in the newer era a no ends the call, since the protocol has no other answer", async () => {
+test("ends the call when a person denies in the newer protocol, which has no other answer", async () => {
   const conversation = "newno";
   const message = await client.post(call("newno__ask", { prompt: "go\nsay: never" }), { conversation });
   await asked(conversation);
@@ -268,7 +268,7 @@ test("in the newer era a no ends the call, since the protocol has no other answe
   );
 });
 
-test("a picture is shown to the model, and so is what was said before", async () => {
+test("shows the model a picture and the previous messages of the request", async () => {
   const from = sentSoFar();
   await client.ask(call("many__look", {}), "look");
   assert.match(results(), /a red one/);
@@ -276,7 +276,7 @@ test("a picture is shown to the model, and so is what was said before", async ()
   assert.deepEqual(
     sampled?.messages.map(({ role, content }) => [role, content.map(({ type }) => type)]),
     [
-      // Its name and its id stand before a picture.
+      // The name and id of a picture precede it.
       ["user", ["text", "image"]],
       ["assistant", ["text"]],
       ["user", ["text"]],
@@ -284,7 +284,7 @@ test("a picture is shown to the model, and so is what was said before", async ()
   );
 });
 
-test("outside of a call of its tools a server has no answer: where a resource of it is read", async () => {
+test("is refused outside a tool call, for example when a resource is read", async () => {
   const from = sentSoFar();
   const input = JSON.stringify({ server: "many", uri: "sampler://asking" });
   await client.ask(`tool: mcp_read ${input}\nthen\nsay: done`, "outside");
@@ -292,7 +292,7 @@ test("outside of a call of its tools a server has no answer: where a resource of
   assert.equal(sentSince(from).length, 2);
 });
 
-test("a program that runs several calls does not say which one asks: it has no answer", async () => {
+test("is refused when a program runs several calls, because the requesting call is unknown", async () => {
   const conversation = "several";
   const message = await client.post(call("slow__ask", { prompt: "go\nsay: never" }), { conversation });
   await asked(conversation);
@@ -305,7 +305,7 @@ test("a program that runs several calls does not say which one asks: it has no a
   assert.equal((await client.settled(message)).text, "done");
 });
 
-test("another model than the agent's own answers, where the settings name one", async () => {
+test("uses another model when the settings name one", async () => {
   const from = sentSoFar();
   const conversation = "other-model";
   const message = await client.post(call("slow__ask", { prompt: "go\nsay: rehearsed" }), { conversation });
@@ -325,12 +325,12 @@ test("another model than the agent's own answers, where the settings name one", 
   );
 });
 
-test("a model that cannot be asked is named to the server", async () => {
+test("names the model to the server when it cannot be reached", async () => {
   await client.ask(call("absent__ask", { prompt: "go" }), "absent");
   assert.match(results(), /error: [^]*openai:none requires OPENAI_API_KEY or OPENAI_BASE_URL/);
 });
 
-test("/stop ends a call whose server waits for a model, and nothing is paid for it", async () => {
+test("ends without cost when /stop arrives while the server waits", async () => {
   const conversation = "stopped";
   const message = await client.post(call("slow__ask", { prompt: "go\npause: 600000" }), { conversation });
   const until = await watched(conversation);
@@ -343,7 +343,7 @@ test("/stop ends a call whose server waits for a model, and nothing is paid for 
   assert.equal(await client.ask("say: still here", conversation), "still here");
 });
 
-test("a leader that is killed takes the answer with it: the server is told, and the turn goes on", async () => {
+test("fails with an error to the server when the leader is killed, and the turn continues", async () => {
   const conversation = "leaderless";
   const message = await client.post(call("slow__ask", { prompt: "go\npause: 600000" }, "went on"), { conversation });
   const until = await watched(conversation);

@@ -1,5 +1,5 @@
-// MCP servers switched while a cluster with two tool-runners and two gateways runs: by a command in a chat, over the API and by the CLI;
-// what is off stays off for tool-runners that are killed, and a conversation that knows its tools learns it.
+// MCP servers switched on and off while a cluster with two tool-runners and two gateways runs: by chat command, API and CLI. The
+// state survives killed tool-runners, and existing conversations are informed.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { running } from "../../services/tool-runner/test/support/commands.ts";
 import { everything } from "../../services/tool-runner/test/mcp/programs.ts";
 
 const cleanup = new Cleanup();
-/** Found again among the machine's processes by a word that nobody else uses. */
+/** A unique argument, by which the test finds the process among those of the machine. */
 const mark = randomUUID();
 let cluster: TestCluster;
 let client: ApiClient;
@@ -50,7 +50,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const programs = () => running(`${process.execPath} ${everything} stdio ${mark}`).length;
 
-/** Waits for what processes do by themselves. */
+/** Waits for an asynchronous change in the processes. */
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await holds())) await delay(50);
 }
@@ -67,7 +67,7 @@ async function command(text: string): Promise<string> {
 const Request = z.looseObject({ tools: z.array(z.object({ name: z.string() })), messages: z.array(z.unknown()) });
 const lastRequest = () => Request.parse(cluster.strict?.requests.at(-1));
 
-/** Whether a conversation that begins now is shown the tool. */
+/** Whether a new conversation contains the tool. */
 async function shown(tool: string): Promise<boolean> {
   await client.ask("say: hello", randomUUID());
   return lastRequest().tools.some(({ name }) => name === tool);
@@ -83,7 +83,7 @@ async function api(path: string, body?: object): Promise<{ status: number; answe
   return { status: response.status, answer: await response.json() };
 }
 
-/** Waits until both tool-runners say this of their servers. */
+/** Waits until both tool-runners report this state of their servers. */
 async function everywhere(pattern: RegExp): Promise<void> {
   await until(async () => {
     const { replicas } = Status.parse((await api("/api/status")).answer);
@@ -92,18 +92,18 @@ async function everywhere(pattern: RegExp): Promise<void> {
   });
 }
 
-test("/mcp says at once which server is only just being started", async () => {
+test("reports at once which server is still starting when /mcp is sent", async () => {
   await everywhere(/local: ready/);
   const begun = performance.now();
   assert.match(await command("/mcp"), /^endless: starting, 0 tools\nlocal: ready, \d+ tools\n/);
   assert.ok(performance.now() - begun < 3_000, "it has waited for the server");
-  // Lists of tools wait for a server that is being started.
+  // Lists of tools wait for a server that is starting.
   assert.match(await command("/mcp off endless"), /endless is off everywhere until \/mcp on endless/);
   assert.match(await command("/mcp"), /^endless: off, switched off by .*\nlocal: ready/);
 });
 
 // design: 003.35
-test("a server that is switched off in a chat runs nowhere, is in no new conversation, and an older one learns it", async () => {
+test("stops a switched-off server, hides it from new conversations and informs older ones", async () => {
   const echo = 'tool: mcp__local__echo {"message":"anyone there"}\nthen\nsay: done';
   await client.ask(echo, "older");
   assert.match(JSON.stringify(lastRequest().messages), /Echo: anyone there/);
@@ -120,7 +120,7 @@ test("a server that is switched off in a chat runs nowhere, is in no new convers
   assert.match(JSON.stringify(lastRequest().messages), /Tool not found: mcp__local__echo/);
 });
 
-test("tool-runners that are killed come back with the server off, and with it on when it was switched on", async () => {
+test("keeps servers switched off or on when tool-runners are killed", async () => {
   for (const index of [1, 2]) await cluster.kill("tool-runner", index, "SIGKILL");
   await until(async () => /^endless: off.*\nlocal: off, switched off by/.test(await command("/mcp")));
   assert.equal(programs(), 0);
@@ -131,7 +131,7 @@ test("tool-runners that are killed come back with the server off, and with it on
 });
 
 // design: 003.35
-test("a tool is hidden from the agent alone, and the server's others stay", async () => {
+test("hides only one tool from the agent when this tool is switched off", async () => {
   assert.match(await command("/mcp off local mcp__local__echo"), /echo of local is hidden from the agent/);
   await until(async () => !(await shown("mcp__local__echo")));
   assert.equal(await shown("mcp__local__get-sum"), true);
@@ -140,7 +140,7 @@ test("a tool is hidden from the agent alone, and the server's others stay", asyn
   await until(() => shown("mcp__local__echo"));
 });
 
-test("what there is not, and what the settings have switched off, cannot be switched", async () => {
+test("refuses to switch unknown servers and those that the settings disable", async () => {
   assert.match(await command("/mcp off locla"), /no MCP server "locla"\. Did you mean local\?/);
   assert.match(await command("/mcp on never"), /never is disabled in parley\.toml \(enabled = false\)/);
   assert.match(await command("/mcp off local ecco"), /local has no tool "ecco"; did you mean echo\?/);
@@ -151,7 +151,7 @@ test("what there is not, and what the settings have switched off, cannot be swit
   assert.equal((await api("/api/mcp/local", { action: "restart", tool: "echo" })).status, 400);
 });
 
-test("the API and the CLI do the same; a key that is given again is the same order", async () => {
+test("switches by API and CLI, and repeats nothing when a key is sent again", async () => {
   const cli = async (...args: string[]) => {
     const { code, stdout, stderr } = await parley(cluster.home, ["mcp", ...args])
       .endInput()
@@ -172,7 +172,7 @@ test("the API and the CLI do the same; a key that is given again is the same ord
 });
 
 // design: 003.42
-test("a program that speaks to `parley run` sees the servers, switches one, and is told why not", async () => {
+test("lists and switches servers in `parley run`, with the reason when it refuses", async () => {
   const running = parley(cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
   const Response = z.object({
     type: z.literal("control_response"),
@@ -199,7 +199,7 @@ test("a program that speaks to `parley run` sees the servers, switches one, and 
   await everywhere(/local: ready/);
 });
 
-test("/mcp restart gives a server that is well a new process, on every tool-runner", async () => {
+test("restarts a healthy server on every tool-runner when /mcp restart is sent", async () => {
   const ready = () => cluster.lines.filter((line) => line.includes("MCP server ready"));
   const before = ready().length;
   assert.match(await command("/mcp restart local"), /local is restarting on every tool-runner/);

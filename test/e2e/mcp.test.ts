@@ -1,6 +1,6 @@
-// A turn on a whole cluster that uses MCP servers from npm over both transports, asks a person first where the operator wants it, and is
-// answered over Parley's own MCP server. Servers ask the person in the middle of a call, answer with pictures, say how far they are, and have
-// prompts that people say.
+// A turn on a whole cluster that uses MCP servers from npm over both transports and requests approval where the operator wants it;
+// the approval comes over Parley's own MCP server. Servers send elicitations during a call, return pictures, report progress, and
+// have prompts that people send.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -63,14 +63,14 @@ ask = ["mcp__graph__create_entities"]
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** What the model was given for its calls, in the last request it was sent. */
+/** The tool results in the last request to the model. */
 function results(): string {
   const sent: unknown = cluster.strict?.requests.at(-1);
   return JSON.stringify(sent);
 }
 
 // design: 002.26
-test("a turn uses servers over stdio and HTTP, and is told what they answered", async () => {
+test("uses servers over stdio and HTTP and sends their results to the model", async () => {
   const answer = await client.ask(
     'tool: mcp__local__echo {"message":"by stdio"}\ntool: mcp__remote__get-sum {"a":20,"b":22}\nthen\nsay: both answered',
     "both",
@@ -80,7 +80,7 @@ test("a turn uses servers over stdio and HTTP, and is told what they answered", 
   assert.match(results(), /sum of 20 and 22 is 42/);
 });
 
-test("a turn writes a file through a server and reads it back", async () => {
+test("writes a file through a server and reads it back", async () => {
   const path = join(folder, "note.txt");
   const write = JSON.stringify({ path, content: "kept by the server" });
   await client.ask(
@@ -91,7 +91,7 @@ test("a turn writes a file through a server and reads it back", async () => {
   assert.match(results(), /kept by the server/);
 });
 
-test("a call that needs a yes waits for it; the yes comes over Parley's own MCP server", async () => {
+test("waits for approval, which a person gives over Parley's own MCP server", async () => {
   const entities = [{ name: "Ada", entityType: "person", observations: ["likes engines"] }];
   const message = await client.post(
     `tool: mcp__graph__create_entities ${JSON.stringify({ entities })}\nthen\nsay: remembered`,
@@ -110,7 +110,7 @@ test("a call that needs a yes waits for it; the yes comes over Parley's own MCP 
 });
 
 // design: 002.26
-test("a server that is not there is named where people look, and stops nobody", async () => {
+test("names an unreachable server in the status and continues without it", async () => {
   const Status = z.object({
     replicas: z.array(z.looseObject({ service: z.string(), details: z.record(z.string(), z.unknown()) })),
   });
@@ -119,8 +119,8 @@ test("a server that is not there is named where people look, and stops nobody", 
   assert.match(String(runner?.details["mcp"]), /absent: \w+, 0 tools \(.*program .* not found.*\).*local: ready/);
 });
 
-/** Events of a conversation from now on, until one is found; at the end the stream is over. */
-async function heard<T>(conversation: string, find: (event: unknown) => T | undefined): Promise<T> {
+/** Events of a conversation from now on, until one is found; the stream then ends. */
+async function untilEvent<T>(conversation: string, find: (event: unknown) => T | undefined): Promise<T> {
   const over = new AbortController();
   const session = encodeURIComponent(`http:default:${conversation}`);
   const response = await client.fetch(`/api/events?session=${session}&after=0`, { signal: over.signal });
@@ -148,7 +148,7 @@ const Progress = z.object({
 const Finished = z.object({ type: z.literal("turn.finished"), text: z.string() });
 
 const asked = (conversation: string, wanted: RegExp) =>
-  heard(conversation, (event) => {
+  untilEvent(conversation, (event) => {
     const { data } = Asked.safeParse(event);
     return data !== undefined && wanted.test(data.question) ? data.question : undefined;
   });
@@ -164,7 +164,7 @@ async function command(conversation: string, text: string): Promise<string> {
 
 for (const server of ["local", "remote"]) {
   // design: 003.35
-  test(`a server asks the person in the middle of a call (${server}): what they say next are the answers, and no turns of their own`, async () => {
+  test(`takes a person's next messages as elicitation answers, not as turns (${server})`, async () => {
     const conversation = `asked-${server}`;
     const message = await client.post(`tool: mcp__${server}__trigger-elicitation-request {}\nthen\nsay: thank you`, {
       conversation,
@@ -181,7 +181,7 @@ for (const server of ["local", "remote"]) {
   });
 }
 
-test("/stop ends a turn whose server waits for a person, and the next message is a message", async () => {
+test("ends a turn whose server waits for a person when /stop arrives", async () => {
   const conversation = "stopped";
   const message = await client.post("tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: never", {
     conversation,
@@ -192,7 +192,7 @@ test("/stop ends a turn whose server waits for a person, and the next message is
   assert.equal(await client.ask("say: still here", conversation), "still here");
 });
 
-test("a question outlives its leader: another one goes on with the call, and the answer reaches it", async () => {
+test("continues a call with its answer when the leader dies while the question is open", async () => {
   const conversation = "leaderless";
   const message = await client.post("tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: went on", {
     conversation,
@@ -204,7 +204,7 @@ test("a question outlives its leader: another one goes on with the call, and the
   assert.match(results(), /User declined/);
 });
 
-test("a tool-runner that dies takes its question with it: the model is told that the outcome is unknown, and nobody is waited for", async () => {
+test("reports an unknown outcome and closes the question when the tool-runner dies", async () => {
   const conversation = "runnerless";
   const message = await client.post("tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: went on", {
     conversation,
@@ -217,7 +217,7 @@ test("a tool-runner that dies takes its question with it: the model is told that
   assert.equal(await client.ask("say: no answer to anything", conversation), "no answer to anything");
 });
 
-test("a question that comes in a sub-agent's turn is declined, since nobody talks with it", async () => {
+test("declines an elicitation in a sub-agent's turn, because no person talks with it", async () => {
   const before = cluster.strict?.requests.length ?? 0;
   const task = "tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: the child is done";
   const spawn = JSON.stringify({ prompt: task, profile: "worker" });
@@ -227,35 +227,35 @@ test("a question that comes in a sub-agent's turn is declined, since nobody talk
   assert.match(JSON.stringify(told), /declined: no person can answer, a sub-agent works on this/);
 });
 
-test("a picture that a server answers with is shown to the model", async () => {
+test("shows the model a picture that a server returns", async () => {
   await client.ask("tool: mcp__local__get-tiny-image {}\nthen\nsay: seen", "picture");
   assert.match(results(), /"type":"image","source":\{"type":"base64","media_type":"image\/png"/);
 });
 
-test("how far a call is can be watched while it runs", async () => {
+test("streams a call's progress while it runs", async () => {
   const conversation = "progress";
-  const watched = heard(conversation, (event) => Progress.safeParse(event).data?.progress);
+  const watched = untilEvent(conversation, (event) => Progress.safeParse(event).data?.progress);
   const input = JSON.stringify({ duration: 0.3, steps: 3 });
   await client.ask(`tool: mcp__remote__trigger-long-running-operation ${input}\nthen\nsay: ready`, conversation);
   assert.deepEqual(await watched, { done: 1, total: 3 });
 });
 
 // design: 003.35
-test("prompts of servers are listed, and said as the person's own message, resources and all", async () => {
+test("lists servers' prompts and sends one, with resources, as the person's own message", async () => {
   const conversation = "prompts";
   const listed = await command(conversation, "/mcp prompts local");
   assert.match(listed, /^\/mcp__local__args-prompt <city> \[state\]: A prompt with two arguments/m);
   assert.match(await command(conversation, "/mcp"), /^local: ready, \d+ tools$/m);
   assert.match(await command(conversation, '/mcp__local__args-prompt "New York" NY'), /was sent to the agent/);
-  await heard(conversation, (event) => Finished.safeParse(event).data);
+  await untilEvent(conversation, (event) => Finished.safeParse(event).data);
   assert.match(results(), /\[prompt \\"args-prompt\\" of the MCP server local\].*What's weather in New York, NY\?/);
   await command(conversation, "/mcp__remote__resource-prompt resourceType=Text resourceId=7");
   let ends = 0;
-  await heard(conversation, (event) => (Finished.safeParse(event).success && ++ends === 2 ? true : undefined));
+  await untilEvent(conversation, (event) => (Finished.safeParse(event).success && ++ends === 2 ? true : undefined));
   assert.match(results(), /\[untrusted [0-9a-f]{8}: a resource of the MCP server remote/);
 });
 
-test("a prompt that there is not, or that lacks an argument, is answered and never sent to the model", async () => {
+test("reports an error without a turn when a prompt is unknown or lacks an argument", async () => {
   const before = cluster.strict?.requests.length;
   assert.match(
     await command("unknown", "/mcp__local__nothing"),
@@ -268,7 +268,7 @@ test("a prompt that there is not, or that lacks an argument, is answered and nev
 
 const Answer = z.object({ result: z.object({ structuredContent: z.unknown(), isError: z.boolean().optional() }) });
 
-/** One call of Parley's own MCP server, as a client without a library makes it. */
+/** One call of Parley's own MCP server, as a client without a library sends it. */
 async function parley(name: string, args: Record<string, unknown>): Promise<unknown> {
   const response = await client.fetch("/mcp", {
     method: "POST",

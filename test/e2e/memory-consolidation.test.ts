@@ -1,5 +1,5 @@
-// Consolidation in a whole cluster, with a model behind OpenAI's wire format that the test answers for: what people say and note
-// comes into MEMORY.md while nobody speaks, once, whoever dies, and never before a person.
+// Consolidation in a whole cluster, with a model that has OpenAI's wire format and whose answers the test writes. Messages and
+// notes are added to MEMORY.md while the agent is idle: once, also when a process dies, and never before a person's turn.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -44,9 +44,9 @@ const Asked = z.object({
 });
 
 interface Call {
-  /** What the model was shown. */
+  /** The text that the model received. */
   shown: string;
-  /** Resolves when nobody waits for the answer any more. */
+  /** Resolves when the client has cancelled the request. */
   gone: Promise<unknown>;
   answer(update: object): void;
 }
@@ -99,7 +99,7 @@ function reply(response: ServerResponse, update: object): void {
   response.end("data: [DONE]\n\n");
 }
 
-/** The session in which it was said. */
+/** Sends a message in a conversation of its own; returns the session once the turn has ended. */
 async function say(text: string): Promise<string> {
   const { sessionId } = await client.settled(await client.post(text, { conversation: text }));
   return sessionId;
@@ -107,13 +107,13 @@ async function say(text: string): Promise<string> {
 
 const Document = z.object({ document: z.object({ content: z.string() }) });
 
-/** Empty: there is none. */
+/** Empty when the document does not exist. */
 async function memory(): Promise<string> {
   const response = await client.fetch("/api/documents/content?path=MEMORY.md");
   return response.status === 404 ? "" : Document.parse(await response.json()).document.content;
 }
 
-/** MEMORY.md once it holds a text. */
+/** MEMORY.md once it contains a text. */
 async function remembered(text: string): Promise<string> {
   const deadline = Date.now() + 30_000;
   for (;;) {
@@ -124,7 +124,7 @@ async function remembered(text: string): Promise<string> {
   }
 }
 
-/** An edit that adds a line which follows from the first words shown that hold a text. */
+/** An edit that adds a line whose source is the first listed message with the text `said`. */
 function adding(call: Call, said: string, text: string): { add: object[] } {
   const [before = ""] = call.shown.split(said);
   const heading = [...before.matchAll(/^N(\d+), /gm)].at(-1)?.[1];
@@ -132,7 +132,7 @@ function adding(call: Call, said: string, text: string): { add: object[] } {
   return { add: [{ after: 0, text, sources: [`N${heading}:${line}`] }] };
 }
 
-test("what was said comes into MEMORY.md with its place once the agent rests, and what it has cost under its day", async () => {
+test("adds messages to MEMORY.md with their source, and records the cost, when idle", async () => {
   const sessionId = await say("I have moved to Lisbon.");
   const call = await model.called();
   assert.match(call.shown, /There is no MEMORY\.md yet[\s\S]*I have moved to Lisbon\./);
@@ -162,7 +162,7 @@ test("what was said comes into MEMORY.md with its place once the agent rests, an
   );
 });
 
-test("a person who speaks ends the call at once and is answered; the material comes again at the next rest", async () => {
+test("cancels the call at once when a person writes, and retries when idle again", async () => {
   await say("The boiler is serviced each May.");
   const call = await model.called();
   await Promise.all([call.gone, say("The gate code changes on Monday.")]);
@@ -172,7 +172,7 @@ test("a person who speaks ends the call at once and is answered; the material co
   await remembered("boiler");
 });
 
-test("a person's edit of MEMORY.md in the meantime wins, and the material comes again beside it", async () => {
+test("keeps a person's edit of MEMORY.md and retries when both edit at once", async () => {
   await say("The piano is tuned in spring.");
   const call = await model.called();
   const body = JSON.stringify({ path: "MEMORY.md", content: "# Mine\n" });
@@ -185,7 +185,7 @@ test("a person's edit of MEMORY.md in the meantime wins, and the material comes 
   assert.match(content, /^- The piano is tuned in spring \(.*\)\n# Mine\n$/);
 });
 
-test("the death of the leader before the commit loses nothing, the death of the store after it repeats nothing", async () => {
+test("loses nothing when the leader dies before the commit, nor repeats after the store dies", async () => {
   await say("The canary is called Pip.");
   const call = await model.called();
   await cluster.fault("agent.before_consolidate", "kill");

@@ -1,5 +1,5 @@
-// How well memory finds again what was said: questions of our own making, asked of the real store, beside what PostgreSQL ranks
-// by itself. And the reader of LoCoMo's format, which the bench takes a file of.
+// Recall of the memory search: generated questions against the real store, compared with PostgreSQL's own ranking. Also tests the
+// parser of LoCoMo's format, from which the bench can load a file.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ async function stackWithSessions() {
   return startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
 }
 
-test("more of what answers a question is found than PostgreSQL's own ranking finds", async (t) => {
+test("finds more answering turns than PostgreSQL's own ranking", async (t) => {
   const stack = await stackWithSessions();
   const loaded = await loadConversations(stack.postgres.ownerUrl, questionSet(10));
   const core = await stack.bus("agent-core");
@@ -37,7 +37,7 @@ test("more of what answers a question is found than PostgreSQL's own ranking fin
   assert.ok(memory.anyHit10 > naive.anyHit10, `${memory.anyHit10} is not more than ${naive.anyHit10}`);
 });
 
-test("a file in LoCoMo's format is read: sessions in order, pictures by what they show, questions that can be answered", () => {
+test("parses LoCoMo's format: sessions in order, picture descriptions, answerable questions", () => {
   const samples = parseLocomo([
     {
       sample_id: "conv-1",
@@ -78,7 +78,7 @@ test("a file in LoCoMo's format is read: sessions in order, pictures by what the
   ]);
 });
 
-test("what is uneven in LoCoMo's own file is read as it is meant, and costs no question that can be answered", () => {
+test("parses the irregular entries of LoCoMo's file without losing answerable questions", () => {
   const said = (...ids: string[]) =>
     ids.map((id) => ({ speaker: "Ann", dia_id: id, text: id, img_url: ["x"], "re-download": true }));
   const evidence = (entries: unknown[], more: object = {}) => ({

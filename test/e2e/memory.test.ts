@@ -1,5 +1,5 @@
-// Memory in a whole cluster: the agent writes and finds notes, is reminded of them, and with an embedder finds what is said in
-// other words.
+// Memory in a whole cluster: the agent writes and finds notes, receives matching notes automatically, and with an embedder finds
+// paraphrases.
 import assert from "node:assert/strict";
 import { hash, randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -39,14 +39,14 @@ after(() => cleanup[Symbol.asyncDispose]());
 const topics = [/\b(?:cat|feline|kitten)\b/i, /\b(?:car|automobile|sedan)\b/i];
 const ownDimensions = 256;
 
-/** What is of the same topic is near; everything else lies in a direction of its own. */
+/** Texts of the same topic are close; every other text has a direction of its own. */
 function vectorOf(text: string): number[] {
   const own = hash("sha256", text, "buffer")[0];
   const known = topics.map((topic) => (topic.test(text) ? 1 : 0));
   return [...known, ...Array.from({ length: ownDimensions }, (_, index) => (index === own ? 0.1 : 0))];
 }
 
-/** An OpenAI-compatible server of such vectors. */
+/** An OpenAI-compatible server of these vectors. */
 async function startEmbedder(): Promise<{ url: string; answers: boolean }> {
   const Asked = z.object({ model: z.literal("topics"), input: z.array(z.string()) });
   const self = { url: "", answers: true };
@@ -83,7 +83,7 @@ const Log = z.object({
 });
 type Messages = z.infer<typeof Log>["messages"];
 
-/** A turn of its own conversation, and the session's log after it. */
+/** A turn in a conversation of its own, and the session's log after it. */
 async function turn(script: string, conversation: string = randomUUID()): Promise<{ text: string; log: Messages }> {
   const { sessionId, text } = await client.settled(await client.post(script, { conversation }));
   const response = await client.fetch(`/api/sessions/${sessionId}/messages?after=0`);
@@ -99,7 +99,7 @@ const notes = (log: Messages) =>
 const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
 
 // design: 000.19, 001.17
-test("what is written in one conversation is found in another, cited by its lines, read and forgotten", async () => {
+test("finds, cites, reads and deletes a note that another conversation wrote", async () => {
   const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
   const [place] = results(written.log);
   assert.match(place ?? "", /^Written to MEMORY\.md, line \d+\.$/);
@@ -114,7 +114,7 @@ test("what is written in one conversation is found in another, cited by its line
 });
 
 // design: 001.24
-test("a person is answered with what memory knows behind the words; nothing before it is changed", async () => {
+test("adds matching notes after the person's message and leaves earlier messages unchanged", async () => {
   await turn(call("memory_write", { content: "The astrolabe is lent to Wilhelmina.", path: "memory/lent.md" }));
   const conversation = randomUUID();
   const first = await turn("Where is the astrolabe?", conversation);
@@ -130,7 +130,7 @@ test("a person is answered with what memory knows behind the words; nothing befo
   assert.equal(notes(second.log).length, 1, "what fits nothing reminds of nothing");
 });
 
-test("the death of the leader between the reminder and the answer reminds once", async () => {
+test("adds notes once when the leader dies between the notes and the answer", async () => {
   await turn(call("memory_write", { content: "The theodolite is in the loft.", path: "memory/loft.md" }));
   await cluster.fault("agent.before_commit", "kill");
   const { log, text } = await turn("Where is the theodolite?");
@@ -139,7 +139,7 @@ test("the death of the leader between the reminder and the answer reminds once",
   assert.equal(notes(log).length, 1);
 });
 
-test("what is written after reading the web is marked, and taints who finds it", async () => {
+test("marks notes that a turn wrote after reading the web, and taints turns that find them", async () => {
   const path = "memory/rumours.md";
   const written = await turn(
     [
@@ -161,7 +161,7 @@ test("what is written after reading the web is marked, and taints who finds it",
   assert.match(again, /marked as untrusted/);
 });
 
-test("what outsiders wrote and a person brings back still taints who finds it", async () => {
+test("still taints turns that find an untrusted note when a person restores it", async () => {
   const path = "memory/hearsay.md";
   await turn(
     [
@@ -195,7 +195,7 @@ test("what outsiders wrote and a person brings back still taints who finds it", 
 });
 
 // design: 000.25
-test("with an embedder other words for the same thing are found; without its answer the words alone", async () => {
+test("finds paraphrases with an embedder, and falls back to full text when it is unavailable", async () => {
   await turn(call("memory_write", { content: "Her feline companion is called Moritz.", path: "memory/pets.md" }));
   await turn(call("memory_write", { content: "An old automobile rusts in the barn.", path: "memory/barn.md" }));
   const near = await turn(call("memory_search", { query: "kitten", max_results: 1 }));

@@ -1,4 +1,4 @@
-// An upgrade that forgot NATS: its permissions are those of the version before. The services' real processes say so and end.
+// An upgrade in which NATS still has the permissions of the previous version: the services report this and exit.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,11 +16,11 @@ let databaseUrl: string;
 let workspace: string;
 
 before(async () => {
-  // For its schema: a store begins to serve when that is there.
+  // Creates the schema: a store starts to serve when the schema exists.
   ({
     postgres: { storeUrl: databaseUrl },
   } = await startStoreStack(cleanup));
-  // Nobody may hear the newest of what it serves.
+  // Removes the permission to subscribe to the newest subject.
   nats = await startTestNats(cleanup, (role) => {
     const { subscribe, ...rest } = natsPermissions(role, "parley");
     return { ...rest, subscribe: subscribe.filter((subject) => subject !== `parley.health.${role}`) };
@@ -39,7 +39,7 @@ const own = (service: ServiceName): Record<string, string> =>
   })[service];
 
 for (const service of services) {
-  test(`${service} does not start where NATS keeps from it what it serves, and says what to do`, async () => {
+  test(`exits with instructions when NATS denies a subject that ${service} serves`, async () => {
     const main = join(import.meta.dirname, "../../services", service, "src/main.ts");
     const child = spawn(process.execPath, ["--conditions=@parley/source", main], {
       env: {

@@ -1,4 +1,4 @@
-// The agent asks a person and waits for the answer: nothing is held meanwhile, and a restart forgets nothing.
+// The agent asks a person and waits for the answer: it holds no resources meanwhile, and the question survives a restart.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -48,7 +48,7 @@ async function results(sessionId: string): Promise<string> {
 }
 
 // design: 002.32
-test("what a person says next is the answer, and starts no turn of its own", async () => {
+test("takes a person's next message as the answer, without a turn of its own", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Tea or coffee?" }), { conversation });
   await whenParked(conversation);
@@ -60,7 +60,7 @@ test("what a person says next is the answer, and starts no turn of its own", asy
 });
 
 // design: 002.32, 003.18
-test("a number chooses the option it counts to", async () => {
+test("chooses the option with the number that a person sends", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Which?", options: ["red", "green"] }), { conversation });
   await whenParked(conversation);
@@ -69,7 +69,7 @@ test("a number chooses the option it counts to", async () => {
   assert.match(await results(turn.sessionId), /The person answered: green/);
 });
 
-test("an open question survives the death of the leader", async () => {
+test("keeps an open question when the leader dies", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Still there?" }), { conversation });
   await whenParked(conversation);
@@ -81,7 +81,7 @@ test("an open question survives the death of the leader", async () => {
   assert.match(await results(turn.sessionId), /The person answered: yes/);
 });
 
-test("however late a person answers, the turn goes on: what it waited is no time of its own", async () => {
+test("does not count the wait for a late answer as time of the turn", async () => {
   const waiting = async (conversation: string) => {
     const asked = await client.post(asking({ question: "And now?" }), { conversation });
     await whenParked(conversation);
@@ -89,7 +89,7 @@ test("however late a person answers, the turn goes on: what it waited is no time
   };
   const [patient, slow] = [randomUUID(), randomUUID()];
   const [asked, late] = [await waiting(patient), await waiting(slow)];
-  // Both began three hours ago, beyond the two that a turn may take; one has asked at once, the other only now.
+  // Both began three hours ago, above the limit of two hours; one asked at once, the other only now.
   await query(
     `UPDATE parley.turns SET started_at = started_at - interval '3 hours' WHERE session_id IN
        (SELECT id FROM parley.sessions WHERE key LIKE ANY ($1))`,
@@ -106,7 +106,7 @@ test("however late a person answers, the turn goes on: what it waited is no time
   assert.match((await client.settled(late)).text ?? "", /this took 180 minutes, the limit for one request/);
 });
 
-test("/stop ends a turn that waits for an answer", async () => {
+test("ends a turn that waits for an answer when /stop arrives", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Shall I?" }), { conversation });
   await whenParked(conversation);

@@ -1,4 +1,4 @@
-// A PDF of the workspace, read page by page in a turn of a whole cluster.
+// Reads a workspace PDF page by page in a turn of a whole cluster.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ describe("read", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  test("gives a turn the text of a PDF's page, or the PDF itself", async () => {
+  test("returns the text of a PDF's page, or the PDF itself", async () => {
     const call = (args: object) => `tool: read ${JSON.stringify({ path: "invoice.pdf", ...args })}`;
     const { results } = await fixture.turn(`${call({ pages: "1" })}\nthen\n${call({})}\nthen\nsay: read`);
     const [text, whole] = results;

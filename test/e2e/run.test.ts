@@ -1,4 +1,4 @@
-// `parley run` against a whole cluster: one prompt as text, as one result and as a stream of messages; limits, questions, control.
+// `parley run` against a whole cluster: one prompt with text, JSON or stream output; limits, questions, control requests.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
@@ -46,7 +46,7 @@ const user = (content: string) => `${JSON.stringify({ type: "user", message: { r
 const control = (id: string, request: object) =>
   `${JSON.stringify({ type: "control_request", request_id: id, request })}\n`;
 
-test("as text only the answer is printed; a prompt may come from standard input", async () => {
+test("prints only the answer as text, also when the prompt comes from standard input", async () => {
   const answered = await run(["say: forty-two"]).endInput().outcome();
   assert.deepEqual([answered.code, answered.stdout, answered.stderr], [0, "forty-two\n", ""]);
   const piped = await run([]).endInput("say: from a pipe\n").outcome();
@@ -54,7 +54,7 @@ test("as text only the answer is printed; a prompt may come from standard input"
 });
 
 // design: 002.18
-test("as json the result tells turns, cost and session, and --resume goes on there", async () => {
+test("reports turns, cost and session as json, and continues the session with --resume", async () => {
   const first = await run(["--output", "json", 'tool: ls {"path":"."}\nthen\nsay: looked']).endInput().outcome();
   const result = resultOf(first.stdout);
   assert.deepEqual([first.code, result.subtype, result.result, result.num_turns], [0, "success", "looked", 2]);
@@ -68,7 +68,7 @@ test("as json the result tells turns, cost and session, and --resume goes on the
 });
 
 // design: 003.41
-test("as stream-json init comes first, each call is followed by its progress and its result, and the result is last", async () => {
+test("streams init, each call with progress and result, and the final result as stream-json", async () => {
   const script = 'think: hm\ntool: ls {"path":"."}\ntool: glob {"pattern":"*"}\nthen\nsay: done and done';
   const { code, stdout } = await run(["--output", "stream-json", "--partial", script]).endInput().outcome();
   const lines = linesOf(stdout);
@@ -106,21 +106,21 @@ test("as stream-json init comes first, each call is followed by its progress and
   assert.equal(pieces.join(""), "done and done");
 });
 
-test("--max-turns stops a turn that wants another model call, with exit code 1", async () => {
+test("exits with 1 when a turn needs more model calls than --max-turns", async () => {
   const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 30"}\nthen\nsay: never';
   const { code, stdout } = await run(["--output", "json", "--max-turns", "2", script]).endInput().outcome();
   const result = resultOf(stdout);
   assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);
 });
 
-test("a failing model is an error result with exit code 1, and its words go to standard error", async () => {
+test("exits with 1 and writes the error to standard error when the model fails", async () => {
   const { code, stdout, stderr } = await run(["fail: auth always\nsay: never"]).endInput().outcome();
   assert.deepEqual([code, stdout], [1, ""]);
   assert.notEqual(stderr, "");
 });
 
 // design: 001.28
-test("Ctrl-C stops the turn; the result says so, with exit code 130", async () => {
+test("stops the turn and exits with 130 when the person presses Ctrl-C", async () => {
   const running = run(["--output", "stream-json", "--partial", "wait: 200\nwords: 100"]).endInput();
   await running.says(/text_delta/);
   running.kill("SIGINT");
@@ -130,7 +130,7 @@ test("Ctrl-C stops the turn; the result says so, with exit code 130", async () =
 });
 
 // design: 003.7, 003.43
-test("a program answers a question about a call; a no is in the result's denials", async () => {
+test("lets a program answer a question about a call, and lists its denials in the result", async () => {
   const running = run(["--output", "stream-json", "--input-format", "stream-json"]);
   running.write(user('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: over'));
   await running.says(/"subtype":"can_use_tool"/);
@@ -150,7 +150,7 @@ test("a program answers a question about a call; a no is in the result's denials
 });
 
 // design: 003.7, 003.42
-test("control requests are carried out or refused with a reason, each answered with its id", async () => {
+test("answers each control request by its id, and gives the reason when it refuses", async () => {
   const running = run(["--output", "stream-json", "--input-format", "stream-json", "--partial"]);
   running.write(user("say: one"));
   await running.says(/"type":"result"/);
@@ -180,7 +180,7 @@ test("control requests are carried out or refused with a reason, each answered w
   assert.equal(resultOf(stdout).subtype, "error_during_execution");
 });
 
-test("what cannot be asked for together is wrong usage", async () => {
+test("reports wrong usage when options exclude each other", async () => {
   for (const args of [
     ["--partial", "x"],
     ["--max-turns", "0", "x"],

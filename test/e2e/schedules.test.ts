@@ -1,4 +1,4 @@
-// Time on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, whatever is lost meanwhile.
+// Schedules on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, also when Redis or a leader is lost.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
@@ -32,7 +32,7 @@ describe("jobs and heartbeats", () => {
   const create = (body: Partial<Schedule>) => createJob(client, body);
   const finished = (id: string, count = 1) => finishedRuns(client, id, count);
 
-  test("a job of one time is a turn at its time, and ends disabled with its history", async () => {
+  test("runs a one-time job at its time and disables it with its history", async () => {
     const job = await create({ schedule: "at +1s", prompt: "say: it is time", target: "own" });
     const [run] = await finished(job.id);
     assert.equal(run?.turn?.text, "it is time");
@@ -42,7 +42,7 @@ describe("jobs and heartbeats", () => {
     assert.deepEqual([over.enabled, over.nextDue, over.runs], [false, null, 1]);
   });
 
-  test("a repeated job keeps to its grid, one run each, until its runs are used up", async () => {
+  test("runs a repeated job once at each due time, until its runs are used up", async () => {
     const job = await create({
       schedule: "every 1s",
       prompt: "say: tick",
@@ -59,7 +59,7 @@ describe("jobs and heartbeats", () => {
   });
 
   // design: 000.31
-  test("the agent makes a job by its tool, once, sees it, and is told at its time; a job makes no jobs", async () => {
+  test("creates a job once by the agent's tool and runs it; a job cannot create jobs", async () => {
     const added = await client.ask(
       'tool: cron {"action":"add","name":"tea","at":"+1s","message":"tool: cron {\\"action\\":\\"add\\",\\"schedule\\":\\"every 1m\\",\\"prompt\\":\\"more\\"}\\nthen\\nsay: the tea"}\nthen\nsay: noted',
     );
@@ -72,7 +72,7 @@ describe("jobs and heartbeats", () => {
     assert.ok(!jobs.some(({ prompt }) => prompt === "more"), "a job has made a job");
   });
 
-  test("a wrong schedule is refused with the field's name and an example, by the API and by the tool, an account that is none by its name", async () => {
+  test("names the field and gives an example when API or tool get a wrong schedule or account", async () => {
     const response = await client.fetch("/api/schedules", {
       method: "POST",
       body: JSON.stringify({ schedule: "sometimes", prompt: "x" }),
@@ -98,7 +98,7 @@ describe("jobs and heartbeats", () => {
   });
 
   // design: 004.26
-  test("a job run by hand is a turn now; paused it is never due; removed it is gone", async () => {
+  test("runs a job at once by hand, skips it while paused, and deletes it when removed", async () => {
     const job = await create({ schedule: "0 9 * * *", prompt: "say: by hand", name: "hand", target: "own" });
     const messageId = await runJob(client, "hand");
     assert.equal((await client.settled(messageId)).text, "by hand");
@@ -109,7 +109,7 @@ describe("jobs and heartbeats", () => {
   });
 
   // design: 000.24, 004.25, switch.17
-  test("a heartbeat looks after HEARTBEAT.md, stays away while it asks for nothing, and its OK is sent to nobody", async () => {
+  test("skips a heartbeat when HEARTBEAT.md is empty, and sends an OK to nobody", async () => {
     const write = (content: string) => writeDocument(client, { path: "HEARTBEAT.md", content });
     await until(async () => ((await beat(client)).outcome === "empty" ? true : undefined), "a leader that answers");
     await write("# Nothing\n- [ ]\n");
@@ -134,7 +134,7 @@ describe("jobs and heartbeats", () => {
   });
 
   // design: switch.16
-  test("a job made by the API, in a thread of its own, answers where the owner has written last, and nowhere if so told", async () => {
+  test("delivers an API job to the owner's newest conversation, or to nobody when so configured", async () => {
     await query(
       cluster,
       `UPDATE parley.inbox SET reply_to = '{"channel":"telegram","account":"main","conversation":"8"}' WHERE id = (
@@ -164,7 +164,7 @@ async function query<Row>(cluster: TestCluster, text: string, values: unknown[] 
 
 const jobs = 10_000;
 
-/** Ten thousand jobs of one thread each, all due at the same moment, a few seconds from now. */
+/** Ten thousand jobs with one session each, all due at the same moment, a few seconds from now. */
 async function makeJobs(cluster: TestCluster, client: ApiClient): Promise<Date> {
   const template = (
     await call(client, "/api/schedules", JobAnswer, { schedule: "every 1h", prompt: "say: done", target: "own" })
@@ -181,7 +181,7 @@ async function makeJobs(cluster: TestCluster, client: ApiClient): Promise<Date> 
   return row.due;
 }
 
-/** Rows of the inbox by job and due time, of the mass alone. */
+/** Rows of the inbox by job and due time, of these jobs only. */
 async function firedOf(cluster: TestCluster) {
   const [row] = await query<{ rows: number; times: number }>(
     cluster,
@@ -191,11 +191,11 @@ async function firedOf(cluster: TestCluster) {
   return row ?? { rows: 0, times: 0 };
 }
 
-/** Loses everything that Redis holds. */
+/** Deletes everything in Redis. */
 const wipe = (cluster: TestCluster) => redisCommand(cluster.redisUrl, "FLUSHALL");
 
 for (const killed of [false, true]) {
-  test(`${jobs} jobs of one moment, Redis wiped in the middle${killed ? ", the leader killed as well" : ""}: each due time is one row`, async () => {
+  test(`${jobs} simultaneous jobs create one row each when Redis is wiped${killed ? " and the leader killed" : ""}`, async () => {
     await using cleanup = new Cleanup();
     const cluster = await startTestCluster(cleanup, {
       replicas: { "agent-core": killed ? 2 : 1 },
@@ -204,7 +204,7 @@ for (const killed of [false, true]) {
     });
     const client = apiClient(cluster.httpUrls, cluster.token);
     const due = await makeJobs(cluster, client);
-    // Armed, and lost before it comes.
+    // Armed, and deleted before the jobs are due.
     await wipe(cluster);
     const begun = await until(async () => {
       const seen = await firedOf(cluster);
@@ -233,7 +233,7 @@ for (const killed of [false, true]) {
   });
 }
 
-/** The number of the replica that leads. */
+/** The number of the leading replica. */
 async function leaderOf(cluster: TestCluster): Promise<number> {
   const [row] = await query<{ holder: string }>(
     cluster,

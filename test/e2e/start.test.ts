@@ -1,4 +1,4 @@
-// The command a newcomer types, as they type it.
+// The commands of a first start, as a new user types them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const root = resolve(import.meta.dirname, "../..");
 
 async function npmStart(home: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = "", HOME = "" } = process.env;
-  // What other tests have unpacked is not fetched again.
+  // Reuses the servers that other tests have unpacked.
   await symlink(SHARED_CACHE_DIR, join(home, "servers"));
   const run = promisify(execFile)("npm", ["start", "--silent", "--", ...args, "--port", "0"], {
     cwd: root,
@@ -44,7 +44,7 @@ function processesOf(home: string): string[] {
     });
 }
 
-test("npm start -- --once answers on standard output, exits 0 and leaves nothing running", async () => {
+test("answers on standard output, exits with 0 and leaves no process when run with --once", async () => {
   const home = await temporaryFolder(cleanup);
   const { code, stdout } = await npmStart(home, ["--once", "say: good evening"]);
   assert.equal(stdout, "good evening\n");
@@ -52,7 +52,7 @@ test("npm start -- --once answers on standard output, exits 0 and leaves nothing
   assert.deepEqual(processesOf(home), []);
 });
 
-test("with a key the provider refuses, --once says what is wrong and exits 1", async () => {
+test("reports the reason and exits with 1 when the provider refuses the key", async () => {
   const model = await startScriptedModel();
   cleanup.add(() => model.stop());
   model.failNext({ status: 401 });

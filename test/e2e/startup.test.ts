@@ -1,4 +1,4 @@
-// What a service reports, and where, before it has started: probes, reasons and log lines of real processes.
+// What a service reports before it has started: probes, reasons and log lines of real processes.
 import assert from "node:assert/strict";
 import { chmod, mkdir } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
@@ -21,7 +21,7 @@ const needed: Record<ServiceName, Record<string, string>> = {
   store: { DATABASE_URL: "postgres://store:x@127.0.0.1:9/parley" },
 };
 
-/** Accepts connections and ends them; resolves `seen(n)` at the nth. */
+/** Accepts connections and ends them; resolves `seen(n)` at the nth connection. */
 async function refusingServer(): Promise<{ port: number; server: Server; seen(count: number): Promise<void> }> {
   let count = 0;
   const waiting: { at: number; resolve: () => void }[] = [];
@@ -40,7 +40,7 @@ async function refusingServer(): Promise<{ port: number; server: Server; seen(co
 }
 
 for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] as const) {
-  test(`${service} answers its probes and logs one reason when the bus is away`, async () => {
+  test(`answers probes and logs one reason when the bus is unavailable to ${service}`, async () => {
     const bus = await refusingServer();
     const folder = await temporaryFolder(cleanup);
     const running = await startService(cleanup, service, {
@@ -64,7 +64,7 @@ for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] 
   });
 }
 
-test("channel-gateway becomes ready when the bus comes up after it", async () => {
+test("starts channel-gateway when the bus becomes available later", async () => {
   const bus = await refusingServer();
   const running = await startService(cleanup, "channel-gateway", {
     env: { ...needed["channel-gateway"], PARLEY_NATS_URL: `nats://127.0.0.1:${bus.port}` },
@@ -77,7 +77,7 @@ test("channel-gateway becomes ready when the bus comes up after it", async () =>
   assert.equal((await running.probe("/startupz")).status, 200);
 });
 
-test("agent-core starts only when Redis takes its password, and stays ready when Redis goes", async () => {
+test("starts agent-core only with Redis's password, and keeps it ready when Redis fails", async () => {
   const [nats, redis] = await Promise.all([
     startTestNats(cleanup),
     startRedis({ dataDir: join(await temporaryFolder(cleanup), "redis") }),
@@ -107,13 +107,13 @@ test("agent-core starts only when Redis takes its password, and stays ready when
   assert.equal((await running.probe("/readyz")).status, 200);
 });
 
-test("tool-runner does not start when its user cannot write the workspace", async () => {
+test("does not start tool-runner when its user cannot write the workspace", async () => {
   const nats = await startTestNats(cleanup);
   const folder = await temporaryFolder(cleanup);
   await chmod(folder, 0o755);
   const workspace = join(folder, "workspace");
   await mkdir(workspace, { mode: 0o555 });
-  // Root writes everywhere: the service then runs as another user, to whom the folder does not belong.
+  // Root can write everywhere, so the service runs as another user, who does not own the folder.
   const root = process.getuid?.() === 0;
   const uid = root ? 10_001 : (process.getuid?.() ?? 0);
   const running = await startService(cleanup, "tool-runner", {

@@ -1,5 +1,5 @@
 // Concurrent callers through two gateways while the leader is killed: each gets the answer to its own input.
-// `npm run chaos -- --callers` goes through every preset with every queue mode.
+// `npm run chaos -- --callers` runs every preset with every queue mode.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cleanup, startTestCluster } from "@parley/testing";
@@ -15,7 +15,7 @@ const cases = [
 ];
 
 for (const { name, settings, callers } of cases) {
-  test(`each of ${callers} concurrent callers gets its own answer when ${name}`, async (context) => {
+  test(`returns the own answer to each of ${callers} concurrent callers when ${name}`, async (context) => {
     await using cleanup = new Cleanup();
     const replicas = { "agent-core": 2, "channel-gateway": 2 };
     const cluster = await startTestCluster(cleanup, { settings, replicas });

@@ -34,7 +34,7 @@ async function release(file: string): Promise<void> {
   assert.equal(await call(`tool: exec {"command":"touch ${file}"}\nthen\nsay: released`), "released");
 }
 
-test("two OpenAI clients with different `user` get their own answers", async () => {
+test("returns two OpenAI clients their own answers when their `user` differs", async () => {
   const first = call(slow("users", "answer A"), "a");
   await commandStarted("users");
   const second = call("say: answer B", "b");
@@ -42,7 +42,7 @@ test("two OpenAI clients with different `user` get their own answers", async () 
   assert.deepEqual(await Promise.all([first, second]), ["answer A", "answer B"]);
 });
 
-test("OpenAI clients without `user` get their own answers, in sessions that do not wait for each other", async () => {
+test("answers OpenAI clients without `user` in separate sessions that do not wait", async () => {
   const first = call(slow("anonymous", "answer A"));
   await commandStarted("anonymous");
   assert.equal(await call("say: answer B"), "answer B");
@@ -50,7 +50,7 @@ test("OpenAI clients without `user` get their own answers, in sessions that do n
   assert.equal(await first, "answer A");
 });
 
-test("two concurrent runs get their own answers, in sessions of their own", async () => {
+test("answers two concurrent runs in separate sessions", async () => {
   const first = run(slow("runs", "first answer"));
   await commandStarted("runs");
   const second = await run("say: second answer");
@@ -62,7 +62,7 @@ test("two concurrent runs get their own answers, in sessions of their own", asyn
   ]);
 });
 
-test("a chat message that steers waits for its own turn while a run of the same thread is at work", async () => {
+test("starts a turn for a steering chat message while a run of the same session is busy", async () => {
   const running = run("--conversation", "cli", slow("steered", "the run's answer"));
   await commandStarted("steered");
   const messageId = await fixture.client.post("say: the chat's answer", { conversation: "cli", mode: "steer" });
@@ -73,7 +73,7 @@ test("a chat message that steers waits for its own turn while a run of the same 
   );
 });
 
-test("a run's session is resumed by its id, and --continue takes the newest run and no other program's call", async () => {
+test("resumes a run by its id, and the newest run of this program with --continue", async () => {
   const Result = z.object({ session_id: z.string(), result: z.string() });
   const json = async (...args: string[]) => Result.parse(JSON.parse((await run("--output", "json", ...args)).stdout));
   const first = await json("say: one");
@@ -83,7 +83,7 @@ test("a run's session is resumed by its id, and --continue takes the newest run 
   assert.deepEqual(await json("--continue", "say: three"), { session_id: first.session_id, result: "three" });
 });
 
-test("a program's messages to one run have a result each, but for the answer to a question of its turn", async () => {
+test("returns one result for each message to a run, except for answers to questions", async () => {
   const user = (content: string) => `${JSON.stringify({ type: "user", message: { role: "user", content } })}\n`;
   const running = parley(fixture.cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
   running.write(user('tool: ask_user {"question":"Which colour?"}\nthen\nsay: noted'));

@@ -1,4 +1,4 @@
-// The agent's list of what it has set out to do: written by a tool, looked at by people, there after a compaction and a crash.
+// The agent's to-do list: written by a tool, visible to people, kept after a compaction and a crash.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
@@ -34,7 +34,7 @@ const writing = (name: string, ...todos: [content: string, status: string, activ
   })}`;
 
 // design: 003.17
-test("a list replaces the one before, under each of the tool's names, and people see it with /todo and in the session", async () => {
+test("replaces the list under each name of the tool, and shows it by /todo and in the session", async () => {
   const turn = await fixture.turn(
     [
       writing("todo", ["Buy tea", "in_progress", "Buying tea"], ["Boil water", "pending"]),
@@ -54,7 +54,7 @@ test("a list replaces the one before, under each of the tool's names, and people
   assert.match(await command("other", "/todo"), /^The todo list is empty/);
 });
 
-test("a list that does not fit is refused with what is wrong, and the one before stays", async () => {
+test("refuses an invalid list with the reason and keeps the previous one", async () => {
   await fixture.turn(`${writing("todo", ["One", "pending"])}\nthen\nsay: ok`, "wrong");
   const { results } = await fixture.turn(`${writing("todo_write", ["Two", "half done"])}\nthen\nsay: ok`, "wrong");
   assert.equal(results[0]?.isError, true);
@@ -62,7 +62,7 @@ test("a list that does not fit is refused with what is wrong, and the one before
   assert.equal(await command("wrong", "/todo"), "0 of 1 done:\n[ ] One");
 });
 
-test("after a compaction the model is shown what is left to do behind the summary, and a leader's death changes nothing", async () => {
+test("shows the list after the summary when a compaction and a leader's death have happened", async () => {
   const { sessionId } = await fixture.turn(
     `${writing("todo", ["Read the letter", "completed"], ["Answer it", "pending"])}\nthen\nsay: noted`,
     "letter",
@@ -81,7 +81,7 @@ test("after a compaction the model is shown what is left to do behind the summar
   assert.equal(await command("letter", "/todo"), "1 of 2 done:\n[x] Read the letter\n[ ] Answer it");
 });
 
-test("a list of which all is done is not shown again after a compaction", async () => {
+test("omits the list after a compaction when all items are completed", async () => {
   const { sessionId } = await fixture.turn(`${writing("todo", ["Sleep", "completed"])}\nthen\nsay: noted`, "done");
   await fixture.turn(`say: I see\n${"a long night ".repeat(2_000)}`, "done");
   await fixture.turn("say: yes", "done");

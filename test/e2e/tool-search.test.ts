@@ -1,5 +1,5 @@
-// A tool that the model is not shown: found by a search, called by way of `tool_call`, asked about and carried out as if it had
-// been called by its own name; and what stands before the conversation stays as it is all the while.
+// A deferred tool: found by a search, called through `tool_call`, and authorized and executed like a direct call. The prefix of
+// the conversation stays unchanged.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
@@ -33,12 +33,12 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const wrapped = (tool: string, input: object) => `tool: tool_call ${JSON.stringify({ tool, input })}`;
 const searching = (query: string) => `tool: tool_search ${JSON.stringify({ query })}`;
-/** What was sent before the conversation, byte for byte, in each call of the model since the `first`. */
+/** The bytes before the conversation (system prompt and tools) in each model call since the `first`. */
 const heads = (first: number) =>
   (fixture.cluster.strict?.requests ?? []).slice(first).map(({ system, tools }) => JSON.stringify([system, tools]));
 const asked = () => fixture.cluster.strict?.requests.length ?? 0;
 
-test("the model is shown the tools that are always shown, and the others by name", async () => {
+test("lists the immediate tools with their definitions, and the others by name", async () => {
   await fixture.turn("say: hello", "list");
   const { tools, system } = fixture.lastRequest();
   assert.deepEqual(tools, ["message", "read", "tool_call", "tool_search", "write"]);
@@ -48,7 +48,7 @@ test("the model is shown the tools that are always shown, and the others by name
   assert.match(String(search?.description), /\n- exec: /);
 });
 
-test("a tool that was found is called by way of another, and a person is asked about the tool that is meant", async () => {
+test("names the found tool, not tool_call, when it requests approval", async () => {
   const first = asked();
   const script = [
     searching("schedule a reminder"),
@@ -66,7 +66,7 @@ test("a tool that was found is called by way of another, and a person is asked a
   assert.deepEqual([called?.name, called?.isError], ["cron", false]);
   assert.deepEqual([direct?.name, direct?.isError], ["memory_search", false]);
 
-  // Those who watch, and whoever was asked, know of no wrapper.
+  // Subscribers and the approval see the direct call, without `tool_call`.
   const question = fixture.events.find((event) => event.type === "approval.requested" && event.turnId === turnId);
   assert.equal(question?.type === "approval.requested" && question.tool, "cron");
   const begun = fixture.events.flatMap((event) =>
@@ -79,7 +79,7 @@ test("a tool that was found is called by way of another, and a person is asked a
     ["tool_search", "cron", "memory_search"],
   );
 
-  // The model is shown what it wrote, behind the same bytes as before.
+  // The model sees its original call, after the same prefix as before.
   assert.equal(new Set(heads(first)).size, 1);
   const sent = fixture.lastRequest().messages.join("\n");
   assert.match(sent, /call\(tool_call \{"tool":"cron","input":\{"action":"list"\}\}\)/);
@@ -87,7 +87,7 @@ test("a tool that was found is called by way of another, and a person is asked a
   assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });
 
-test("a call that a person refuses is not carried out, whichever way it came", async () => {
+test("does not run a call that a person denies, direct or indirect", async () => {
   for (const call of [wrapped("cron", { action: "list" }), 'tool: cron {"action":"list"}']) {
     const message = await fixture.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
     await fixture.answer(await fixture.begun(message), false);
@@ -96,7 +96,7 @@ test("a call that a person refuses is not carried out, whichever way it came", a
   }
 });
 
-test("a leader that dies between the search and the call changes nothing", async () => {
+test("continues unchanged when the leader dies between the search and the call", async () => {
   const first = asked();
   const script = [searching("reminder"), wrapped("cron", { action: "list" }), "say: still here"].join("\nthen\n");
   await fixture.cluster.fault("agent.after_tools", "kill");
@@ -118,7 +118,7 @@ test("a leader that dies between the search and the call changes nothing", async
   assert.equal(new Set(heads(first)).size, 1);
 });
 
-test("what is wrong with a call by way of another is said in the words of the tool that is meant", async () => {
+test("reports an invalid indirect call with the errors of the named tool", async () => {
   const script = [wrapped("grep", { patern: "x" }), wrapped("nosuch", {}), "tool: tool_call {}", "say: ok"].join(
     "\nthen\n",
   );
@@ -128,7 +128,7 @@ test("what is wrong with a call by way of another is said in the words of the to
   assert.match(results[2]?.content ?? "", /^Invalid arguments for tool_call: tool: /);
 });
 
-test("a sub-agent reaches by way of another tool what its profile has, and nothing else", async () => {
+test("calls only tools of its profile when a sub-agent uses tool_call", async () => {
   const prompt = [wrapped("exec", { command: "touch no" }), wrapped("glob", { pattern: "*" }), "say: tried"].join(
     "\nthen\n",
   );
@@ -149,7 +149,7 @@ test("a sub-agent reaches by way of another tool what its profile has, and nothi
   assert.match(results[0]?.content ?? "", /^Tool not found: exec\./);
 });
 
-test("in plan mode a tool that changes something is refused by way of another as well", async () => {
+test("refuses an indirect call of a tool that changes something in plan mode", async () => {
   const { sessionId } = await fixture.turn("say: hello", "plan");
   await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
   const script = [
@@ -168,7 +168,7 @@ test("in plan mode a tool that changes something is refused by way of another as
   assert.match(results[0]?.content ?? "", /^Not allowed: /);
 });
 
-test("after a compaction the tools that were used lately are in the list", async () => {
+test("lists the recently used tools after a compaction", async () => {
   const { sessionId } = await fixture.turn(`${wrapped("glob", { pattern: "*" })}\nthen\nsay: looked`, "compact");
   await fixture.turn(`say: I see\n${"a long story ".repeat(2_000)}`, "compact");
   await fixture.turn(`${wrapped("grep", { pattern: "x" })}\nthen\nsay: looked again`, "compact");

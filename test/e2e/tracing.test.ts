@@ -1,4 +1,4 @@
-// One trace from a webhook's delivery to the message on the chat platform, through all four services, as a collector sees it.
+// One trace from a webhook's delivery to the message on the chat platform, through all four services, as a collector receives it.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -15,7 +15,7 @@ import {
 } from "@parley/testing";
 
 const secret = "hook-secret-for-this-test";
-/** Stands in what is said, in the tool's input, in its output and in the answer. */
+/** Part of the message, the tool's input, its output and the answer. */
 const canary = "canary-3f9a";
 
 interface ClusterFixture {
@@ -59,7 +59,7 @@ reply_to = { channel = "telegram", account = "main", conversation = "1" }
       "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: telegram.token, PARLEY_CHANNEL_HOOK: secret },
     },
   });
-  // Hints are heard from here on: somebody leads.
+  // From here on the hints reach a leader.
   await apiClient([cluster.httpUrl], cluster.token).ask("say: ready");
   return { collector, telegram, cluster };
 }
@@ -77,7 +77,7 @@ async function deliver({ cluster, telegram }: ClusterFixture, id: string): Promi
   await telegram.untilSent(1);
 }
 
-/** The trace that begins at the webhook: a span of it by how its name begins, waiting for it to arrive. */
+/** The trace that begins at the webhook; returns a span by the beginning of its name, once it has arrived. */
 async function traceOf({ collector }: ClusterFixture) {
   const root = await collector.span(({ name }) => name === "receive hook");
   const ours = (name: string) => (span: CollectedSpan) => span.traceId === root.traceId && span.name.startsWith(name);
@@ -91,7 +91,7 @@ async function traceOf({ collector }: ClusterFixture) {
 
 const what = ({ name, kind, service }: CollectedSpan) => `${name} (${kind}) in ${service}`;
 
-describe("a webhook, a tool call, an answer on Telegram", () => {
+describe("webhook with a tool call and an answer on Telegram", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
   before(async () => {
@@ -101,7 +101,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: 001.31
-  test("are one trace through all four services, each span under the one that led to it", async () => {
+  test("has one trace through all four services, with each span below its cause", async () => {
     const { root, find, parentOf } = await traceOf(fixture);
     assert.equal(what(root), "receive hook (consumer) in channel-gateway");
     assert.equal(root.parentSpanId, undefined);
@@ -120,7 +120,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
     assert.equal(sent.parentSpanId, turn.spanId);
   });
 
-  test("have a span for each model call, with what it cost, and none of the provider's own library", async () => {
+  test("has a span with cost for each model call, and none of the provider's library", async () => {
     const { find, all } = await traceOf(fixture);
     const turn = await find("invoke_agent");
     const [first, second, ...more] = all("chat ");
@@ -139,7 +139,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
     assert.deepEqual([...new Set(fixture.collector.spans.map(({ scope }) => scope))], ["parley"]);
   });
 
-  test("pass through the queue of turns, which the turn names as what woke it", async () => {
+  test("passes through the queue of turns, to which the turn links", async () => {
     const { root, find, parentOf } = await traceOf(fixture);
     const woken = await find("process turns");
     const queued = await parentOf(woken);
@@ -152,7 +152,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   });
 
   // design: 001.31
-  test("leave no word of what was said, given to a tool or answered with the collector", async () => {
+  test("sends no message, tool input or answer to the collector", async () => {
     const { find } = await traceOf(fixture);
     await Promise.all([find("send telegram"), find("invoke_agent")]);
     assert.equal(fixture.telegram.sent[0]?.text, `${canary} is written`);
@@ -162,7 +162,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   });
 });
 
-describe("with every hint lost, and content asked for", () => {
+describe("with every hint lost and content recording on", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
   before(async () => {
@@ -172,10 +172,10 @@ describe("with every hint lost, and content asked for", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  test("the trace still leads from the webhook to the message: the store keeps it", async () => {
+  test("still has one trace from webhook to message, because the store keeps the context", async () => {
     const { root, find, all, parentOf } = await traceOf(fixture);
     const turn = await find("invoke_agent");
-    // The store's requests have spans here, too: they stand between a message and its turn, and between the turn and what it sends.
+    // The store's requests also have spans here, between a message and its turn, and between the turn and its replies.
     const kept = await parentOf(turn);
     assert.equal(what(kept), "process store.inbox.put (consumer) in store");
     assert.equal((await parentOf(kept)).parentSpanId, root.spanId);
@@ -185,7 +185,7 @@ describe("with every hint lost, and content asked for", () => {
     assert.deepEqual(all("process turns"), []);
   });
 
-  test("what was said, given and answered stands in the spans it belongs to", async () => {
+  test("records messages, tool inputs and answers in their spans", async () => {
     const { find, all } = await traceOf(fixture);
     const tool = await find("execute_tool");
     assert.match(String(tool.attributes["gen_ai.tool.call.arguments"]), new RegExp(canary));
@@ -204,7 +204,7 @@ describe("with every hint lost, and content asked for", () => {
     ]);
   });
 
-  test("the store's requests have spans of their own where they are asked for", async () => {
+  test("records spans of the store's requests when enabled", async () => {
     const { root, find } = await traceOf(fixture);
     const put = await find("send store.inbox.put");
     assert.equal(put.parentSpanId, root.spanId);

@@ -1,5 +1,5 @@
-// Voice where the server says by itself that it has heard something, on real processes: it is asked at once; and what it says is never
-// more than a reason to ask, so that whatever is lost of it, and whoever dies, each utterance is one turn.
+// Voice with a server that announces new utterances, on real processes: the announcement triggers a poll and nothing else, so that
+// each utterance is one turn, also when announcements are lost or processes die.
 import assert from "node:assert/strict";
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { startListeningOverHttp } from "../../services/tool-runner/test/mcp/serv
 interface ClusterFixture {
   cluster: TestCluster;
   peer: TelegramPeer;
-  /** Something is heard now; `quiet`: the server says nothing of it. */
+  /** Adds an utterance; with `quiet` the server does not announce it. */
   hear(text: string, quiet?: boolean): Promise<void>;
   /** Resolves with the texts of the chat once one of them matches. */
   until(pattern: RegExp, after?: number): Promise<string[]>;
@@ -27,10 +27,10 @@ interface ClusterFixture {
 }
 
 const chat = 42;
-/** Less than the clock needs for one more question. */
+/** Less than one poll interval. */
 const soonMs = 30_000;
 
-async function openHouse(cleanup: Cleanup, voice: string, over: "stdio" | "http"): Promise<ClusterFixture> {
+async function startVoiceFixture(cleanup: Cleanup, voice: string, over: "stdio" | "http"): Promise<ClusterFixture> {
   const folder = await temporaryFolder(cleanup);
   const [heardFile, journal] = [join(folder, "heard"), join(folder, "journal")];
   await Promise.all([writeFile(heardFile, ""), writeFile(journal, "")]);
@@ -85,12 +85,12 @@ async function status(fixture: ClusterFixture): Promise<string> {
   return (await fixture.until(/^Voice is listening/, before)).join("\n");
 }
 
-describe("where the clock asks once a minute", () => {
+describe("with a poll interval of one minute", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
   before(async () => {
-    fixture = await openHouse(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
+    fixture = await startVoiceFixture(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
     fixture.say("/voice start");
     await fixture.until(/^Listening to /);
   });
@@ -100,7 +100,7 @@ describe("where the clock asks once a minute", () => {
   });
 
   // design: 002.25
-  test("an utterance is a turn at once, because the server announces it; the status says so", async () => {
+  test("starts a turn at once when the server announces an utterance, and reports so in the status", async () => {
     await fixture.hear("one");
     await fixture.until(/^one$/);
     await fixture.hear("two");
@@ -108,7 +108,7 @@ describe("where the clock asks once a minute", () => {
     assert.match(await status(fixture), /Updates: pushed by the server, and polled every 60 s\.$/m);
   });
 
-  test("what the server did not announce comes with what it announces next, once and in its order", async () => {
+  test("delivers an unannounced utterance once and in order with the next announcement", async () => {
     const since = fixture.texts().length;
     await fixture.hear("unannounced", true);
     await fixture.hear("announced");
@@ -116,7 +116,7 @@ describe("where the clock asks once a minute", () => {
   });
 
   for (const point of ["voice.before_advance", "voice.after_advance"]) {
-    test(`a leader that is killed at ${point} is followed by one that goes on, and is told of what is new as well`, async () => {
+    test(`continues, with new announcements, when a leader is killed at ${point}`, async () => {
       const since = fixture.texts().length;
       const name = point.replaceAll(/\W/g, "-");
       await fixture.cluster.fault(point, "kill");
@@ -129,7 +129,7 @@ describe("where the clock asks once a minute", () => {
     });
   }
 
-  test("a tool-runner that is killed takes its subscription with it; its successor has the server asked, and subscribes", async () => {
+  test("polls and subscribes again when a tool-runner with a subscription is killed", async () => {
     const since = fixture.texts().length;
     for (const { service, number } of fixture.cluster.replicas())
       if (service === "tool-runner") await fixture.cluster.kill(service, number, "SIGKILL");
@@ -140,12 +140,12 @@ describe("where the clock asks once a minute", () => {
   });
 });
 
-describe("where the clock asks as a safety net", () => {
+describe("with polling as a fallback", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
   before(async () => {
-    fixture = await openHouse(
+    fixture = await startVoiceFixture(
       cleanup,
       'poll_ms = 500\npush_poll_ms = 3000\nnotify = "notifications/stt/updated"',
       "stdio",
@@ -155,7 +155,7 @@ describe("where the clock asks as a safety net", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  test("a lost announcement is made good by the clock, and the server is asked as often as before until it announces again", async () => {
+  test("finds an unannounced utterance by polling, and polls often until the next announcement", async () => {
     assert.match(await status(fixture), /Updates: polled every 0\.5 s\.$/m);
     for (let round = 1; !(await status(fixture)).includes("Updates: pushed"); round++) {
       assert.ok(round <= 10, "the clock was quicker ten times");

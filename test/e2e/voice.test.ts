@@ -1,5 +1,5 @@
-// Voice from end to end, on real processes: an MCP server listens, what it hears is turns of a chat, answers are spoken as well; and
-// nothing of it is lost or doubled when the agent dies at the worst moments.
+// Voice end to end, on real processes: an MCP server transcribes, utterances become turns of a chat, answers are also spoken.
+// Nothing is lost or doubled when the agent dies at critical moments.
 import assert from "node:assert/strict";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -79,12 +79,12 @@ after(async () => {
   assert.deepEqual(cluster.strict?.refusals, [], "the real API would have refused these requests");
 });
 
-/** Something is heard now. */
+/** Adds an event to the server's list. */
 const hear = (type: string, text: string) => appendFile(heardFile, `${JSON.stringify({ type, text })}\n`);
 const final = (text: string) => hear("utterance_final", text);
 
 const Entry = z.object({ call: z.string(), pid: z.number(), arguments: z.record(z.string(), z.unknown()) });
-/** What the server was asked for. */
+/** The requests that the server received. */
 async function journal(call: string) {
   const lines = (await readFile(journalFile, "utf8")).split("\n").slice(0, -1);
   return lines.map((line) => Entry.parse(JSON.parse(line))).filter((entry) => entry.call === call);
@@ -101,7 +101,7 @@ function until(chat: number, pattern: RegExp): Promise<string[]> {
 }
 const say = (chat: number, text: string) => peer.say(text, { from: chat });
 
-/** The files a chat was sent. */
+/** The files that a chat received. */
 const sounds = (chat: number) =>
   peer.sent.flatMap(({ chatId, file }) => (chatId === chat && file !== undefined ? [file] : []));
 
@@ -135,7 +135,7 @@ async function stop(chat: number): Promise<void> {
 }
 
 // design: 002.25
-test("what is heard becomes turns in its order, one each; what is not final is none; the answers are written where it was started", async () => {
+test("starts one turn for each final utterance, in order, and answers in the chat of its start", async () => {
   await start(42);
   assert.deepEqual((await journal("start")).at(-1)?.arguments, { source: "microphone", endpointing_ms: 500 });
   await hear("utterance_partial", "say: never");
@@ -163,7 +163,7 @@ test("what is heard becomes turns in its order, one each; what is not final is n
   );
 });
 
-test("what was heard while nobody asked is taken in also where it is more than one message of the bus has", async () => {
+test("receives a backlog of utterances that exceeds the size of a bus message", async () => {
   await start(49);
   const lines = Array.from({ length: 40 }, (_, n) => ({
     type: "utterance_partial",
@@ -176,7 +176,7 @@ test("what was heard while nobody asked is taken in also where it is more than o
 });
 
 // design: 002.25
-test("/voice stop is answered while a turn runs, which goes on", async () => {
+test("answers /voice stop while a turn runs, and the turn continues", async () => {
   await start(43);
   await final('say: I am looking.\ntool: exec {"command":"sleep 600"}\nthen\nsay: too late');
   await eventually(() => cluster.strict?.requests.some((request) => JSON.stringify(request).includes("too late")));
@@ -193,7 +193,7 @@ for (const point of [
   "store.before_voice_advance",
   "store.after_voice_advance",
 ]) {
-  test(`a process that is killed at ${point} loses no utterance and doubles none`, async () => {
+  test(`neither loses nor doubles an utterance when a process is killed at ${point}`, async () => {
     await start(44);
     const name = point.replaceAll(/\W/g, "-");
     await cluster.fault(point, "kill");
@@ -209,7 +209,7 @@ for (const point of [
   });
 }
 
-test("a leader that is killed while it begins to listen does not begin again: it says that it does not know", async () => {
+test("reports an unknown outcome and does not repeat the start when the leader dies during it", async () => {
   const before = (await journal("start")).length;
   await cluster.fault("voice.after_start", "kill");
   say(45, "/voice start");
@@ -219,7 +219,7 @@ test("a leader that is killed while it begins to listen does not begin again: it
   await stop(45);
 });
 
-test("a leader that is killed when the server was told to stop leaves a session that is stopped, not one that failed", async () => {
+test("marks the session stopped, not failed, when the leader dies during the stop", async () => {
   await start(45);
   await cluster.fault("voice.after_stop", "kill");
   const before = texts(45).length;
@@ -241,7 +241,7 @@ test("a leader that is killed when the server was told to stop leaves a session 
 });
 
 // design: 002.25
-test("a server that dies ends voice, and the chat is told; what was heard before stays", async () => {
+test("ends voice with a notice and keeps earlier utterances when the server dies", async () => {
   await start(46, "Headset");
   const begun = (await journal("start")).at(-1);
   assert.deepEqual(begun?.arguments, {
@@ -258,7 +258,7 @@ test("a server that dies ends voice, and the chat is told; what was heard before
   await until(46, /^Voice failed after 1 utterance: unknown session/);
 });
 
-test("answers are followed by their sound where that is wanted; a service that fails delays no text, and is asked again", async () => {
+test("sends audio after the text when enabled; a failing service delays no text", async () => {
   say(47, "/voice replies on");
   await until(47, /^Each answer of this session is followed by an audio version/);
   speech.failNext(503);
@@ -289,7 +289,7 @@ test("answers are followed by their sound where that is wanted; a service that f
   assert.deepEqual(speech.refusals, []);
 });
 
-test("the sound of an answer is sent once, whoever dies while it is made", async () => {
+test("sends the audio of an answer once when any process dies during synthesis", async () => {
   for (const point of ["store.before_spoken_settle", "store.after_spoken_settle"]) {
     const before = sounds(47).length;
     await cluster.fault(point, "kill");
@@ -302,7 +302,7 @@ test("the sound of an answer is sent once, whoever dies while it is made", async
   }
 });
 
-test("the agent speaks by its tool: one voice message, with the voice it asked for", async () => {
+test("sends one voice message with the requested voice when the agent uses its tool", async () => {
   say(48, 'tool: speak {"text":"The kettle boils.","voice":"onyx"}\nthen\nsay: told you');
   await until(48, /^told you$/);
   assert.deepEqual(
@@ -312,14 +312,14 @@ test("the agent speaks by its tool: one voice message, with the voice it asked f
   assert.equal(speech.spoken.at(-1)?.voice, "onyx");
 });
 
-test("people who are no owners see how voice stands, and begin nothing", async () => {
+test("shows the voice status to people who are not owners, and refuses their start", async () => {
   say(900, "/voice start");
   await until(900, /^\/voice start is for the owner only\.$/);
   say(900, "/voice");
   await until(900, /^Voice has not been used in this conversation/);
 });
 
-test("over HTTP it is the same command; its turns are read from the session", async () => {
+test("accepts the command over HTTP and lists its turns in the session", async () => {
   const conversation = "by-http";
   const command = async (text: string) => {
     const response = await client.fetch("/api/messages", {

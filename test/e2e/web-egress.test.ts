@@ -1,4 +1,4 @@
-// A tool-runner that its deployment gave the internet, in a whole cluster: pages are fetched, and commands do not get it by that.
+// A tool-runner whose deployment allows internet access, in a whole cluster: it fetches pages, and commands do not get the access.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const Override = z.object({
 const root = join(import.meta.dirname, "../..");
 const override = parse(readFileSync(join(root, "infra/docker/web.yml"), "utf8")) as unknown;
 
-/** What the override tells the tool-runner, with an empty .env or with this in it. */
+/** The tool-runner's environment from the override, with an empty .env or with these values. */
 function told(env: Readonly<Record<string, string>> = {}): Record<string, string> {
   const { environment } = Override.parse(override).services["tool-runner"];
   const filled = (text: string) =>
@@ -33,7 +33,7 @@ async function sandboxOf(cluster: TestCluster) {
   return Doctor.parse(JSON.parse(stdout)).checks.find(({ id }) => id === "sandbox");
 }
 
-describe("with what infra/docker/web.yml sets, where bubblewrap may not run", () => {
+describe("with the settings of infra/docker/web.yml, without bubblewrap", () => {
   const cleanup = new Cleanup();
   const asked: string[] = [];
   let page: string;
@@ -62,13 +62,13 @@ describe("with what infra/docker/web.yml sets, where bubblewrap may not run", ()
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  /** Has a turn make the call; what the model was told of it. */
+  /** Makes a turn call the tool; returns the result that the model received. */
   async function answerTo(tool: string, input: object): Promise<string> {
     await client.ask(`tool: ${tool} ${JSON.stringify(input)}\nthen\nsay: done`);
     return JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);
   }
 
-  test("a page is fetched, and a command that would fetch one does not run", async () => {
+  test("fetches a page and refuses a command that would fetch one", async () => {
     assert.match(await answerTo("web_fetch", { url: `${page}/fetched` }), /the page of the day/);
     const refused = await answerTo("exec", { command: `curl -s ${page}/commanded` });
     assert.match(refused, /exec is refused: bubblewrap .*PARLEY_WEB_EXEC_ISOLATION=container/);
@@ -89,14 +89,14 @@ describe("with PARLEY_WEB_EXEC_ISOLATION=container in .env", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  test("doctor warns that commands reach the internet, and the tool-runner has said so at its start", async () => {
+  test("warns in doctor and in the tool-runner's log that commands reach the internet", async () => {
     const sandbox = await sandboxOf(cluster);
     assert.equal(sandbox?.severity, "warning");
     assert.match(sandbox.message, /container: commands .* that network reaches the internet/);
     assert.ok(cluster.lines.some((line) => line.includes("commands not isolated from the internet")));
   });
 
-  test("a person is asked before a command runs, and its result says that it had the internet", async () => {
+  test("requests approval for a command and notes in its result that it had internet access", async () => {
     const message = await client.post('tool: exec {"command":"echo ran"}\nthen\nsay: done', {
       conversation: randomUUID(),
     });

@@ -1,4 +1,4 @@
-// What stands between a command and the machine, and how much it may write: seen by a person in a whole cluster.
+// Isolation of commands and the quota of the workspace, as a person sees them in a whole cluster.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { textOf } from "@parley/contracts";
@@ -23,7 +23,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const exec = (command: string) => `tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`;
 
-test("a command's isolation is on its result in the log and on its live event, as the text for the model says it", async () => {
+test("records a command's isolation in its result, its live event and the model's text", async () => {
   const { sessionId } = await fixture.turn(exec("echo ran"), "how");
   const results = (await fixture.log(sessionId)).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_result" ? [part] : [])),
@@ -37,7 +37,7 @@ test("a command's isolation is on its result in the log and on its live event, a
   assert.ok(live?.type === "tool.finished" && live.isolation === result.isolation);
 });
 
-test("a workspace that is full refuses a file, says what to do, and takes it once there is room", async () => {
+test("refuses a file with instructions when the workspace is full, and accepts it later", async () => {
   const { sessionId } = await fixture.turn(exec("head -c 5000000 /dev/urandom > big"), "full");
   const write = `tool: write ${JSON.stringify({ path: "note.txt", content: "hello" })}\nthen\nsay: done`;
   await fixture.turn(write, "full");
@@ -53,10 +53,10 @@ test("a workspace that is full refuses a file, says what to do, and takes it onc
   assert.match(written[0]?.content ?? "", /The workspace is full: .* Delete files that are no longer needed/);
 });
 
-test("a command in the background that fills the workspace is stopped, and one beside it that writes nothing goes on", async () => {
+test("stops only the background command that fills the workspace", async () => {
   const begin = (command: string) =>
-    fixture.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "beside");
-  /** Ends of commands that people were told of. */
+    fixture.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "other");
+  /** The exit notices that people received. */
   const told = (words: RegExp) =>
     fixture.happens(
       (event) =>
@@ -65,6 +65,6 @@ test("a command in the background that fills the workspace is stopped, and one b
   await begin("while [ ! -e go ]; do sleep 0.05; done; echo it went on");
   await begin("while true; do head -c 6000000 /dev/urandom > filling; done");
   await told(/Stopped: the workspace exceeded its quota/);
-  await fixture.turn(exec("rm filling; touch go"), "beside");
+  await fixture.turn(exec("rm filling; touch go"), "other");
   await told(/exit code 0[^]*it went on/);
 });

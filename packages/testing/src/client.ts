@@ -1,4 +1,4 @@
-// The cluster as its users see it, for tests: send, wait for the answer, look at turns.
+// The cluster as its users see it, for tests: send a message, wait for the answer, look at turns.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { TurnSummarySchema, type TurnSummary } from "@parley/contracts";
@@ -9,9 +9,9 @@ export interface ApiClient {
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** The answer to one message over the OpenAI-compatible API. Throws on every status but 200. */
   ask(text: string, conversation?: string): Promise<string>;
-  /** Puts a message in; the same key is the same message. Tries again while the cluster is being restarted. */
+  /** Sends a message; an equal key is the same message. Retries while the cluster restarts. */
   post(text: string, options?: { conversation?: string; key?: string; mode?: string }): Promise<string>;
-  /** What became of a message put in. */
+  /** The state of a message that was sent. */
   messageState(messageId: string): Promise<{ state: string; turn: TurnSummary | null }>;
   /** Resolves when the message's turn has ended. */
   settled(messageId: string, withinMs?: number): Promise<TurnSummary>;
@@ -32,7 +32,7 @@ export function apiClient(urls: readonly string[], token: string): ApiClient {
     };
     return fetch(url + path, { ...init, headers });
   };
-  /** Asks until a replica answers: gateways are killed in these tests. */
+  /** Retries until a replica answers, because these tests kill gateways. */
   const persist = async (path: string, init: RequestInit, withinMs: number): Promise<Response> => {
     const deadline = Date.now() + withinMs;
     for (;;) {

@@ -1,4 +1,4 @@
-// A whole cluster of real processes for a test, with a scripted model behind Anthropic's wire format where asked.
+// A whole cluster of real processes for a test, on request with a scripted model that has Anthropic's wire format.
 import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,36 +11,36 @@ import type { Cleanup } from "./stack.ts";
 
 export interface TestClusterOptions {
   replicas?: UpOptions["replicas"];
-  /** parley.toml. */
+  /** Text of parley.toml. */
   settings?: string;
   env?: UpOptions["env"];
-  /** Servers the test has started itself. */
+  /** Servers that the test has started itself. */
   servers?: NonNullable<UpOptions["servers"]>;
-  /** Starts a PostgreSQL for this cluster alone, for tests that end it. Left out: a database of the test runner's server. */
+  /** Starts a PostgreSQL for this cluster alone, for tests that stop it. Default: a database on the test runner's server. */
   ownPostgres?: boolean;
-  /** Put a scripted model behind the cluster; else it rehearses. */
+  /** Uses a scripted model. Default: the rehearsal model. */
   model?: boolean;
-  /** A cluster that was stopped: its home and its model go on. */
+  /** A cluster that was stopped; its home and its model are reused. */
   again?: TestCluster;
-  /** The cluster's folder, for a test that puts something into it before the start; left out: a new one. */
+  /** The cluster's folder, for a test that writes into it before the start. Default: a new folder. */
   home?: string;
 }
 
 export interface TestCluster extends Cluster {
   /** The servers it was started with. */
   given: NonNullable<UpOptions["servers"]>;
-  /** Where `FAULT_DIR` orders are put: `fault(point, action)` arms one. */
+  /** Folder of the `FAULT_DIR` orders; `fault(point, action)` arms one. */
   fault(point: string, action: string): Promise<void>;
-  /** Points that are armed and have not fired. */
+  /** Fault points that are armed and have not fired. */
   armed(): Promise<string[]>;
   model: string;
   scripted: ScriptedModel | undefined;
   strict: StrictEndpoint | undefined;
-  /** What the services printed, newest last. */
+  /** The output of the services, newest last. */
   lines: readonly string[];
 }
 
-/** For a database copied from the migrated template: the real program would only find that nothing is to be done. */
+/** Replaces the migration program, which would find nothing to do in a copy of the migrated template. */
 const nothingToMigrate = fileURLToPath(new URL("nothing-to-migrate.ts", import.meta.url));
 
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
@@ -51,7 +51,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   const { scripted, strict } = options.again ?? (await startModel(cleanup, options.model === true));
   const lines: string[] = [];
   const given = { ...options.again?.given, ...options.servers };
-  // A cluster that is started again finds its database where it was.
+  // A restarted cluster reuses its database.
   const own = options.ownPostgres === true || options.again !== undefined;
   const copied = given.postgres === undefined && !own ? await sharedDatabase(cleanup) : undefined;
   const postgres = given.postgres ?? copied;
@@ -85,7 +85,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     lines,
     armed: () => readdir(faults),
     async fault(point: string, action: string) {
-      // Written, then renamed: a service must not read an order that is not complete.
+      // Renamed after writing, because a service must not read an incomplete order.
       await writeFile(join(faults, `.${point}`), action);
       await rename(join(faults, `.${point}`), join(faults, point));
     },

@@ -1,4 +1,4 @@
-// Grants of tool calls as a leader signs them, for tests that play the leader.
+// Grants of tool calls as a leader signs them, for tests that act as the leader.
 import { randomBytes, randomUUID } from "node:crypto";
 import { grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, noUsage, store, type Grant } from "@parley/contracts";
@@ -7,7 +7,7 @@ import type { StoreStack } from "./stack.ts";
 export interface TestSigner {
   /** For `store.leadership.acquire`. */
   grantKey: string;
-  /** Rights to everything that a call of the owner may do, but for what is named. */
+  /** Rights to everything that a call of the owner may do, except for the given overrides. */
   sign(call: Pick<Grant, "epoch" | "sessionId" | "turnId" | "n"> & Partial<Grant>): string;
 }
 
@@ -32,18 +32,18 @@ export function createTestSigner(): TestSigner {
   };
 }
 
-/** A call of a running turn, with its rights. */
+/** A call of a running turn, with its grant. */
 export interface TestCall {
   epoch: number;
   sessionId: string;
   turnId: string;
   n: number;
   grant: string;
-  /** Other rights of the same call. */
+  /** Signs different rights for the same call. */
   sign(rights: Partial<Grant>): string;
 }
 
-/** A turn of the owner that has come to one open call; the test leads from here on. */
+/** Prepares a turn of the owner that has one open call; the test acts as the leader from then on. */
 export async function openTestCall(stack: Pick<StoreStack, "bus">, rights: Partial<Grant> = {}): Promise<TestCall> {
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const signer = createTestSigner();

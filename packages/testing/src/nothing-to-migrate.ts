@@ -1,2 +1,2 @@
-// Stands for the migration program where the database is a copy of a migrated one.
+// Replaces the migration program where the database is a copy of a migrated one.
 process.exitCode = 0;

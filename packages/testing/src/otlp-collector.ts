@@ -1,4 +1,4 @@
-// A collector for tests: takes OTLP over HTTP as JSON and keeps the spans it is sent.
+// An OpenTelemetry collector for tests: receives OTLP over HTTP as JSON and stores the spans.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -49,7 +49,7 @@ export interface CollectedSpan {
   parentSpanId: string | undefined;
   name: string;
   kind: string;
-  /** The library that made it. */
+  /** The instrumentation library of the span. */
   scope: string;
   failed: boolean;
   attributes: Record<string, string | number | boolean | string[] | undefined>;
@@ -62,9 +62,9 @@ export interface OtlpCollector extends AsyncDisposable {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   url: string;
   spans: readonly CollectedSpan[];
-  /** Everything that was sent, as text. */
+  /** Everything that was received, as text. */
   bodies: readonly string[];
-  /** Resolves with the first span that satisfies the condition, as soon as it is here. */
+  /** Resolves with the first span that satisfies the condition, as soon as it arrives. */
   span(is: (span: CollectedSpan) => boolean): Promise<CollectedSpan>;
   close(): Promise<void>;
 }

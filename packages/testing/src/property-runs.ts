@@ -1,10 +1,10 @@
-// How often a property is checked: less in `npm test` than in `npm run test:deep`. It imports nothing, so that a pure test stays quick.
+// Number of runs of a property: fewer in `npm test` than in `npm run test:deep`. It imports nothing, so that a pure test starts fast.
 
 /** Runs of one property while PARLEY_PROPERTY_RUNS is not set. */
 const DEFAULT_RUNS = 300;
 
 /**
- * The `numRuns` of a property: `full`, but at most as many as PARLEY_PROPERTY_RUNS says (a positive whole number, or `full`).
+ * The `numRuns` of a property: `full`, limited by PARLEY_PROPERTY_RUNS (a positive whole number, or `full`).
  * Without the variable at most 300. Throws on any other value of the variable.
  */
 export function propertyRuns(full: number): number {

@@ -1,4 +1,4 @@
-// The PostgreSQL server that the test runner starts once for all test files: each file gets databases of its own, copied from a
+// The PostgreSQL server that the test runner starts once for all test files. Each file gets databases of its own, copied from a
 // migrated template.
 import { randomBytes } from "node:crypto";
 import { databaseStatements, type PostgresUrls } from "@parley/local";
@@ -6,22 +6,22 @@ import { Client } from "pg";
 import { z } from "zod";
 import type { Cleanup } from "./stack.ts";
 
-/** What the runner puts into the environment of its test processes, as JSON. */
+/** The value that the runner puts into the environment of its test processes, as JSON. */
 const SharedPostgres = z.object({
   /** The superuser on the database `postgres`. */
   adminUrl: z.string(),
-  /** The roles' addresses of the template database. */
+  /** The roles' URLs of the template database. */
   ownerUrl: z.string(),
   storeUrl: z.string(),
 });
 
-/** A database of a test; on a shared server `adminUrl` reaches those of other tests as well. */
+/** A database of a test; on a shared server `adminUrl` also reaches the databases of other tests. */
 export interface TestDatabase extends PostgresUrls {
   /** The superuser on the database `postgres`. */
   readonly adminUrl: string;
 }
 
-/** A database of the shared server, dropped with the cleanup; undefined where the runner has started none. */
+/** A database of the shared server, dropped by the cleanup; undefined when the runner has not started a server. */
 export async function sharedDatabase(cleanup: Cleanup): Promise<TestDatabase | undefined> {
   const given = process.env["PARLEY_TEST_POSTGRES"];
   if (given === undefined) return undefined;

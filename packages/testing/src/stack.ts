@@ -1,4 +1,4 @@
-// Real servers for a test file, in a folder of their own that is gone afterwards, with the real store on them where asked.
+// Real servers for a test file, in a temporary folder, on request with the real store.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { startNats, startPostgres, startRedis, type NatsServer, type RedisServer
 import { sharedDatabase, type TestDatabase } from "./shared-postgres.ts";
 import { migrate, readConfig as readStoreConfig, start as startStore } from "@parley/store";
 
-/** What a test lets go of at its end, last opened first. */
+/** The resources that a test releases at its end, last opened first. */
 export class Cleanup implements AsyncDisposable {
   readonly #steps: (() => Promise<unknown>)[] = [];
 
@@ -22,7 +22,7 @@ export class Cleanup implements AsyncDisposable {
   }
 }
 
-/** A folder that is removed with the cleanup. */
+/** A folder that the cleanup removes. */
 export async function temporaryFolder(cleanup: Cleanup): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "parley-test-"));
   cleanup.add(() => rm(folder, { recursive: true, force: true }));
@@ -31,7 +31,7 @@ export async function temporaryFolder(cleanup: Cleanup): Promise<string> {
 
 const quiet = createLogger({ service: "test", replica: "test", level: process.env["PARLEY_LOG_LEVEL"] ?? "silent" });
 
-/** NATS with the users and permissions of a deployment, or with others. */
+/** NATS with the users and permissions of a deployment, or with the given ones. */
 export async function startTestNats(
   cleanup: Cleanup,
   permissionsOf: (role: Role) => NatsPermissions = (role) => natsPermissions(role, "parley"),
@@ -47,7 +47,7 @@ export async function startTestNats(
   return server;
 }
 
-/** A migrated database: on the server that the test runner shares among its files, else on a server of its own. */
+/** A migrated database, on the server that the test runner shares among its files, or else on a server of its own. */
 export async function startTestPostgres(cleanup: Cleanup): Promise<TestDatabase> {
   const shared = await sharedDatabase(cleanup);
   if (shared !== undefined) return shared;
@@ -63,7 +63,7 @@ export async function startTestRedis(cleanup: Cleanup): Promise<RedisServer> {
   return server;
 }
 
-/** The bus as one of the roles, with that role's permissions. */
+/** A bus connection as one of the roles, with the permissions of the role. */
 export async function openTestBus(nats: NatsServer, role: Role, cleanup: Cleanup): Promise<Bus> {
   const bus = await connectBus({ url: nats.urlFor(role), namespace: "parley", role, name: `test-${role}`, log: quiet });
   cleanup.add(() => bus.drain());
@@ -88,7 +88,7 @@ export interface StoreStack {
   bus(role: Role): Promise<Bus>;
 }
 
-/** PostgreSQL, NATS and a migrated, running store; `storeEnv` is its environment beside what the stack gives it. */
+/** PostgreSQL, NATS and a migrated, running store; `storeEnv` extends the environment that the stack sets. */
 export async function startStoreStack(
   cleanup: Cleanup,
   options: { storeEnv?: Record<string, string> } = {},
@@ -97,7 +97,7 @@ export async function startStoreStack(
   const start = () =>
     startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)));
   const running = await start();
-  // A test may take the store away before its end.
+  // A test may close the store before its end.
   let closed: Promise<void> | undefined;
   const store: RunningService = { ...running, close: () => (closed ??= running.close()) };
   cleanup.add(() => store.close());

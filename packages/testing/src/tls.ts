@@ -1,4 +1,4 @@
-// Certificates for tests, valid for a hundred years, and a TLS listener in front of a server that speaks none itself.
+// Certificates for tests, valid for a hundred years, and a TLS listener in front of a server without TLS.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -19,8 +19,8 @@ function fixture(name: string): string {
 }
 
 /**
- * Listens on 127.0.0.1 with the server certificate and passes everything on to `targetPort`, in plain. With `postgres` it first
- * answers PostgreSQL's request for TLS. Returns its port.
+ * Listens on 127.0.0.1 with the server certificate and forwards everything to `targetPort` in plain text. With `postgres` it
+ * first answers PostgreSQL's request for TLS. Returns its port.
  */
 export async function startTlsFront(
   cleanup: Cleanup,

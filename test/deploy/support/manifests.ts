@@ -1,4 +1,4 @@
-// The Kubernetes manifests as data, with as much of their shape as the tests look at.
+// The Kubernetes manifests as data, with the parts of their schema that the tests read.
 
 import { globSync } from "node:fs";
 
@@ -84,7 +84,7 @@ const Kustomization = z.looseObject({
   resources: z.array(z.string()).default([]),
 });
 
-/** Every YAML file of k8s/; throws where one is not YAML. */
+/** Every YAML file of k8s/; throws when a file is not valid YAML. */
 export function parseFile(path: string): unknown[] {
   return parseAllDocuments(read(path)).map((document) => {
     if (document.errors[0] !== undefined) throw document.errors[0];
@@ -95,7 +95,7 @@ export function parseFile(path: string): unknown[] {
 export const yamlFiles = globSync("k8s/**/*.yaml", { cwd: root }).sort();
 export const kustomizationFiles = yamlFiles.filter((file) => file.endsWith("kustomization.yaml"));
 
-/** The objects that `folder` itself brings, patches left out. */
+/** The objects that `folder` itself defines, without patches. */
 export function manifestsIn(folder: string): Manifest[] {
   return kustomization(`${folder}/kustomization.yaml`)
     .resources.filter((resource) => resource.endsWith(".yaml"))
@@ -114,7 +114,7 @@ export function workloads(manifests: readonly Manifest[]): Workload[] {
     .map((manifest) => Workload.parse(manifest));
 }
 
-/** A value somewhere inside a manifest; undefined where the path ends. */
+/** A value inside a manifest; undefined where the path does not exist. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>(
     (inner, key) =>

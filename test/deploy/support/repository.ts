@@ -1,4 +1,4 @@
-// What the deployment files are held against: the code, read as text, so that a test needs neither a build nor a server.
+// What the deployment files must match: the code, read as text, so that a test needs neither a build nor a server.
 
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -14,7 +14,7 @@ export function read(path: string): string {
 
 export const version = z.object({ version: z.string() }).parse(JSON.parse(read("package.json"))).version;
 
-/** The paths that every service's health listener knows. */
+/** The paths that every service's health listener serves. */
 export const healthPaths = [...read("packages/chassis/src/health.ts").matchAll(/case "(\/[a-z]+)"/g)].map(
   (match) => match[1] ?? "",
 );
@@ -23,7 +23,7 @@ export function isService(name: string): name is ServiceName {
   return (services as readonly string[]).includes(name);
 }
 
-/** The variables a service reads, and those its image sets for it. */
+/** The variables that a service reads, and those that its image sets. */
 export function variablesOf(service: ServiceName): string[] {
   const own = [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
   return service === "tool-runner" ? [...own, ...taken("services/tool-runner/src/mcp/server-config.ts")] : own;
@@ -33,12 +33,12 @@ function variablesIn(path: string): string[] {
   return [...read(path).matchAll(/^ {2}([A-Z][A-Z0-9_]+): z?/gm)].map((match) => match[1] ?? "");
 }
 
-/** Variables that are looked up by their name. */
+/** Variables whose names the code computes. */
 function taken(path: string): string[] {
   return [...read(path).matchAll(/\benv\["([A-Z][A-Z0-9_]+)"\]/g)].map((match) => match[1] ?? "");
 }
 
-/** Which service may be told which secret, by the variable it arrives in: each backing service has one owner. */
+/** The services that may receive each secret, by the variable of the secret: each backing service has one owner. */
 export const secretVariables: Readonly<Record<string, readonly string[]>> = {
   DATABASE_URL: ["store", "migrate"],
   REDIS_URL: ["agent-core"],

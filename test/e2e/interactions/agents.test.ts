@@ -1,4 +1,4 @@
-// Sub-agents that end while their parent is at work, compacted, restarted, reset or forked; and money that counts for the parent
+// Sub-agents that end while their parent is busy, compacted, restarted, reset or forked; and costs that count for the parent
 // while the child still runs.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -11,7 +11,7 @@ const spawn = (prompt: string, mode: "wait" | "background") =>
 const command = (fixture: ClusterFixture, conversation: string, text: string) =>
   fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
 
-/** The sub-agent's result as it came into a session; waits for it. */
+/** The sub-agent's result as input of a session; waits for it. */
 async function announced(fixture: ClusterFixture, sessionId: string): Promise<{ turnId: string; seq: number }> {
   for (;;) {
     const messages = await fixture.log(sessionId);
@@ -24,7 +24,7 @@ async function announced(fixture: ClusterFixture, sessionId: string): Promise<{ 
   }
 }
 
-describe("a background sub-agent that ends", () => {
+describe("result of a background sub-agent", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
@@ -37,7 +37,7 @@ describe("a background sub-agent that ends", () => {
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.3
-  test("while its parent works joins the running turn, once, also when the leader dies in between", async () => {
+  test("joins the parent's running turn once, also when the leader dies in between", async () => {
     await fixture.cluster.fault("agent.after_append", "kill");
     const messageId = await fixture.client.post(
       `${spawn("say: found it", "background")}\nthen\ntool: exec {"command":"sleep 2"}\nthen\nsay: on my own`,
@@ -49,7 +49,7 @@ describe("a background sub-agent that ends", () => {
     assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
-  test("while its parent works and nothing may join becomes the next turn", async () => {
+  test("becomes the next turn when the parent is busy and steering is off", async () => {
     const { sessionId } = await fixture.turn("say: hello", "queue");
     await command(fixture, "queue", "/queue mode queue");
     const messageId = await fixture.client.post(
@@ -64,7 +64,7 @@ describe("a background sub-agent that ends", () => {
   });
 
   // design: interaction.3
-  test("after its parent's conversation was compacted is heard all the same", async () => {
+  test("arrives when the parent's conversation was compacted", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 2500\nsay: found it", "background")}\nthen\nsay: went on`,
       "compact",
@@ -74,7 +74,7 @@ describe("a background sub-agent that ends", () => {
   });
 
   // design: interaction.3
-  test("after the leader was killed twice is heard once", async () => {
+  test("arrives once when the leader was killed twice", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
       "restart",
@@ -85,7 +85,7 @@ describe("a background sub-agent that ends", () => {
     assert.equal((await fixture.children(turn.sessionId)).length, 1);
   });
 
-  test("after /new speaks into the conversation that started it, not into the new one", async () => {
+  test("goes to the original session when /new has started another one", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
       "reset",
@@ -98,7 +98,7 @@ describe("a background sub-agent that ends", () => {
   });
 
   // design: interaction.3
-  test("after /session fork speaks into the original", async () => {
+  test("goes to the original session when /session fork has copied it", async () => {
     const turn = await fixture.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "fork");
     await command(fixture, "fork", "/session fork a copy");
     const copy = await fixture.turn("say: in the copy", "fork");
@@ -107,12 +107,12 @@ describe("a background sub-agent that ends", () => {
   });
 });
 
-describe("money", () => {
+describe("costs", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
   before(async () => {
-    // The scripted model says 100 tokens in and 10 out for each call: a tenth of a dollar.
+    // The scripted model reports 100 input and 10 output tokens for each call: a tenth of a dollar.
     fixture = await startClusterFixture(cleanup, null, {
       model: true,
       settings: `
@@ -130,7 +130,7 @@ tools = ["ls"]
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: 000.14, interaction.7
-  test("what a sub-agent spends counts for its parent's limit while it still runs, and ends both", async () => {
+  test("counts a running sub-agent's costs for its parent's limit and ends both at the limit", async () => {
     const rounds = Array.from({ length: 8 }, (_, index) => `tool: ls {"path":".${"/.".repeat(index)}"}`).join(
       "\nthen\n",
     );

@@ -1,5 +1,5 @@
-// Input that meets a busy agent, with the leader or a service killed between the two sides: answers go where they were asked,
-// /stop waits for nothing, and what is in the log stands there once.
+// Input to a busy agent, with the leader or a service killed in between: answers go to the chat of their question, /stop does not
+// wait, and the log contains everything once.
 import assert from "node:assert/strict";
 import { createHmac, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { startClusterFixture, type ClusterFixture } from "../presets/support/fix
 const say = (fixture: ClusterFixture, conversation: string, text: string, more: object = {}) =>
   fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text, ...more }) });
 
-describe("one agent, several chats, answers by the tool message", () => {
+describe("one agent in several chats that replies by the tool message", () => {
   const cleanup = new Cleanup();
   let telegram: TelegramPeer;
   let fixture: ClusterFixture;
@@ -40,7 +40,7 @@ owners = ["1", "2"]
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.1
-  test("two chats in one turn: each reply goes to the chat it names, also when the leader dies as the second joins", async () => {
+  test("sends each reply to the chat that it names when two chats share a turn", async () => {
     telegram.say('tool: exec {"command":"sleep 1.5"}\nthen\nsay: nothing', { from: 1 });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
     await fixture.cluster.fault("agent.after_append", "kill");
@@ -63,7 +63,7 @@ owners = ["1", "2"]
   });
 });
 
-describe("windows, queues and /stop", () => {
+describe("batch window, queues and /stop", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
@@ -87,7 +87,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.5
-  test("/stop does not sit behind the window: what waits in it is taken back at once", async () => {
+  test("withdraws input at once when /stop arrives during the batch window", async () => {
     const messageId = await fixture.client.post("say: never", { conversation: "window" });
     const begin = performance.now();
     const answer = await (await say(fixture, "window", "/stop")).text();
@@ -97,7 +97,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   });
 
   // design: interaction.5
-  test("a command flushes the window: what was said goes on at once, as one turn", async () => {
+  test("starts one turn with the collected input when a command ends the batch window", async () => {
     const first = await fixture.client.post("say: one", { conversation: "flush" });
     const second = await fixture.client.post("say: two", { conversation: "flush" });
     const begin = performance.now();
@@ -108,7 +108,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     assert.ok(performance.now() - begin < 15_000);
   });
 
-  test("/stop ends a turn that is in its tool while more waits, although the leader is killed with it", async () => {
+  test("ends a turn that runs a tool when /stop arrives and the leader is killed", async () => {
     const messageId = await fixture.client.post('tool: exec {"command":"sleep 30"}', {
       conversation: "busy",
       mode: "queue",
@@ -123,7 +123,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   });
 
   // design: interaction.10
-  test("a webhook is told 202 only when its message is kept, and starts one turn however often it comes", async () => {
+  test("answers 202 when the webhook's message is stored, and starts one turn for all deliveries", async () => {
     const id = randomUUID();
     const body = JSON.stringify({ text: "say: built" });
     const post = async () => {

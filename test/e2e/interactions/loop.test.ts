@@ -1,5 +1,5 @@
-// The loop against itself: parallel calls that are cancelled, hooks and nudges that never end, compaction in the middle of a
-// turn, files that are wound back; with kills in between.
+// Parts of the loop that interact: cancelled parallel calls, hooks and nudges that never end, compaction during a turn, rewound
+// files; with kills in between.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.2
-  test("parallel calls that are stopped have one result each, in call order, although a person was being asked", async () => {
+  test("records one result for each parallel call, in call order, when they are stopped", async () => {
     const calls = ["echo quick", "sleep 30", "touch asked"].map(
       (command) => `tool: exec ${JSON.stringify({ command })}`,
     );
@@ -64,7 +64,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     );
   });
 
-  test("keeps the prefix of the first answer when a person cuts it short", async () => {
+  test("keeps the prefix of the first answer when a person stops it", async () => {
     const messageId = await fixture.client.post("wait: 20\nwords: 5000", { conversation: "cut" });
     const turnId = await fixture.begun(messageId);
     await fixture.happens((event) => event.type === "text.delta" && event.turnId === turnId);
@@ -87,7 +87,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     assert.equal(await prefix(), kept);
   });
 
-  test("nobody is asked about a call whose arguments cannot work: the model is told what is wrong", async () => {
+  test("requests no approval and reports the error when a call's arguments are invalid", async () => {
     const wrong = { command: "touch asked", colour: "red" };
     const turn = await fixture.turn(`tool: exec ${JSON.stringify(wrong)}`, "impossible");
     assert.equal(turn.state, "done");
@@ -102,7 +102,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   });
 
   // design: interaction.8
-  test("a Stop hook that always wants more ends at the one guard, also when the leader dies on the way", async () => {
+  test("ends at the loop guard when a Stop hook always continues, also after a leader's death", async () => {
     await fixture.cluster.fault("agent.after_commit", "kill");
     const turn = await fixture.turn("say: more please", "stop-hook");
     assert.equal(turn.exitReason, "max_turns");
@@ -111,7 +111,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   });
 
   // design: interaction.8
-  test("an answer that is cut off again and again is nudged twice and then ends, saying so", async () => {
+  test("ends with a notice after two nudges when answers are cut off repeatedly", async () => {
     const turn = await fixture.turn(
       "say: and so on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens",
       "nudges",
@@ -125,7 +125,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   });
 });
 
-describe("a small window", () => {
+describe("small context window", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
@@ -151,7 +151,7 @@ allow = ["exec"]
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.4
-  test("tool rounds that outgrow the window are compacted in mid turn, between results and the next call, and the turn ends", async () => {
+  test("compacts between tool rounds when results exceed the window, and completes the turn", async () => {
     await fixture.cluster.fault("store.before_compact", "kill");
     const big = (round: number) => JSON.stringify({ command: `echo ${round}; head -c 20000 /dev/zero | tr "\\0" x` });
     const rounds = Array.from({ length: 9 }, (_, round) => `tool: exec ${big(round)}`).join("\nthen\n");
@@ -170,7 +170,7 @@ allow = ["exec"]
   });
 });
 
-describe("a person's no", () => {
+describe("denial", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
 
@@ -179,7 +179,7 @@ describe("a person's no", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  test("holds for the call that was asked about, whatever is allowed in the session since; the next such call runs", async () => {
+  test("applies to its own call only, and later calls run when a rule allows them", async () => {
     const messageId = await fixture.client.post(
       'tool: exec {"command":"echo ran"}\nthen\ntool: exec {"command":"echo ran"}',
       {
@@ -212,7 +212,7 @@ describe("files", () => {
   const write = (content: string) => `tool: write ${JSON.stringify({ path: "kept.txt", content })}`;
 
   // design: interaction.6
-  test("several messages in one turn have one checkpoint, and a rewind brings back what was before the turn", async () => {
+  test("have one checkpoint for several messages of a turn, and a rewind restores it", async () => {
     await fixture.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
     const messageId = await fixture.client.post(
       `${write("first")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: ok`,
@@ -234,7 +234,7 @@ describe("files", () => {
   });
 
   // design: interaction.6
-  test("a rewind is refused while a background command of the conversation still writes, and done when it has ended", async () => {
+  test("are rewound only when no background command of the conversation still writes", async () => {
     const first = await fixture.turn(
       `${write("mine")}\ntool: exec ${JSON.stringify({ command: "sleep 600", background: true })}\nthen\nsay: ok`,
       "background",
@@ -257,7 +257,7 @@ describe("files", () => {
   });
 
   // design: interaction.6
-  test("after a fork the original can still be wound back", async () => {
+  test("can be rewound in the original session after a fork", async () => {
     const turn = await fixture.turn(`${write("forked")}\nthen\nsay: ok`, "forked");
     await say(fixture, "forked", "/session fork a copy");
     await fixture.turn("say: in the copy", "forked");
@@ -269,7 +269,7 @@ describe("files", () => {
   });
 });
 
-describe("a restart at every point of a turn", () => {
+describe("kill at every point of a turn", () => {
   const cleanup = new Cleanup();
   let telegram: TelegramPeer;
   let fixture: ClusterFixture;
@@ -305,7 +305,7 @@ allow = ["exec"]
   ];
   for (const [index, point] of points.entries()) {
     // design: interaction.9
-    test(`${point}: the answer is sent once and the side effect happens at most once`, async () => {
+    test(`sends the answer once and repeats no side effect when killed at ${point}`, async () => {
       const id = `point-${index}`;
       await fixture.cluster.fault(point, "kill");
       telegram.say(`tool: exec ${JSON.stringify({ command: `echo x >> ${id}` })}\nthen\nsay: answer ${id}`, {

@@ -1,5 +1,5 @@
-// What a hook takes out of a tool's output stays out: of the log, of what is published, also when the turn is stopped before its
-// results are read, and when the leader dies over it.
+// Output that a hook removes stays out of the log and the published events, also when the turn is stopped before it reads its
+// results, and when the leader dies meanwhile.
 import assert from "node:assert/strict";
 import { watch } from "node:fs";
 import { after, before, test } from "node:test";
@@ -10,7 +10,7 @@ import { startClusterFixture, type ClusterFixture } from "../presets/support/fix
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
-/** Its output is no part of its own text. */
+/** The output differs from the command's own text. */
 const secret = "printf 'top-%s' secret";
 const withheld = "[withheld: the hook on its output did not run]";
 const call = (command: string) => `tool: exec ${JSON.stringify({ command })}`;
@@ -46,7 +46,7 @@ async function stopped(messageId: string, turnId: string) {
   return fixture.ended(messageId);
 }
 
-test("a result that was rewritten stays so when the turn is stopped before it was read; nobody saw the first one", async () => {
+test("keeps the rewritten result, and publishes no other, when the turn is stopped early", async () => {
   const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "one" });
   const turnId = await fixture.begun(messageId);
   await finished(turnId);
@@ -58,7 +58,7 @@ test("a result that was rewritten stays so when the turn is stopped before it wa
   assert.doesNotMatch(published(), /top-secret/);
 });
 
-test("a result whose hook was still at it when the turn was stopped is withheld", async () => {
+test("withholds a result when the turn is stopped while its hook runs", async () => {
   const begun = Promise.withResolvers<void>();
   const watcher = watch(fixture.cluster.home, (_, name) => {
     if (name === "hook-begun") begun.resolve();
@@ -72,7 +72,7 @@ test("a result whose hook was still at it when the turn was stopped is withheld"
   assert.doesNotMatch(JSON.stringify(turn) + published(), /top-secret/);
 });
 
-test("a leader that dies before it has said so leaves a result that no hook has seen to nobody", async () => {
+test("withholds a result when the leader dies before a hook has seen it", async () => {
   const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
   const turnId = await fixture.begun(messageId);
   await finished(turnId);
@@ -83,7 +83,7 @@ test("a leader that dies before it has said so leaves a result that no hook has 
   assert.doesNotMatch(JSON.stringify(turn), /top-secret/);
 });
 
-test("a call that a rule does not allow is said to be denied", async () => {
+test("publishes a denial when no rule allows the call", async () => {
   const turn = await fixture.turn('tool: write {"path": "a", "content": "b"}', "four");
   const denied = await fixture.happens((event) => event.type === "tool.denied" && event.turnId === turn.turnId);
   assert.ok(denied.type === "tool.denied");

@@ -1,4 +1,4 @@
-// The preset `delegate`, section by section of the design it stands for: an agent that speaks by a tool and hands work on.
+// The preset `delegate`, section by section of its design: an agent that sends messages by a tool and delegates work.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
@@ -24,12 +24,12 @@ owners = ["42"]
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** One agent hands `task` to the next. */
+/** One agent delegates `task` to the next. */
 const delegating = (task: string, say: string, agent = "worker") =>
   `${spawning("delegate", { agent, task })}\nthen\nsay: ${say}`;
 
-describe("the runner", () => {
-  test("each conversation has its own history", async () => {
+describe("loop", () => {
+  test("keeps a separate history for each conversation", async () => {
     const one = await fixture.turn("say: one", "a");
     const two = await fixture.turn("say: two", "b");
     assert.notEqual(one.sessionId, two.sessionId);
@@ -37,7 +37,7 @@ describe("the runner", () => {
   });
 
   // design: 001.3, 001.11
-  test("it is told to speak by the tool message and by nothing else", async () => {
+  test("instructs the model to send messages only by the tool message", async () => {
     await fixture.turn("say: hello");
     const { system, tools } = fixture.lastRequest();
     assert.match(system, /only what you send with the tool `message`/);
@@ -46,7 +46,7 @@ describe("the runner", () => {
   });
 
   // design: 000.17, 000.37, 001.3, 001.15
-  test("people see what message sends, and not the text beside it", async () => {
+  test("delivers what the tool message sends and not the text next to it", async () => {
     telegram.say('say: thinking aloud\ntool: message {"text":"working on it"}\nthen\nsay: raw ending');
     const sent = await telegram.untilSent(1);
     assert.equal(sent[0]?.text, "working on it");
@@ -59,21 +59,21 @@ describe("the runner", () => {
   });
 
   // design: 001.3
-  test("a turn that ends without a word to anybody is reminded once to use the tool", async () => {
+  test("reminds the model once to use the tool when a turn ends without a message", async () => {
     const turn = await fixture.turn("say: nobody hears this");
     assert.equal(turn.modelSteps, 2);
     assert.ok(textsOf(turn.messages).some((text) => text.startsWith("[Nothing was said:")));
   });
 
   // design: 001.5
-  test("no number of rounds ends a turn that still has something to do", async () => {
+  test("does not limit the number of rounds while the model makes calls", async () => {
     const rounds = Array.from({ length: 55 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
     const turn = await fixture.turn([...rounds, 'tool: message {"text":"all"}', "say: all"].join("\nthen\n"));
     assert.deepEqual([turn.state, turn.modelSteps], ["done", 57]);
   });
 
   // design: 001.8
-  test("an unknown tool and a failing one are answered in words, and the run goes on", async () => {
+  test("continues with an error result when a tool is unknown or fails", async () => {
     const turn = await fixture.turn(
       'tool: nothing {}\ntool: read {"path":"missing.txt"}\nthen\ntool: message {"text":"ok"}',
     );
@@ -86,7 +86,7 @@ describe("the runner", () => {
   });
 
   // design: 001.9
-  test("a model that fails ends the run with an error, and what was said to it stays in the history", async () => {
+  test("ends with an error and keeps the input in the history when the model fails", async () => {
     fixture.cluster.scripted?.failNext({ status: 500 });
     const failed = await fixture.turn("say: lost?", "failing");
     assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
@@ -95,16 +95,16 @@ describe("the runner", () => {
   });
 
   // design: 001.2, 001.23
-  test("all of a turn is in the history: calls and results, not only its last answer", async () => {
+  test("keeps calls and results of a turn in the history, not only the last answer", async () => {
     await fixture.turn('tool: write {"path":"h.txt","content":"x"}\nthen\ntool: message {"text":"done"}', "history");
     await fixture.turn('tool: message {"text":"more"}', "history");
     assert.match(fixture.lastRequest().messages.join("\n"), /call\(write .*result\(/s);
   });
 });
 
-describe("tools at the same time", () => {
+describe("parallel tools", () => {
   // design: 001.2, preset.3
-  test("several delegates of one answer run side by side, and their results come in the order of the calls", async () => {
+  test("runs delegates of one answer in parallel and returns results in the order of the calls", async () => {
     const meet = (mine: string, theirs: string) =>
       `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
     const turn = await fixture.turn(
@@ -124,7 +124,7 @@ describe("tools at the same time", () => {
 
 describe("profiles and scopes", () => {
   // design: 001.12, 001.13
-  test("a profile has its own words and only its own tools, in the one registry there is", async () => {
+  test("gives a profile its own instructions and tools from the shared registry", async () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     await fixture.turn(delegating("say: found it", "ok", "researcher"), "scope");
     const child = fixture.cluster.strict?.requests
@@ -136,7 +136,7 @@ describe("profiles and scopes", () => {
   });
 
   // design: 001.13
-  test("a profile that does not exist is answered with those that do", async () => {
+  test("lists the existing profiles when a profile does not exist", async () => {
     const turn = await fixture.turn(delegating("say: x", "ok", "plumber"), "profiles");
     assert.match(turn.results[0]?.content ?? "", /there is no profile "plumber"\. Available: .*researcher/);
   });
@@ -144,7 +144,7 @@ describe("profiles and scopes", () => {
 
 describe("delegation", () => {
   // design: 001.7
-  test("a sub-agent reports to its parent and can reach nobody else", async () => {
+  test("lets a sub-agent report to its parent only", async () => {
     const task = 'tool: message {"text":"hi, people"}\nthen\nsay: the report';
     const turn = await fixture.turn(delegating(task, "ok"), "report");
     assert.equal(turn.results[0]?.content, "the report");
@@ -157,7 +157,7 @@ describe("delegation", () => {
   });
 
   // design: 001.18
-  test("its conversation is a session of its own, linked to the parent's", async () => {
+  test("creates a session for the sub-agent, linked to the parent's session", async () => {
     const turn = await fixture.turn(delegating("say: kept apart", "ok"), "apart");
     const [child] = await fixture.children(turn.sessionId);
     assert.deepEqual([child?.parentId, child?.profile], [turn.sessionId, "worker"]);
@@ -166,7 +166,7 @@ describe("delegation", () => {
   });
 
   // design: 001.18, switch.4
-  test("agents are three deep, and a fourth is refused in words", async () => {
+  test("refuses a fourth level of agents with a reason", async () => {
     const fourth = delegating("say: too deep", "refused below me");
     const third = delegating(fourth, "from the second");
     const turn = await fixture.turn(delegating(delegating(third, "from the first"), "ok"), "deep");
@@ -186,7 +186,7 @@ describe("delegation", () => {
   });
 });
 
-test("events are text, calls, results, the end and its failures, under the turn they belong to", async () => {
+test("publishes text, calls, results, end and errors as events of their turn", async () => {
   const turn = await fixture.turn('tool: ls {}\nthen\ntool: message {"text":"seen"}\nthen\nsay: end', "events");
   await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
   const types = new Set(
@@ -196,6 +196,6 @@ test("events are text, calls, results, the end and its failures, under the turn 
     assert.ok(types.has(type), type);
 });
 
-test("the real API would have refused nothing of this", () => {
+test("sends only requests that the real API accepts", () => {
   assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

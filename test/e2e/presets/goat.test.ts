@@ -1,4 +1,4 @@
-// The preset `goat`, section by section of the design it stands for: the state machine with its exits, permissions, hooks, budgets.
+// The preset `goat`, section by section of its design: the state machine with its exits, permissions, hooks, budgets.
 import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { rolesOf, spawning, startClusterFixture, textsOf, type ClusterFixture } 
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
-/** Every event of the loop writes its name down; one refuses, one lets the turn go on once. */
+/** A hook for every event of the loop writes the event's name to a file; one denies, one continues the turn once. */
 const hooks = `
 ${[
   "SessionStart",
@@ -58,36 +58,36 @@ async function hookLog(): Promise<string[]> {
 
 describe("initialise", () => {
   // design: 003.1, 003.23
-  test("the hooks of the session and of the prompt are asked before the first model call, and the prompt is in the log", async () => {
+  test("runs session and prompt hooks before the first model call and logs the prompt", async () => {
     const turn = await fixture.turn("say: hello", "init");
     assert.deepEqual((await hookLog()).slice(0, 2), ["SessionStart", "UserPromptSubmit"]);
     assert.equal(rolesOf(turn.messages), "user assistant");
     assert.deepEqual([turn.state, turn.exitReason, turn.text], ["done", "end_turn", "hello"]);
   });
 
-  test("a session that goes on does not start again", async () => {
+  test("runs no start hooks when a session continues", async () => {
     const before = (await hookLog()).length;
     await fixture.turn("say: again", "init");
     assert.deepEqual((await hookLog()).slice(before), ["UserPromptSubmit", "Stop"]);
   });
 });
 
-describe("how a turn ends", () => {
+describe("exit of a turn", () => {
   // design: 002.9, 003.2
-  test("after the number of model calls there may be", async () => {
+  test("ends when the limit of model calls is reached", async () => {
     const rounds = Array.from({ length: 10 }, (_, index) => `tool: read {"path":"x${index}.txt"}`);
     const turn = await fixture.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 6]);
   });
 
   // design: 003.2
-  test("when its budget is used up, to the cent: reaching it is enough", async () => {
+  test("ends when its budget is exactly reached", async () => {
     const turn = await fixture.turn("usage: 2000000 0\ntool: ls {}\nthen\nsay: never", "budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps, turn.cost.micros], ["max_budget", 1, 2_000_000]);
     assert.match(turn.text ?? "", /\$2\.00/);
   });
 
-  test("when the budget is used up by its sub-agent", async () => {
+  test("ends when its sub-agent has used up the budget", async () => {
     const prompt = "usage: 2500000 0\nsay: that was dear";
     const turn = await fixture.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_budget", 1]);
@@ -95,7 +95,7 @@ describe("how a turn ends", () => {
   });
 
   // design: 003.4
-  test("a cut answer loses its unfinished calls before anything is kept, and ends the turn where nothing can be compacted", async () => {
+  test("drops unfinished calls of a cut answer and ends when nothing can be compacted", async () => {
     const turn = await fixture.turn(
       'say: half of it\ntool: write {"path":"cut.txt","content":"x"}\nstop: max_tokens',
       "cut",
@@ -106,12 +106,12 @@ describe("how a turn ends", () => {
   });
 
   // design: 003.5
-  test("by a stop sequence, and by a refusal, each with its reason", async () => {
+  test("ends with its own reason when the model reaches a stop sequence or refuses", async () => {
     assert.equal((await fixture.turn("say: here\nstop: stop_sequence", "stops")).exitReason, "stop_sequence");
     assert.equal((await fixture.turn("say: no\nstop: refusal", "stops")).exitReason, "refusal");
   });
 
-  test("when a person interrupts it", async () => {
+  test("ends when a person interrupts it", async () => {
     const { sessionId } = await fixture.turn("say: ready", "interrupt");
     const message = await fixture.client.post("wait: 20\nwords: 5000", { conversation: "interrupt" });
     const turnId = await fixture.begun(message);
@@ -122,7 +122,7 @@ describe("how a turn ends", () => {
   });
 
   // design: 003.39, switch.12
-  test("with the model's error, after three tries", async () => {
+  test("ends with the model's error after three attempts", async () => {
     const turn = await fixture.turn("fail: overloaded always\nsay: never", "error");
     assert.deepEqual([turn.state, turn.exitReason], ["failed", "error"]);
     const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
@@ -130,9 +130,9 @@ describe("how a turn ends", () => {
   });
 });
 
-describe("the end of a turn", () => {
+describe("end of a turn", () => {
   // design: 003.3, 003.26
-  test("a Stop hook that wants more is heard, and its reason goes to the model; it cannot go on for ever", async () => {
+  test("continues with the reason of a Stop hook, but not for ever", async () => {
     const marker = join(fixture.cluster.home, "go-on");
     await writeFile(marker, "");
     const turn = await fixture.turn("say: done?", "stop-hook");
@@ -144,7 +144,7 @@ describe("the end of a turn", () => {
 
 describe("tools", () => {
   // design: 003.19, preset.5
-  test("what reads runs unasked; a command waits for a yes, holding nothing, and runs after it", async () => {
+  test("runs reading tools without approval, and a command only after approval", async () => {
     const script = 'tool: ls {}\nthen\ntool: exec {"command":"echo yes > asked.txt"}\nthen\nsay: run';
     const message = await fixture.client.post(script, { conversation: "ask" });
     const turnId = await fixture.begun(message);
@@ -156,7 +156,7 @@ describe("tools", () => {
     assert.ok((await hookLog()).includes("PermissionRequest"));
   });
 
-  test("a no is a result the model reads, and the turn goes on", async () => {
+  test("continues with a denial as the result when a person denies a call", async () => {
     const message = await fixture.client.post('tool: exec {"command":"touch no.txt"}\nthen\nsay: alright', {
       conversation: "ask",
     });
@@ -167,14 +167,14 @@ describe("tools", () => {
   });
 
   // design: 003.15
-  test("a hook before a call can refuse it, and says why", async () => {
+  test("returns a hook's reason when the hook denies a call", async () => {
     const turn = await fixture.turn('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: understood', "hooked");
     assert.match(turn.results[0]?.content ?? "", /secrets are not written/);
     assert.equal(turn.text, "understood");
   });
 
   // design: 003.17
-  test("a notebook is edited by the cells that read shows, under the names the tool has there, and the rest of the file stays", async () => {
+  test("edits only the given cells of a notebook, by the tool's names in this preset", async () => {
     const cells = [
       { cell_type: "code", execution_count: 1, id: "first", metadata: {}, outputs: [], source: ["a = 1"] },
     ];
@@ -207,7 +207,7 @@ describe("tools", () => {
   });
 
   // design: 003.15
-  test("each call passes its hooks in order, and a failed one the hook for failures", async () => {
+  test("runs the hooks of each call in order, and the failure hook when a call fails", async () => {
     const before = (await hookLog()).length;
     await fixture.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");
     const [, , ...rest] = (await hookLog()).slice(before);
@@ -215,9 +215,9 @@ describe("tools", () => {
   });
 });
 
-describe("control while it runs", () => {
+describe("control during a turn", () => {
   // design: 003.22
-  test("the permission mode and the model can be changed, and hold from the next call on", async () => {
+  test("applies a new permission mode and model from the next call on", async () => {
     const { sessionId } = await fixture.turn("say: before", "control");
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides });
@@ -235,7 +235,7 @@ describe("control while it runs", () => {
 
 describe("sub-agents", () => {
   // design: 002.33, 003.31, 003.32
-  test("Agent waits for its result, its kinds have their own tools, and it starts no others", async () => {
+  test("waits for the result of Agent, whose kinds have their own tools and start no agents", async () => {
     const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
     const turn = await fixture.turn(
       `${spawning("Agent", { description: "look", prompt, subagent_type: "explore" })}\nthen\nsay: ok`,
@@ -252,7 +252,7 @@ describe("sub-agents", () => {
   });
 
   // design: 003.31
-  test("in the background it answers at once, and its result comes by itself", async () => {
+  test("returns at once for a background agent and delivers its result later", async () => {
     const turn = await fixture.turn(
       `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,
       "background",
@@ -269,7 +269,7 @@ describe("sub-agents", () => {
 
 describe("compaction", () => {
   // design: 003.27
-  test("at four fifths of the window the old is summarised and the newest stays, and the hook before it is asked", async () => {
+  test("runs its hook and summarises old messages at four fifths of the window", async () => {
     const small = await startClusterFixture(cleanup, "goat", {
       settings: `
 [agent]

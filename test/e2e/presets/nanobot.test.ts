@@ -1,4 +1,4 @@
-// The preset `nanobot`, section by section of the design it stands for: many chats, one message at a time, work in the background.
+// The preset `nanobot`, section by section of its design: many chats, one message at a time, work in the background.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,9 +16,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const rounds = (count: number) => Array.from({ length: count }, (_, index) => `tool: read {"path":"r${index}.txt"}`);
 
-describe("the flow of a message", () => {
+describe("message flow", () => {
   // design: 004.1
-  test("a session belongs to its channel and chat", async () => {
+  test("keeps one session for each channel and chat", async () => {
     const one = await fixture.turn("say: one", "42");
     const two = await fixture.turn("say: two", "43");
     assert.equal((await fixture.session("http:default:42")).sessionId, one.sessionId);
@@ -26,13 +26,13 @@ describe("the flow of a message", () => {
   });
 
   // design: 004.2, preset.6
-  test("one message is answered at a time, of all chats together, in the order they came", async () => {
+  test("answers one message at a time over all chats, in order of arrival", async () => {
     const first = await fixture.client.post(`${waitingFor("open")}\nthen\nsay: 1`, { conversation: "a" });
     await fixture.begun(first);
     const others: string[] = [];
     for (const chat of ["b", "c", "a"])
       others.push(await fixture.client.post(`say: in ${chat}`, { conversation: chat }));
-    // Both are known to the agent, and neither has begun.
+    // Both are in the queue, and neither has started.
     for (const chat of ["b", "c"]) {
       await fixture.happens((event) => event.type === "message" && textsOf([event.message])[0] === `say: in ${chat}`);
     }
@@ -52,7 +52,7 @@ describe("the flow of a message", () => {
   });
 
   // design: 004.2
-  test("a sub-agent at work in the background keeps nobody waiting", async () => {
+  test("does not wait for a background sub-agent", async () => {
     const task = `${waitingFor("background-done")}\nthen\nsay: done in the background`;
     await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "busy");
     await fixture.happens((event) => event.type === "tool.started" && event.input.includes("background-done"));
@@ -62,14 +62,14 @@ describe("the flow of a message", () => {
   });
 
   // design: 004.1, 004.5
-  test("twenty model calls, then the turn ends with a sentence", async () => {
+  test("ends a turn with a notice after twenty model calls", async () => {
     const turn = await fixture.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 20]);
     assert.match(turn.text ?? "", /I stopped here: this took 20 steps/);
   });
 
   // design: 004.30
-  test("the final text is the answer, and message is for other chats", async () => {
+  test("sends the final text as the answer; the tool message is for other chats", async () => {
     await fixture.turn("say: plain", "answer");
     const { system, maxTokens, tools } = fixture.lastRequest();
     assert.match(system, /message. only for a conversation other than the one you are in/);
@@ -80,7 +80,7 @@ describe("the flow of a message", () => {
 });
 
 describe("tools", () => {
-  test("run one after the other", async () => {
+  test("run sequentially", async () => {
     const turn = await fixture.turn(
       'tool: write_file {"path":"n.txt","content":"first"}\ntool: exec {"command":"cat n.txt"}\nthen\nsay: ok',
       "tools",
@@ -89,7 +89,7 @@ describe("tools", () => {
   });
 
   // design: 004.8
-  test("wrong arguments and unknown tools are answered with what would be right", async () => {
+  test("return a helpful error when arguments are wrong or the tool is unknown", async () => {
     const turn = await fixture.turn('tool: read {"file":7}\ntool: teleport {}\nthen\nsay: ok', "wrong");
     assert.deepEqual(
       turn.results.map(({ isError }) => isError),
@@ -100,7 +100,7 @@ describe("tools", () => {
   });
 
   // design: 004.9
-  test("commands that destroy are refused, also as a part of a longer line", async () => {
+  test("refuse destructive commands, also as a part of a longer line", async () => {
     const turn = await fixture.turn(
       'tool: exec {"command":"rm -rf /"}\ntool: exec {"command":"true && rm -rf x"}\ntool: exec {"command":"echo fine"}\nthen\nsay: ok',
       "deny",
@@ -113,7 +113,7 @@ describe("tools", () => {
 
 describe("sub-agents", () => {
   // design: 004.10, switch.4
-  test("spawn answers at once; the result comes into the conversation it was started from, as a turn of its own", async () => {
+  test("start by spawn at once, and their result is a new turn of the same conversation", async () => {
     const task = "say: the report is ready";
     const turn = await fixture.turn(
       `${spawning("spawn", { task, label: "report" })}\nthen\nsay: it is on its way`,
@@ -136,7 +136,7 @@ describe("sub-agents", () => {
   });
 
   // design: 004.10
-  test("a sub-agent has neither message nor spawn, and at most fifteen model calls", async () => {
+  test("have neither message nor spawn, and at most fifteen model calls", async () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const task = [...rounds(20), "say: never"].join("\nthen\n");
     const turn = await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "fifteen");
@@ -163,7 +163,7 @@ describe("sub-agents", () => {
 
 describe("history and window", () => {
   // design: 004.6, switch.9
-  test("of earlier turns the model sees what was said, and nothing of the tools", async () => {
+  test("shows only the text of earlier turns, without tool calls and results", async () => {
     await fixture.turn('tool: write {"path":"t.txt","content":"hidden"}\nthen\nsay: saved it', "said");
     await fixture.turn("say: and now", "said");
     const text = fixture.lastRequest().messages.join("\n");
@@ -175,7 +175,7 @@ describe("history and window", () => {
   });
 
   // design: 004.29
-  test("at most the last fifty messages are shown, and the oldest are left out first", async () => {
+  test("shows at most the last fifty messages and omits the oldest first", async () => {
     for (let index = 0; index < 30; index += 1) await fixture.turn(`number ${index}.\nsay: heard ${index}`, "fifty");
     const { messages } = fixture.lastRequest();
     assert.ok(messages.length <= 50, `${messages.length} messages`);
@@ -184,7 +184,7 @@ describe("history and window", () => {
   });
 
   // design: 004.15
-  test("a prompt that was too long is made shorter and sent once more; when that fails too, there is an apology", async () => {
+  test("compacts a prompt that was too long, retries, and apologises when that also fails", async () => {
     const { sessionId } = await fixture.turn("say: begin", "overflow");
     await fixture.useModel(sessionId, "rehearsal");
     for (let index = 0; index < 6; index += 1) await fixture.turn("words: 400", "overflow");
@@ -201,7 +201,7 @@ describe("history and window", () => {
 });
 
 // design: 004.4
-test("a failed model call is told in the chat, and the next message is answered", async () => {
+test("reports a failed model call in the chat and answers the next message", async () => {
   fixture.cluster.scripted?.failNext({ status: 400 });
   const failed = await fixture.turn("say: no", "errors");
   assert.equal(failed.exitReason, "error");
@@ -210,7 +210,7 @@ test("a failed model call is told in the chat, and the next message is answered"
 });
 
 // design: 004.16, 004.17
-test("text comes in pieces under the number of its model call, tools with their results and how long they took", async () => {
+test("publishes text by model call, and tools with results and durations", async () => {
   const turn = await fixture.turn("tool: ls {}\nthen\nsay: one two three four five six seven eight", "stream");
   await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
   const mine = fixture.events.filter((event) => "turnId" in event && event.turnId === turn.turnId);

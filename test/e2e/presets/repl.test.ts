@@ -1,4 +1,4 @@
-// The preset `repl`, section by section of the design it stands for: named sessions, tools side by side, a summarised middle.
+// The preset `repl`, section by section of its design: named sessions, parallel tools, a summary of the middle.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -18,9 +18,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const inWorkspace = (name: string) => join(fixture.cluster.home, "workspace", name);
 
-describe("the loop", () => {
+describe("loop", () => {
   // design: 002.1
-  test("a prompt is answered in pieces as they come, and control returns with the final text", async () => {
+  test("streams the answer and returns the final text", async () => {
     const turn = await fixture.turn("say: one two three four five six seven eight");
     await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
     const pieces = fixture.events.filter((event) => event.type === "text.delta" && event.turnId === turn.turnId);
@@ -29,7 +29,7 @@ describe("the loop", () => {
   });
 
   // design: 002.1
-  test("calls of one answer are made together and answered in their order", async () => {
+  test("runs calls of one answer in parallel and returns results in their order", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"a.txt","content":"a"}\ntool: write {"path":"b.txt","content":"b"}\ntool: glob {"pattern":"none"}\nthen\nsay: ok',
     );
@@ -42,19 +42,19 @@ describe("the loop", () => {
   });
 
   // design: 002.5
-  test("an unknown tool and one that fails are error results, and the model goes on", async () => {
+  test("continues with an error result when a tool is unknown or fails", async () => {
     const turn = await fixture.turn('tool: nope {}\ntool: read {"path":"missing"}\nthen\nsay: still here');
     assert.deepEqual([turn.text, turn.results.map(({ isError }) => isError)], ["still here", [true, true]]);
   });
 
   // design: 002.5, 002.6
-  test("a rate limit is waited out", async () => {
+  test("waits and retries when the provider limits the rate", async () => {
     fixture.cluster.scripted?.failNext({ status: 429 });
     assert.equal((await fixture.turn("say: patience")).text, "patience");
   });
 
   // design: 002.5
-  test("an error of the API that no waiting mends is told to the person", async () => {
+  test("reports an API error to the person when a retry cannot help", async () => {
     fixture.cluster.scripted?.failNext({ status: 400 });
     const turn = await fixture.turn("say: never");
     assert.equal(turn.exitReason, "error");
@@ -62,7 +62,7 @@ describe("the loop", () => {
   });
 
   // design: 002.4
-  test("a cut answer is continued after a note, three times in a row, and then ends with a notice", async () => {
+  test("continues a cut answer three times after a note, and then ends with a notice", async () => {
     const { sessionId } = await fixture.turn("say: begin", "nudge");
     await fixture.useModel(sessionId, "rehearsal");
     const cut = "say: part\nstop: max_tokens";
@@ -76,7 +76,7 @@ describe("the loop", () => {
 
 describe("truncation", () => {
   // design: 002.7
-  test("a result over 40,000 characters is cut, and says of what tool, how much is shown and how much there is", async () => {
+  test("cuts a result over 40,000 characters and notes the tool and both lengths", async () => {
     await writeFile(inWorkspace("long.txt"), `${"x".repeat(99)}\n`.repeat(1_000));
     const turn = await fixture.turn('tool: read {"path":"long.txt"}\nthen\nsay: long', "long");
     const content = turn.results[0]?.content ?? "";
@@ -89,7 +89,7 @@ describe("truncation", () => {
 
 describe("history", () => {
   // design: 000.4, 002.12, preset.4
-  test("the first message and the last six stay, what is between is summarised, and the log stays whole", async () => {
+  test("keeps the first and the last six messages and the log, and summarises the middle", async () => {
     const small = await startClusterFixture(cleanup, "repl", {
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
@@ -107,7 +107,7 @@ describe("history", () => {
   });
 
   // design: 002.8
-  test("more than fifty messages are never shown, and a call is never parted from its result", async () => {
+  test("shows at most fifty messages and never separates a call from its result", async () => {
     for (let index = 0; index < 16; index += 1)
       await fixture.turn(`number ${index}.\ntool: ls {}\nthen\nsay: heard`, "fifty");
     const { messages } = fixture.lastRequest();
@@ -120,7 +120,7 @@ describe("history", () => {
 
 describe("sessions", () => {
   // design: 002.19
-  test("a chat can be led to a new session, named, back to an old one, and to a copy of it", async () => {
+  test("moves a chat to a new, named, earlier or copied session", async () => {
     const route = "http:default:named";
     const old = await fixture.turn("the old one\nsay: old", "named");
     await fixture.bus.request(store.sessionUpdate, { sessionId: old.sessionId, title: "Boats" });
@@ -146,7 +146,7 @@ describe("sessions", () => {
 
 describe("checkpoints", () => {
   // design: 002.21
-  test("what a turn changed can be looked at dry, and be undone: written files come back, new ones go", async () => {
+  test("previews and restores a turn's changes: restores written files, deletes new ones", async () => {
     await writeFile(inWorkspace("kept.txt"), "before");
     const turn = await fixture.turn(
       'tool: write {"path":"kept.txt","content":"after"}\ntool: write {"path":"new.txt","content":"new"}\nthen\nsay: changed',
@@ -171,7 +171,7 @@ describe("checkpoints", () => {
 
 describe("local commands", () => {
   // design: 002.2, 002.3
-  test("are answered on the spot and never sent to the model, also those that do not exist", async () => {
+  test("are answered without the model, also when they do not exist", async () => {
     const before = fixture.cluster.strict?.requests.length;
     for (const text of ["/help", "/status", "/frobnicate now"]) {
       const answer = await fixture.client.ask(text, "commands");
@@ -181,6 +181,6 @@ describe("local commands", () => {
   });
 });
 
-test("the real API would have refused nothing of this", () => {
+test("sends only requests that the real API accepts", () => {
   assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

@@ -1,4 +1,4 @@
-// The preset `singleton`, section by section of the design it stands for: one agent, one thread, one thing at a time.
+// The preset `singleton`, section by section of its design: one agent, one session, one input at a time.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,21 +16,24 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 describe("1 one agent", () => {
   // design: 000.1, preset.1
-  test("whatever comes in, from whichever conversation, is the same thread", async () => {
-    const desk = await fixture.turn("say: hello desk", "desk");
+  test("handles input of all conversations in one session", async () => {
+    const front = await fixture.turn("say: hello front", "front");
     const phone = await fixture.turn("say: hello phone", "phone");
-    assert.equal(desk.sessionId, phone.sessionId);
-    assert.equal((await fixture.session("main")).sessionId, desk.sessionId);
+    assert.equal(front.sessionId, phone.sessionId);
+    assert.equal((await fixture.session("main")).sessionId, front.sessionId);
     const { messages } = fixture.lastRequest();
-    assert.match(messages.join("\n"), /http:default:desk[\s\S]*hello desk[\s\S]*http:default:phone[\s\S]*hello phone/);
+    assert.match(
+      messages.join("\n"),
+      /http:default:front[\s\S]*hello front[\s\S]*http:default:phone[\s\S]*hello phone/,
+    );
   });
 
   // design: 000.1
-  test("what comes in during a turn waits for its end, in order, each a turn of its own", async () => {
-    const first = await fixture.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "desk" });
+  test("queues input during a turn, in order, as one turn each", async () => {
+    const first = await fixture.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "front" });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
     const second = await fixture.client.post("say: second", { conversation: "phone" });
-    const third = await fixture.client.post("say: third", { conversation: "desk" });
+    const third = await fixture.client.post("say: third", { conversation: "front" });
     assert.deepEqual([await stateOf(second), await stateOf(third)], ["queued", "queued"]);
     await writeFile(join(fixture.cluster.home, "workspace", "go"), "");
     const turns = await Promise.all([first, second, third].map((id) => fixture.ended(id)));
@@ -48,9 +51,9 @@ async function stateOf(messageId: string): Promise<string> {
   return (await fixture.client.messageState(messageId)).state;
 }
 
-describe("2 the main loop", () => {
+describe("2 main loop", () => {
   // design: 000.4
-  test("the model is asked again as long as it has calls, with what they gave, and ends when it has none", async () => {
+  test("calls the model with the tool results until an answer has no calls", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"loop.txt","content":"one"}\nthen\ntool: read {"path":"loop.txt"}\nthen\nsay: it says one',
     );
@@ -59,14 +62,14 @@ describe("2 the main loop", () => {
     assert.match(turn.results[1]?.content ?? "", /one/);
   });
 
-  test("no number of rounds ends a turn that still has something to do", async () => {
+  test("does not limit the number of rounds while the model makes calls", async () => {
     const rounds = Array.from({ length: 60 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
     const turn = await fixture.turn([...rounds, "say: all sixty"].join("\nthen\n"));
     assert.deepEqual([turn.text, turn.modelSteps], ["all sixty", 61]);
   });
 
   // design: 000.3, 000.5
-  test("what was streamed before a stop is kept in the log, ended as cancelled", async () => {
+  test("keeps the text that was streamed before a stop, with a cancelled end", async () => {
     const { sessionId } = await fixture.session("main");
     await fixture.useModel(sessionId, "rehearsal");
     const message = await fixture.client.post("wait: 20\nwords: 5000");
@@ -84,7 +87,7 @@ describe("2 the main loop", () => {
 
 describe("3 tool calls", () => {
   // design: 000.7
-  test("run one after the other, in order: a later one sees what an earlier one did", async () => {
+  test("run sequentially: a later call sees the effect of an earlier one", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"order.txt","content":"written first"}\ntool: read {"path":"order.txt"}\ntool: exec {"command":"cat order.txt && rm order.txt"}\ntool: read {"path":"order.txt"}\nthen\nsay: done',
     );
@@ -95,7 +98,7 @@ describe("3 tool calls", () => {
   });
 
   // design: 000.7
-  test("an unknown tool is an error result that names it, and all results of a step are one message", async () => {
+  test("return an error that names an unknown tool, and one message for all results of a step", async () => {
     const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
     assert.equal(rolesOf(turn.messages), "user assistant tool assistant");
     assert.equal(turn.results.length, 2);
@@ -104,7 +107,7 @@ describe("3 tool calls", () => {
   });
 
   // design: 000.8
-  test("a stop ends the running call, marks the rest as cancelled, and every call has its one result", async () => {
+  test("have one result each when a person stops the turn, also those that did not run", async () => {
     const message = await fixture.client.post(
       'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
     );
@@ -126,7 +129,7 @@ describe("3 tool calls", () => {
 
 describe("4 sub-agents", () => {
   // design: 000.13
-  test("a sub-agent has at most the six tools that read, a session of its own, and its last text is the call's result", async () => {
+  test("have at most six read-only tools and a session; their last text is the result", async () => {
     await fixture.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const prompt = 'tool: read {\\"path\\":\\"facts.txt\\"}\\nthen\\nsay: it is 42';
@@ -149,7 +152,7 @@ describe("4 sub-agents", () => {
   });
 
   // design: 000.13
-  test("a sub-agent cannot start another one", async () => {
+  test("cannot start other sub-agents", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
     assert.equal(turn.results[0]?.content, "I could not");
@@ -163,7 +166,7 @@ describe("4 sub-agents", () => {
 
 describe("5 and 6 sessions and messages", () => {
   // design: 000.9
-  test("a session counts its messages, tokens and cost, and knows when it was made and used", async () => {
+  test("record messages, tokens, cost and timestamps for a session", async () => {
     const before = await fixture.session("main");
     const turn = await fixture.turn("say: count me");
     const session = await fixture.session("main");
@@ -176,7 +179,7 @@ describe("5 and 6 sessions and messages", () => {
   });
 
   // design: 000.10
-  test("a message says who wrote it, with which model, and holds text, reasoning, calls, results and how it ended", async () => {
+  test("record author, model, text, reasoning, calls, results and end for a message", async () => {
     const turn = await fixture.turn("think: let me look\ntool: ls {}\nthen\nsay: looked");
     const [asked, called, answered, said] = turn.messages;
     assert.equal(asked?.from?.role, "owner");
@@ -196,7 +199,7 @@ describe("5 and 6 sessions and messages", () => {
 
 describe("7 events", () => {
   // design: 000.6
-  test("text, reasoning, the start and end of tools and the end of the turn with its usage are published as they happen", async () => {
+  test("report text, reasoning, tool starts and ends, and the turn's end with usage", async () => {
     const turn = await fixture.turn("think: hm\ntool: ls {}\nthen\nsay: all of it");
     await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
     const types = fixture.events.flatMap((event) =>
@@ -210,9 +213,9 @@ describe("7 events", () => {
   });
 });
 
-describe("9 the provider", () => {
+describe("9 provider", () => {
   // design: 000.12
-  test("an overloaded provider and a rate limit are tried again, and people see that", async () => {
+  test("is called again when it is overloaded or limits the rate, with a notice for people", async () => {
     fixture.cluster.scripted?.failNext({ status: 529 });
     fixture.cluster.scripted?.failNext({ status: 429 });
     const turn = await fixture.turn("say: at last");
@@ -222,7 +225,7 @@ describe("9 the provider", () => {
   });
 
   // design: 000.12, switch.12
-  test("any other failure ends the turn at once, with words for people, and the next turn goes on", async () => {
+  test("ends the turn with a readable error on any other failure, and the next turn runs", async () => {
     fixture.cluster.scripted?.failNext({ status: 500 });
     const failed = await fixture.turn("say: not this time");
     assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
@@ -235,7 +238,7 @@ describe("9 the provider", () => {
 
 describe("6 history after a compaction", () => {
   // design: 000.4, 000.26
-  test("the model sees the summary and the last request alone; the log stays whole", async () => {
+  test("shows the model only summary and last request, and keeps the whole log", async () => {
     const small = await startClusterFixture(cleanup, "singleton", {
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
@@ -253,6 +256,6 @@ describe("6 history after a compaction", () => {
   });
 });
 
-test("the real API would have refused nothing of this", () => {
+test("sends only requests that the real API accepts", () => {
   assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

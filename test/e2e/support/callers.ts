@@ -1,4 +1,4 @@
-// Callers that wait for the answer to one input, one for each way into a cluster, for tests that check who gets which answer.
+// Callers that wait for the answer to one input, one for each interface of a cluster, for tests that check who gets which answer.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, TurnSummarySchema } from "@parley/contracts";
@@ -7,19 +7,19 @@ import { Client } from "pg";
 import { z } from "zod";
 
 export interface Call {
-  /** The base URL of the gateway that takes the call. */
+  /** The base URL of the gateway that receives the call. */
   url: string;
   token: string;
   text: string;
-  /** Names the conversation; without it the call is in a session of its own. */
+  /** The conversation. Without it the call has a session of its own. */
   conversation?: string | undefined;
   /** Idempotency key. Without it a call cannot be repeated. */
   key?: string | undefined;
-  /** Ends the waiting; the call itself is worked on all the same. */
+  /** Ends the waiting; the call itself is still processed. */
   signal?: AbortSignal | undefined;
 }
 
-/** Resolves with the answer as the caller reads it. Rejects when the gateway refuses the call or the turn did not end well. */
+/** Resolves with the answer as the caller reads it. Rejects when the gateway refuses the call or the turn did not end normally. */
 export type Caller = (call: Call) => Promise<string>;
 
 const Completion = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })).length(1) });
@@ -75,28 +75,28 @@ async function message(call: Call): Promise<string> {
 
 export const callers: readonly Caller[] = [completion, simpleChat, message];
 
-/** A load of concurrent callers, and what came of it. */
+/** A load of concurrent callers, and its result. */
 export interface LoadAccount {
-  /** Callers that got anything but the answer to their own input, with what they got. */
+  /** Callers that got anything but the answer to their own input, with the text that they got. */
   wrong: string[];
   leadersKilled: number;
 }
 
 export interface LoadOptions {
   cluster: Cluster;
-  /** Callers, spread over the ways in, the gateways and both kinds of conversations. */
+  /** Number of callers, spread over the interfaces, the gateways and both kinds of conversations. */
   callers: number;
-  /** Messages that nobody waits for, in the same conversations meanwhile. */
+  /** Number of asynchronous messages in the same conversations meanwhile. */
   others: number;
 }
 
-/** Conversations that callers share: several callers of one wait for each other's turns. */
+/** Number of shared conversations, whose callers wait for each other's turns. */
 const sharedConversations = 6;
 const tags = /tag-[0-9a-f]{8}/g;
 
 /**
- * Calls all at once, kills the leader when a third of the answers are there, and resolves when every caller has its answer. Each input
- * makes the model answer a tag of its own, so an answer with another caller's tag is a wrong one.
+ * Starts all calls at once, kills the leader when a third of the answers have arrived, and resolves when every caller has its
+ * answer. Each input makes the model answer a unique tag, so an answer with another caller's tag is wrong.
  */
 export async function load({ cluster, callers: count, others }: LoadOptions): Promise<LoadAccount> {
   const { token, httpUrls } = cluster;
@@ -110,7 +110,7 @@ export async function load({ cluster, callers: count, others }: LoadOptions): Pr
   const one = async (index: number): Promise<string[]> => {
     const tag = `tag-${randomUUID().slice(0, 8)}`;
     const call = callers[index % callers.length] ?? completion;
-    // Half of them name a conversation; of these again half share a few.
+    // Half of the callers name a conversation; half of these share a few conversations.
     const conversation = [undefined, `shared-${index % sharedConversations}`, undefined, `caller-${index}`][
       Math.floor(index / callers.length) % 4
     ];
@@ -126,7 +126,7 @@ export async function load({ cluster, callers: count, others }: LoadOptions): Pr
   };
   const noise = async (index: number): Promise<void> => {
     const conversation = `shared-${index % sharedConversations}`;
-    // May be refused in the mode `reject`.
+    // The mode `reject` may refuse these.
     const body = { text: `say: nobody waits for ${index}`, conversation };
     const response = await post({ url: urlOf(index), token, text: "" }, "/api/messages", body);
     await response.body?.cancel();
@@ -142,7 +142,7 @@ export async function load({ cluster, callers: count, others }: LoadOptions): Pr
   return { wrong: results.flat(), leadersKilled };
 }
 
-/** Kills the agent-core that leads. False when none does at the moment. */
+/** Kills the leading agent-core. Returns false when none leads at the moment. */
 async function killLeader(cluster: Cluster): Promise<boolean> {
   const client = new Client({ connectionString: cluster.databaseUrl });
   await client.connect();

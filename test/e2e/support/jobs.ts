@@ -1,4 +1,4 @@
-// Jobs in time and the heartbeat as their owner sees them, over the API.
+// Scheduled jobs and the heartbeat as their owner sees them, over the API.
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { store, type InputOf, type OutputOf, type Schedule } from "@parley/contracts";
@@ -10,7 +10,7 @@ const RunAnswer = JobAnswer.extend({ messageId: z.string() });
 const Beat = z.object({ outcome: z.string(), inboxId: z.string().nullable() });
 type Runs = OutputOf<typeof store.scheduleHistory>["runs"];
 
-/** Fetches over the API and reads the answer; throws what the gateway says is wrong. */
+/** Sends an API request and parses the answer; throws the gateway's error text. */
 export async function call<S extends z.ZodType>(
   client: ApiClient,
   path: string,
@@ -22,7 +22,7 @@ export async function call<S extends z.ZodType>(
   return schema.parse(await response.json());
 }
 
-/** Asks until it is so. */
+/** Repeats the check until it succeeds. */
 export async function until<T>(ask: () => Promise<T | undefined>, what: string, withinMs = 30_000): Promise<T> {
   for (const deadline = Date.now() + withinMs; ;) {
     const found = await ask();
@@ -36,12 +36,12 @@ export async function createJob(client: ApiClient, body: Partial<Schedule>): Pro
   return (await call(client, "/api/schedules", JobAnswer, body)).job;
 }
 
-/** Runs the job now; the message that its turn begins with. */
+/** Runs the job now; returns the message that starts its turn. */
 export async function runJob(client: ApiClient, idOrName: string): Promise<string> {
   return (await call(client, `/api/schedules/${idOrName}/run`, RunAnswer, {})).messageId;
 }
 
-/** The runs of a job that are over, once there are `count`. */
+/** The finished runs of a job, once there are `count` of them. */
 export function finishedRuns(client: ApiClient, id: string, count = 1): Promise<Runs> {
   return until(async () => {
     const { runs } = await call(client, `/api/schedules/${id}/history`, store.scheduleHistory.output);
@@ -50,12 +50,12 @@ export function finishedRuns(client: ApiClient, id: string, count = 1): Promise<
   }, `${count} finished runs of ${id}`);
 }
 
-/** A heartbeat now, whatever becomes of it. */
+/** Starts a heartbeat now, regardless of its result. */
 export function beat(client: ApiClient): Promise<z.infer<typeof Beat>> {
   return call(client, "/api/heartbeat", Beat, {});
 }
 
-/** The message that a heartbeat begins a turn with; the owner's thread may still be at work with what came before. */
+/** The message that starts a heartbeat's turn; the owner's session may still be busy with earlier input. */
 export function beatThatFires(client: ApiClient): Promise<string> {
   return until(async () => (await beat(client)).inboxId ?? undefined, "a heartbeat that fires");
 }

@@ -1,4 +1,4 @@
-// One service as a process of its own, with the environment a test gives it: for starts that never finish.
+// One service as a separate process, with the environment of a test: for starts that never finish.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -13,11 +13,11 @@ interface Probe {
 
 export interface ServiceProcess {
   child: ChildProcess;
-  /** Log lines, and what else it printed, in order. */
+  /** Log lines, and all other output, in order. */
   lines: readonly string[];
-  /** Asks the health listener; status 0 while no port is open. */
+  /** Sends a request to the health listener; status 0 while no port is open. */
   probe(path: string): Promise<Probe>;
-  /** Resolves with the first answer that fulfils the condition; rejects when the process ends before that. */
+  /** Resolves with the first response that fulfils the condition; rejects when the process ends before that. */
   until(path: string, wanted: (probe: Probe) => boolean): Promise<Probe>;
   /** Resolves with the first line, printed before or after this call, that matches. */
   line(pattern: RegExp): Promise<string>;
@@ -25,7 +25,7 @@ export interface ServiceProcess {
 
 export interface ServiceOptions {
   env?: Record<string, string>;
-  /** The user the process runs as; only root may choose one. */
+  /** The user of the process; only root may choose one. */
   uid?: number;
 }
 

@@ -1,5 +1,5 @@
-// A model behind Anthropic's wire format for tests: aimock answers as the last user message tells it, line by line, in the
-// language of the rehearsal model (`tool:`, `then`, `say:`, `think:`), and fails where `fail:` says so.
+// A model with Anthropic's wire format for tests: aimock answers as the last user message instructs, line by line, in the
+// language of the rehearsal model (`tool:`, `then`, `say:`, `think:`), and fails where a `fail:` line says so.
 import { LLMock, type ChatCompletionRequest, type ChatMessage, type FixtureResponse } from "@copilotkit/aimock";
 
 export interface ScriptedModel {
@@ -107,11 +107,11 @@ function textOf(message: ChatMessage | undefined): string {
     typeof message.content === "string"
       ? message.content
       : message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join("");
-  // The newest words of a person: consecutive inputs are merged into one message, each under a line that says when it came.
+  // The newest text of a person: the loop merges consecutive inputs into one message, each below a line with its time.
   const [words = ""] = (text.split(headingLine).at(-1) ?? "").split(loopNote);
   return words;
 }
 
 const headingLine = /\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]\n]*\]\n/;
-/** What the loop itself says behind an answer. */
+/** The notes that the loop appends after an answer. */
 const loopNote = /\[(?:Cut off:|Nothing was said:|A hook wants|The same call|Memory:)/;

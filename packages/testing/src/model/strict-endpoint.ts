@@ -1,5 +1,5 @@
-// What stands in front of the fake model: it refuses what the real API would refuse (a mock accepts everything), keeps a
-// journal of every request, and passes the rest on.
+// A proxy in front of the fake model. It refuses what the real API refuses (a mock accepts everything), keeps a journal of
+// every request, and forwards accepted requests.
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
@@ -13,7 +13,7 @@ const ToolUse = z.strictObject({
   input: z.record(z.string(), z.unknown()),
   cache_control: CacheControl,
 });
-/** Base64 of at most so many characters, whose first bytes are those of the type. */
+/** Base64 of limited length, whose first bytes match the media type. */
 const content = (magic: Readonly<Record<string, string>>, maxCharacters: number) =>
   z
     .strictObject({ type: z.literal("base64"), media_type: z.string(), data: z.base64().min(1).max(maxCharacters) })
@@ -89,12 +89,12 @@ export interface StrictEndpoint {
   url: string;
   /** Every accepted request, in order. */
   readonly requests: readonly Request[];
-  /** What the real API would have refused. A test asserts that it is empty. */
+  /** Requests that the real API would have refused. A test asserts that the list is empty. */
   readonly refusals: readonly string[];
   stop(): Promise<void>;
 }
 
-/** Starts the endpoint before a model at `upstream`. */
+/** Starts the proxy for a model at `upstream`. */
 export async function startStrictEndpoint(upstream: string): Promise<StrictEndpoint> {
   const requests: Request[] = [];
   const refusals: string[] = [];
@@ -135,7 +135,7 @@ function check(body: string, betas: string | string[], requests: Request[]): str
   return problem;
 }
 
-/** Roles alternate from user to user; every tool_use is answered once, in the very next message, before any text. */
+/** Roles alternate and begin with user; the next message answers every tool_use once, before any text. */
 export function checkOrder({ messages }: Pick<Request, "messages">): string | undefined {
   let open: string[] = [];
   for (const [index, message] of messages.entries()) {
@@ -161,7 +161,7 @@ export function checkOrder({ messages }: Pick<Request, "messages">): string | un
   return messages.length % 2 === 0 ? "messages: the last message must be of the user" : undefined;
 }
 
-/** At most four places may be kept, and what a beta brings needs its header. */
+/** At most four cache breakpoints are allowed, and a beta feature needs its header. */
 function checkExtras(request: Request, betas: string): string | undefined {
   const breakpoints = JSON.stringify(request).split('"cache_control":').length - 1;
   if (breakpoints > 4) return `a maximum of 4 blocks with cache_control may be provided, found ${breakpoints}`;
@@ -193,7 +193,7 @@ function describeModel(url: string, response: ServerResponse): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(model));
 }
 
-/** About as the real one counts. */
+/** An estimate close to the real count. */
 function countTokens(body: string, response: ServerResponse): void {
   const answer = { input_tokens: Math.ceil(body.length / 4) };
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
@@ -205,7 +205,7 @@ function pass(upstream: string, incoming: IncomingMessage, body: string, respons
   const onward = forward(target, { method: incoming.method ?? "POST", headers }, (reply) => {
     response.writeHead(reply.statusCode ?? 502, reply.headers);
     reply.pipe(response);
-    // A stream that upstream cuts is cut here too, not ended in good order.
+    // A stream that upstream cuts is cut here too, not ended normally.
     reply.on("aborted", () => response.destroy());
     reply.on("error", () => response.destroy());
   });

@@ -1,5 +1,5 @@
-// A real IRC user: `ii` from its Debian package. It keeps a folder for each conversation: what is written into `in` is said, and what is
-// said is in `out`.
+// A real IRC user: `ii` from its Debian package. It keeps a folder for each conversation. A line written to `in` is sent;
+// `out` contains the conversation.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, watch } from "node:fs";
@@ -12,27 +12,27 @@ import { withParentDeathSignal } from "./parent-death-signal.ts";
 export interface IiOptions {
   port: number;
   nick: string;
-  /** Joined before `startIi` resolves. */
+  /** Channels that are joined before `startIi` resolves. */
   channels?: readonly string[];
 }
 
 export interface IiLine {
-  /** Empty for what is not said by somebody, such as a join. */
+  /** Empty for lines without a sender, such as a join. */
   nick: string;
   text: string;
 }
 
 export interface Ii extends AsyncDisposable {
   readonly nick: string;
-  /** Says a line in a channel, or to a nick. */
+  /** Sends a line to a channel or a nick. */
   say(target: string, text: string): Promise<void>;
-  /** A raw command, such as `/j #other`. */
+  /** Sends a raw command, such as `/j #other`. */
   command(text: string): Promise<void>;
-  /** What was said in a channel or by a nick so far, our own words included. */
+  /** All lines of a channel or a nick so far, including our own. */
   lines(target: string): IiLine[];
-  /** Resolves with the lines of a conversation once `done` says so of them. */
+  /** Resolves with the lines of a conversation once `done` accepts them. */
   until(target: string, done: (lines: readonly IiLine[]) => boolean, timeoutMs?: number): Promise<IiLine[]>;
-  /** Resolves once somebody has said something that matches. */
+  /** Resolves once somebody has sent a line that matches. */
   hear(target: string, pattern: RegExp, timeoutMs?: number): Promise<IiLine>;
   quit(): Promise<void>;
 }
@@ -52,7 +52,7 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
   };
   const lines = (target: string): IiLine[] => read(target).split("\n").flatMap(lineOf);
 
-  /** Resolves once `done` is not null, looking again whenever something below the folder has changed. */
+  /** Resolves once `done` is not null; checks again on every change below the folder. */
   const untilChange = async <Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> => {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const look = (): void => {
@@ -100,7 +100,7 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
     nick,
     say: async (target, text) => {
       if (!existsSync(join(folderOf(target), "in"))) {
-        // A conversation with a nick is opened by its first line.
+        // The first line opens a conversation with a nick.
         await command(`/j ${target} ${text}`);
         return;
       }
@@ -128,7 +128,7 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
   };
 }
 
-/** `<unix seconds> <nick> text`; anything else is the server's. */
+/** The format is `<unix seconds> <nick> text`; every other line comes from the server. */
 function lineOf(line: string): IiLine[] {
   const [, event] = /^\d+ (-!- .*)$/.exec(line) ?? [];
   if (event !== undefined) return [{ nick: "", text: event }];

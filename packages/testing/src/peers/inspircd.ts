@@ -25,27 +25,27 @@ const modules = [
 ];
 
 export interface InspIrcdOptions {
-  /** A free one by default. */
+  /** Default: a free port. */
   port?: number;
-  /** Extensions beyond RFC 1459: message ids, echoes and so on. Default true; false makes an old server of it. */
+  /** Extensions beyond RFC 1459: message ids, echoes and so on. Default true; false makes it behave like an old server. */
   modern?: boolean;
-  /** Plays the last messages back to who joins a channel. Default false. */
+  /** Sends the last messages to a user who joins a channel. Default false. */
   history?: boolean;
-  /** TLS with a certificate for `localhost` that nobody signed. Default false. */
+  /** TLS with a self-signed certificate for `localhost`. Default false. */
   tls?: boolean;
 }
 
 export interface InspIrcd extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** Of its certificate, as PEM, where it speaks TLS. */
+  /** The server's certificate as PEM, when TLS is on. */
   readonly certificate: string | null;
   readonly pid: number;
-  /** Without a goodbye: every connection is cut. */
+  /** Kills the server without a goodbye: every connection is cut. */
   kill(): Promise<void>;
-  /** Starts it again on the same port after `kill` or `stop`. */
+  /** Starts the server again on the same port after `kill` or `stop`. */
   start(): Promise<void>;
-  /** Freezes and thaws it: connections stay, nothing is answered. */
+  /** Pauses and resumes the server: connections stay open, nothing is answered. */
   pause(): void;
   resume(): void;
   stop(): Promise<void>;
@@ -121,7 +121,7 @@ async function listens(port: number): Promise<boolean> {
   }
 }
 
-/** Makes `key.pem` and `cert.pem` with the certtool that came with the server. */
+/** Creates `key.pem` and `cert.pem` with the server's own certtool. */
 async function selfSigned(inspircd: string, home: string): Promise<string> {
   const certtool = join(dirname(inspircd), "certtool");
   const run = promisify(execFile);

@@ -1,7 +1,7 @@
-// Servers of a test end with it, also when it is killed.
+// Servers of a test end with it, also when the test is killed.
 import { onPath } from "@parley/local";
 
-/** The command and its arguments, wrapped so that the kernel ends it when we die, where `setpriv` can ask for that. */
+/** The command and its arguments, wrapped so that the kernel ends it when the parent dies, where `setpriv` supports that. */
 export function withParentDeathSignal(command: string, args: readonly string[]): [string, string[]] {
   const setpriv = process.platform === "linux" ? onPath("setpriv") : null;
   return setpriv === null ? [command, [...args]] : [setpriv, ["--pdeathsig", "KILL", "--", command, ...args]];

@@ -1,5 +1,5 @@
-// A strict stand-in for a speech service of OpenAI's format: takes what the real one takes, refuses what it refuses, and answers with
-// sound that begins as the wanted format begins.
+// A strict fake of a speech service with OpenAI's format: it accepts and refuses the same requests as the real service, and its
+// audio begins with the magic bytes of the requested format.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ import { z } from "zod";
 
 const formats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const;
 
-/** Limits and names: the service's own reference. */
+/** Limits and names are those of the service's reference. */
 const SpeechRequest = z.strictObject({
   model: z.enum(["tts-1", "tts-1-hd", "gpt-4o-mini-tts"]),
   input: z.string().min(1).max(4_096),
@@ -18,16 +18,16 @@ const SpeechRequest = z.strictObject({
 export type SpeechOrder = z.infer<typeof SpeechRequest>;
 
 export interface SpeechPeer {
-  /** With its `/v1`. */
+  /** The base URL, with `/v1`. */
   url: string;
   key: string;
-  /** What was asked for and spoken, in order. */
+  /** The requests that were answered with audio, in order. */
   spoken: readonly SpeechOrder[];
-  /** What was refused, in a word each. */
+  /** The reasons of refused requests. */
   refusals: readonly string[];
-  /** The next requests are answered with these statuses. */
+  /** Statuses for the next requests. */
   failNext(...statuses: number[]): void;
-  /** The sound of a text. */
+  /** The audio of a text. */
   soundOf(text: string): Buffer;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export async function startSpeechPeer(): Promise<SpeechPeer> {
   };
 }
 
-/** The first page of an Ogg stream with Opus in it, and behind it the text, so that no two texts sound the same. */
+/** The first page of an Ogg stream with Opus, followed by the text, so that no two texts have equal audio. */
 function soundOf(text: string): Buffer {
   return Buffer.concat([
     Buffer.from("OggS"),

@@ -1,4 +1,4 @@
-// A cluster with one preset, as its users and its operators see it: what is said, what happens, what stands in the log.
+// A cluster with one preset, as its users and operators see it: messages, events, and the log.
 import { connectBus, type Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
 import {
@@ -13,42 +13,42 @@ import {
 } from "@parley/contracts";
 import { apiClient, startTestCluster, type ApiClient, type Cleanup, type TestCluster } from "@parley/testing";
 
-/** How long something may take that happens at once on an idle machine. */
+/** Milliseconds for events that happen at once on an idle machine. */
 const withinMs = 60_000;
 
 interface Turn extends TurnSummary {
   messages: Message[];
-  /** In the order in which they stand in the log. */
+  /** In the order of the log. */
   results: ToolResult[];
 }
 
 export interface ClusterFixture {
   cluster: TestCluster;
   client: ApiClient;
-  /** With the permissions of a gateway. */
+  /** A connection with the permissions of a gateway. */
   bus: Bus;
-  /** Everything that was published about sessions, in order, since the start. */
+  /** All published events of sessions, in order, since the start. */
   readonly events: readonly SessionEvent[];
-  /** The first event that fits; waits for it. */
+  /** The first event that matches; waits for it. */
   happens(fits: (event: SessionEvent) => boolean): Promise<SessionEvent>;
-  /** Says it and waits for the end of its turn. */
+  /** Sends a message and waits for the end of its turn. */
   turn(text: string, conversation?: string): Promise<Turn>;
-  /** The turn that a message has begun; waits for it. */
+  /** The turn that a message has started; waits for it. */
   begun(messageId: string): Promise<string>;
-  /** Stops what the session does. */
+  /** Stops the session's running turn. */
   stop(sessionId: string): Promise<void>;
-  /** The model that answers in this session from its next call on; null: the agent's own. */
+  /** Sets the model of this session from its next call on; null: the agent's own model. */
   useModel(sessionId: string, model: string | null): Promise<void>;
-  /** What became of a message that was said before. */
+  /** The turn of a message that was sent before; waits for its end. */
   ended(messageId: string): Promise<Turn>;
   session(key: string): Promise<SessionSummary>;
   /** Sub-agents' sessions of a session, newest first. */
   children(sessionId: string): Promise<SessionSummary[]>;
   /** The whole log of a session. */
   log(sessionId: string): Promise<Message[]>;
-  /** A person's answer to the question about a call of this turn; waits for the question. */
+  /** Answers the question about a call of this turn; waits for the question. */
   answer(turnId: string, allow: boolean): Promise<void>;
-  /** What the model behind the wire was sent last, as text to search in. */
+  /** The last request to the fake model, as searchable text. */
   lastRequest(): ModelRequest;
 }
 
@@ -61,14 +61,14 @@ interface ModelRequest {
 }
 
 export interface HouseOptions {
-  /** Put behind `preset = "…"`. */
+  /** Appended to `preset = "…"`. */
   settings?: string;
   replicas?: NonNullable<Parameters<typeof startTestCluster>[1]>["replicas"];
-  /** A scripted model behind Anthropic's wire format; else the cluster rehearses. */
+  /** A scripted model with Anthropic's wire format. Default: the rehearsal model. */
   model?: boolean;
-  /** Of the gateway: secrets of its channels. */
+  /** Environment of the gateway: secrets of its channels. */
   secrets?: Record<string, string>;
-  /** How commands are isolated; default `none`, with which every command is of high risk. */
+  /** Isolation of commands. Default `none`, with which every command has high risk. */
   isolation?: "none" | "container" | "auto";
 }
 
@@ -188,7 +188,7 @@ function blockText(block: { type: string } & Record<string, unknown>): string {
   }
 }
 
-/** The texts of messages, one a message, without what is no text. */
+/** The text of each message, without parts of other kinds. */
 export function textsOf(messages: readonly Message[]): string[] {
   return messages.map(({ parts }) => textOf(parts));
 }
@@ -197,12 +197,12 @@ export function rolesOf(messages: readonly Message[]): string {
   return messages.map(({ role }) => role).join(" ");
 }
 
-/** Instructions for the model that starts a sub-agent with a script of its own, as the tool goes by in this preset. */
+/** Instructions for a model that starts a sub-agent with a script of its own, by the tool's name in this preset. */
 export function spawning(tool: string, input: Record<string, unknown>): string {
   return `tool: ${tool} ${JSON.stringify(input)}`;
 }
 
-/** A command that ends when the file is there. */
+/** A command that ends when the file exists. */
 export function waitingFor(file: string): string {
   return `tool: exec ${JSON.stringify({ command: `until test -e ${file}; do sleep 0.02; done` })}`;
 }

@@ -1,5 +1,5 @@
-// A strict stand-in for Telegram: the Bot API for one bot, and, for the test, the people who write to it and the ways it can fail.
-// That it behaves like the real thing is checked by grammy, a client that was not written for it.
+// A strict fake of Telegram: the Bot API for one bot and, for the test, the people who write to it and the faults it can have.
+// Tests with grammy, an independent client, check that it behaves like the real service.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createApiServer } from "./server.ts";
@@ -10,58 +10,58 @@ export type { ApiCall, Fault, SentMessage };
 
 export interface TelegramPeerOptions {
   token?: string;
-  /** A free port by default. */
+  /** Default: a free port. */
   port?: number;
   username?: string;
-  /** First pause before a refused webhook call is repeated. Default 20. */
+  /** Milliseconds before the first retry of a refused webhook call. Default 20. */
   redeliveryMs?: number;
 }
 
 export interface ReceivedText {
-  /** Default 42, who is also the chat. */
+  /** Default 42, which is also the chat id. */
   from?: number;
   /** Negative for a group. Default: the private chat with `from`. */
   chat?: number;
   threadId?: number;
-  /** Fields of the message that come instead of, or in addition to, the usual ones. */
+  /** Fields of the message that replace or extend the usual ones. */
   fields?: Record<string, unknown>;
 }
 
 interface SentFile {
   kind: "photo" | "document" | "voice" | "audio" | "video";
   caption?: string;
-  /** Beside `file_id`: what the platform says of it. Default: its size. */
+  /** Fields next to `file_id` that describe the file. Default: its size. */
   fields?: Record<string, unknown>;
 }
 
 export interface TelegramPeer extends AsyncDisposable {
-  /** What goes into `api_root`. */
+  /** The value for `api_root`. */
   readonly url: string;
   readonly port: number;
   readonly token: string;
   readonly bot: { readonly id: number; readonly username: string };
-  /** A person writes. Returns the number of the update. */
+  /** Sends a message as a person. Returns the number of the update. */
   say(text: string, said?: ReceivedText): number;
-  /** A person sends a file: `kind` and `fields` are those of the message, such as `document` with its `file_name`. */
+  /** Sends a file as a person: `kind` and `fields` are those of the message, such as `document` with its `file_name`. */
   sendFile(content: Buffer, file: SentFile, said?: ReceivedText): number;
-  /** Any other update, such as `edited_message` or one that does not exist yet. */
+  /** Sends any other update, such as `edited_message` or an unknown kind. */
   push(kind: string, content: unknown): number;
-  /** What happens to the next call of `method` (`*`: of any). Several stand in line. */
+  /** Queues a fault for the next call of `method` (`*`: any method). */
   fail(method: string, fault: Fault): void;
   block(chat: number): void;
-  /** The chat is gone. */
+  /** Removes the chat. */
   remove(chat: number): void;
-  /** What users have seen, in order; also what was never acknowledged to the sender. */
+  /** The messages that users have seen, in order, including those that were never acknowledged to the sender. */
   readonly sent: readonly SentMessage[];
   readonly calls: readonly ApiCall[];
-  /** How often an update was handed out. */
+  /** How often an update was delivered. */
   deliveries(updateId: number): number;
   /** Updates that are not confirmed yet. */
   readonly pending: number;
-  /** How often one long poll ended another. */
+  /** How often one long poll ended another one. */
   readonly conflicts: number;
   readonly webhook: Webhook | null;
-  /** Resolves with the messages once there are `count`. */
+  /** Resolves with the messages once there are `count` of them. */
   untilSent(count: number, timeoutMs?: number): Promise<readonly SentMessage[]>;
   untilCalls(method: string, count: number, timeoutMs?: number): Promise<readonly ApiCall[]>;
   until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
@@ -154,7 +154,7 @@ function messageOf(text: string, { from = 42, chat = from, threadId, fields }: R
   };
 }
 
-/** The entities Telegram itself finds in a text. */
+/** The entities that Telegram itself detects in a text. */
 function entitiesIn(text: string): { type: string; offset: number; length: number }[] {
   const found = [...text.matchAll(/(?<![\w@/])(?:\/[a-z0-9_]{1,32}(?:@\w{5,32})?|@\w{5,32})/gi)];
   return found.map(({ 0: word, index }) => ({

@@ -1,10 +1,10 @@
-// Reads Telegram's HTML as the Bot API does: the text without its tags, or the sentence Telegram refuses it with.
+// Parses Telegram's HTML as the Bot API does. Returns the text without its tags, or the error text of Telegram.
 
 export type Markup = { ok: true; text: string; entities: MarkupEntity[] } | { ok: false; description: string };
 
 export interface MarkupEntity {
   type: string;
-  /** In UTF-16 units. */
+  /** In UTF-16 code units. */
   offset: number;
   length: number;
   url?: string;
@@ -101,7 +101,7 @@ export function readHtml(html: string): Markup {
   return { ok: true, text, entities: entities.toSorted((a, b) => a.offset - b.offset || b.length - a.length) };
 }
 
-/** A character reference such as `&lt;` or `&#33;`; an ampersand that begins none stands for itself. */
+/** Decodes a character reference such as `&lt;` or `&#33;`; any other ampersand is literal. */
 function readReference(from: string): { text: string; length: number } {
   const [whole = "&", digits, name = ""] = /^&(?:#(\d+|x[0-9a-f]+)|([a-z]+));/i.exec(from) ?? [];
   if (digits === undefined) return { text: characters[name] ?? whole, length: whole.length };

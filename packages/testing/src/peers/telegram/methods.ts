@@ -1,4 +1,4 @@
-// The methods of the Bot API the stand-in knows, each as strict as the real one about what it is given. No HTTP in here.
+// The methods of the Bot API that the fake supports, each as strict about its parameters as the real one. No HTTP in this file.
 import { z } from "zod";
 import { readHtml, type MarkupEntity } from "./markup.ts";
 import type { SentMessage, TelegramState } from "./state.ts";
@@ -40,7 +40,7 @@ const SendFile = z.object({
   caption: z.string().max(1024).default(""),
   reply_parameters: SendMessage.shape.reply_parameters,
 });
-/** Of the real one, in bytes. */
+/** Limits of the real API, in bytes. */
 const largestPhoto = 10 * 1024 * 1024;
 const largestUpload = 50 * 1024 * 1024;
 const largestDownload = 20 * 1024 * 1024;
@@ -74,10 +74,10 @@ const actions = new Set([
   "upload_video_note",
 ]);
 
-/** What `server.ts` makes of a file in a form. */
+/** A file of a multipart request, as `server.ts` parses it. */
 const UploadedFile = z.object({ name: z.string(), mediaType: z.string(), content: z.instanceof(Buffer) });
 
-/** Carries out a method; null when there is none of that name (getUpdates is not one: it waits, see `server.ts`). */
+/** Runs a method. Returns null for an unknown name; getUpdates is handled in `server.ts`, because it waits. */
 export function callMethod(
   method: string,
   parameters: Record<string, unknown>,
@@ -169,7 +169,7 @@ function sendMessage(parameters: Record<string, unknown>, state: TelegramState, 
   return done(shown(message, bot));
 }
 
-/** A file comes as a part of a form, `server.ts` has read it. */
+/** A file is a part of a multipart form, which `server.ts` has parsed. */
 function sendFile(
   kind: NonNullable<SentMessage["file"]>["kind"],
   parameters: Record<string, unknown>,

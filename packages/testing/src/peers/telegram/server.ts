@@ -1,4 +1,4 @@
-// The Bot API over HTTP on a loopback port: which bot is asked, what it is asked for, faults on the way, and the waiting of long polls.
+// The Bot API over HTTP on a loopback port: bot token, method and parameters, injected faults, and long polls.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
 import { callMethod, type Bot, type MethodResult } from "./methods.ts";
@@ -20,7 +20,7 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     for (const poll of polls.splice(0)) poll.end({ status: 409, description: `Conflict: ${reason}` });
   };
 
-  /** Waits for updates. Of two long polls at once, the older one is ended with 409. */
+  /** Waits for updates. A new long poll ends an older one with 409. */
   const getUpdates = async (parameters: Record<string, unknown>, response: ServerResponse): Promise<MethodResult> => {
     const given = GetUpdates.safeParse(parameters);
     if (!given.success) return { status: 400, description: "Bad Request: invalid parameters of getUpdates" };
@@ -61,7 +61,7 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     return { status: 200, result: updates };
   };
 
-  /** Faults of the name `file` hold here. */
+  /** Faults with the name `file` apply to downloads. */
   const giveFile = (givenToken: string, path: string, response: ServerResponse): undefined => {
     state.calls.push({ method: "file", parameters: { path }, status: null });
     state.changed();
@@ -169,7 +169,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return Object.fromEntries(new URLSearchParams(text));
 }
 
-/** A form with files, each as `methods.ts` wants it. */
+/** A multipart form, with files in the form that `methods.ts` expects. */
 async function formOf(body: Buffer, type: string): Promise<Record<string, unknown>> {
   const form = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
   const parameters: Record<string, unknown> = {};

@@ -1,4 +1,4 @@
-// What the stand-in remembers: updates nobody has confirmed, messages the bot sent, faults to come, and who waits for what.
+// The state of the fake: unconfirmed updates, messages that the bot sent, queued faults, and waiters.
 // The rules of the Bot API are in `methods.ts`.
 
 export interface StoredUpdate {
@@ -6,31 +6,31 @@ export interface StoredUpdate {
   [kind: string]: unknown;
 }
 
-/** A message the bot's call put into a chat: what a user would see. */
+/** A message that the bot sent into a chat, as a user sees it. */
 export interface SentMessage {
   messageId: number;
   chatId: number | string;
   threadId: number | null;
   replyToId: number | null;
-  /** After its markup was read. */
+  /** Entities, after the markup was parsed. */
   text: string;
   entities: { type: string; offset: number; length: number; url?: string; language?: string }[];
   parseMode: string | null;
-  /** What came with it; its text is then the caption. */
+  /** The attached file; the text is then the caption. */
   file?: { kind: "photo" | "document" | "voice" | "audio"; name: string; mediaType: string; content: Buffer };
 }
 
-/** One call that reached the stand-in. */
+/** One call that reached the fake. */
 export interface ApiCall {
   method: string;
   parameters: Record<string, unknown>;
-  /** HTTP status of the answer; null where none was given. */
+  /** HTTP status of the answer; null where the call was never answered. */
   status: number | null;
 }
 
 /**
- * What happens to the next call of a method instead of, or after, its work.
- * too_many: 429 with `retry_after` · server_error: 500 before anything was done · bad_gateway: 502 with a page that is not JSON ·
+ * A fault that replaces or follows the work of the next call of a method.
+ * too_many: 429 with `retry_after` · server_error: 500 before any work · bad_gateway: 502 with a page that is not JSON ·
  * hang_after_commit: done, never answered · reset_after_commit / reset_before_commit: the connection is cut · refuse: 400 with a text.
  */
 export type Fault =
@@ -48,26 +48,26 @@ export class TelegramState {
   readonly updates: StoredUpdate[] = [];
   readonly sent: SentMessage[] = [];
   readonly calls: ApiCall[] = [];
-  /** Chats the bot may not write to: they answer 403. */
+  /** Chats that the bot may not write to; calls return 403. */
   readonly blocked = new Set<string>();
-  /** Chats that are not there: they answer 400. */
+  /** Chats that do not exist; calls return 400. */
   readonly missing = new Set<string>();
   readonly faults: { method: string; fault: Fault }[] = [];
-  /** Files people have sent, by their path below `/file/bot<token>/`. */
+  /** Files that people have sent, by their path below `/file/bot<token>/`. */
   readonly files = new Map<string, Buffer>();
-  /** Paths by the ids that messages carry. */
+  /** Paths by the file ids of messages. */
   readonly fileIds = new Map<string, string>();
   webhook: Webhook | null = null;
   allowedUpdates: readonly string[] | null = null;
-  /** Updates handed out at least once, by number: how often. */
+  /** Delivery counts of updates that were delivered at least once, by number. */
   readonly deliveries = new Map<number, number>();
-  /** How often two long polls met. */
+  /** How often two long polls overlapped. */
   conflicts = 0;
   #nextUpdate = 1_000;
   #nextMessage = 1;
   readonly #watchers = new Set<() => void>();
 
-  /** Stores an update unless nobody asked for its kind; returns its number either way. */
+  /** Stores an update, except when the bot has not subscribed to its kind; returns its number either way. */
   push(kind: string, content: unknown): number {
     const updateId = this.#nextUpdate;
     this.#nextUpdate += 1;
@@ -84,7 +84,7 @@ export class TelegramState {
     return this.#nextMessage;
   }
 
-  /** Stores what somebody sends; returns the id for a message. */
+  /** Stores a file that somebody sends; returns the id for a message. */
   addFile(content: Buffer): string {
     const path = `documents/file_${this.files.size}.dat`;
     const fileId = `BQACAgQ${this.files.size}stand-in`;
@@ -93,7 +93,7 @@ export class TelegramState {
     return fileId;
   }
 
-  /** Forgets updates before `offset`. A negative one keeps only that many of the last. */
+  /** Drops updates before `offset`. A negative offset keeps only that many of the last updates. */
   confirmBefore(offset: number): void {
     const first = offset < 0 ? (this.updates.at(offset)?.update_id ?? 0) : offset;
     const kept = this.updates.filter((update) => update.update_id >= first);
@@ -117,7 +117,7 @@ export class TelegramState {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Resolves once `done` returns something other than null; rejects after `timeoutMs`. */
+  /** Resolves once `done` returns a value other than null; rejects after `timeoutMs`. */
   async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const look = (): void => {

@@ -1,8 +1,8 @@
-// Brings updates to a webhook, one after the other, again and again until it is answered with 2xx.
+// Delivers updates to a webhook one after the other, and retries each until the answer is 2xx.
 import { setTimeout as delay } from "node:timers/promises";
 import type { TelegramState } from "./state.ts";
 
-/** Runs until `signal` aborts. Telegram's pauses are longer; those of the stand-in begin at `redeliveryMs`. */
+/** Runs until `signal` aborts. Telegram waits longer between retries; the fake begins with `redeliveryMs`. */
 export async function deliverToWebhook(state: TelegramState, redeliveryMs: number, signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
