@@ -160,9 +160,9 @@ test("shows the details of a call on a terminal and approves it when the person 
   const chat = parleyOnTerminal(cluster.home, ["chat"]);
   await chat.says(/› /);
   chat.write('tool: write {"path":"secret-2.txt","content":"x"}\\\rthen\\\rsay: written at last\r');
-  await chat.says(/\? write: [^\n]*secret-2\.txt[^]*y = yes/);
+  await chat.says(/\? write: [^\n]*secret-2\.txt[^]*y = approve/);
   chat.write("y\r");
-  await chat.says(/✓ write allowed by/);
+  await chat.says(/✓ write approved by/);
   await chat.says(/written at last\r\n/);
   chat.write("/quit\r");
   assert.equal((await chat.outcome()).code, 0);

@@ -133,7 +133,10 @@ test("does not trust lines that were added after the review, nor restored versio
   await untrustedNote(path, "It pays three times as much.");
   const late = await docs("vouch", path, "--version", "1");
   assert.equal(late.code, 1);
-  assert.match(late.stderr, /is at version 2: it was changed by somebody else\. Nothing was marked as trusted\./);
+  assert.match(
+    late.stderr,
+    /is at version 2: it was changed in the meantime; read it again and retry\. Nothing was marked as trusted\./,
+  );
   assert.match(late.stderr, /parley docs diff memory\/hearsay\.md --from 1, then run vouch again/);
   const done = await docs("vouch", path, "--version", "2");
   assert.deepEqual([done.code, done.stdout], [0, "All lines of memory/hearsay.md are now yours, as version 3.\n"]);
