@@ -59,7 +59,7 @@ test("passes bucket credentials only to the store, and only with a configured bu
   }
 });
 
-test("every service is told who it is, where the bus is and what the settings are", () => {
+test("passes every service its name, the address of the bus and the settings", () => {
   const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, facts, person);
   assert.deepEqual(env, {
     NODE_ENV: "production",

@@ -141,7 +141,7 @@ test("takes over the home of a killed supervisor and ends its leftover processes
   for (const orphan of orphans) assert.ok(await waitGone(orphan, 5_000), `pid ${orphan.pid}`);
 });
 
-test("fails with the service's output when the configuration is wrong, and leaves nothing running", async () => {
+test("fails with the service's output when the configuration is wrong, and stops everything", async () => {
   using home = folder();
   const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { STAND_IN: "config" } } });
   await assert.rejects(failed, {
