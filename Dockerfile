@@ -1,13 +1,13 @@
-# One file, a target for each service:
+# One target for each service:
 #   docker build --target store --tag parley/store:0.1.0 .
 # Targets: store, migrate, agent-core, tool-runner, channel-gateway.
-# `build` compiles everything once; a target carries the output of one service, its production dependencies and nothing else.
+# `build` compiles everything once; a target contains only the output of one service and its production dependencies.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /parley
 ENV CI=true
-# The downloads change only with the lock file. A registry of your own: --secret id=npmrc,src=$HOME/.npmrc
+# The downloads change only with the lock file. For a private registry: --secret id=npmrc,src=$HOME/.npmrc
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm install --global "pnpm@$(node --print 'require("./package.json").config.pnpm')" && pnpm fetch
@@ -27,23 +27,23 @@ RUN groupadd --gid 10001 parley \
     && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley
 WORKDIR /app
 USER 10001:10001
-# The services find a preset by its name in the folder above them.
+# The services find a preset by name in this folder.
 COPY presets ./presets
 # Node is process 1 and handles SIGTERM itself: it drains and exits with 0.
 CMD ["node", "dist/main.js"]
-# By bash: starting Node costs many times as much, every five seconds in every container.
+# Uses bash: starting Node every five seconds in every container would cost much more.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \
   CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/$PARLEY_HEALTH_PORT\" && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r -t 3 _ status _ <&3 && [ \"$status\" = 200 ]"]
 EXPOSE 8080
 
 FROM runtime AS store
 USER 0
-# For PARLEY_BLOB_DIR: a volume takes its owner over from here.
+# For PARLEY_BLOB_DIR: a volume inherits the owner of this folder.
 RUN install --directory --owner=10001 --group=10001 /blobs
 USER 10001:10001
 COPY --from=build /out/store ./
 
-# The same files as the store: applies what is missing and ends.
+# The same files as the store: applies the missing migrations and exits.
 FROM store AS migrate
 HEALTHCHECK NONE
 CMD ["node", "dist/migrate.js"]
@@ -57,8 +57,8 @@ ENV PARLEY_HTTP_HOST=0.0.0.0 \
 EXPOSE 8787
 COPY --from=build /out/channel-gateway ./
 
-# The commands of `exec` run here. tini reaps what they leave behind; bubblewrap is for clusters that allow user namespaces
-# (PARLEY_EXEC_ISOLATION=auto): elsewhere the container is the wall, and the service says so.
+# The commands of `exec` run here. tini reaps orphaned processes; bubblewrap is for clusters that allow user namespaces
+# (PARLEY_EXEC_ISOLATION=auto). Elsewhere the container is the sandbox, and the service reports that.
 FROM runtime AS tool-runner
 USER 0
 RUN apt-get update \

@@ -1,9 +1,9 @@
-// The servers of the compose file read files that Compose mounts and does not look into: a label with the file's hash lets
-// `docker compose up` see that a server has to be made anew.
+// Compose mounts the servers' configuration files without comparing their content: a label with a file's hash makes
+// `docker compose up` recreate the container when the file changes.
 
 import { createHash } from "node:crypto";
 
-/** The compose file with the hash of every file that stands behind a `parley.config` label, by its path in the repository. */
+/** The compose file with updated hashes in its `parley.config` labels. A comment after each label contains the file's path. */
 export function withHashes(compose: string, read: (path: string) => Uint8Array): string {
   return compose.replace(/(parley\.config: )"\w*"( # (\S+))/g, (_line, label: string, rest: string, path: string) => {
     const hash = createHash("sha256").update(read(path)).digest("hex").slice(0, 16);

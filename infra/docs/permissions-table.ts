@@ -1,4 +1,4 @@
-// The table of docs/permissions.md: what may be done without approval, by role, tool, taint and preset, as the code decides it.
+// The tables of docs/permissions.md: the code's authorization decisions by role, tool, taint and preset.
 import { parseSettings } from "@parley/chassis";
 import { presetNames, type ParleySettings, type ToolDescriptor } from "@parley/contracts";
 import { parseCall } from "../../services/agent-core/src/policy/parsed-call.ts";
@@ -7,15 +7,15 @@ import { rulesFor, principalOf } from "../../services/agent-core/src/policy/prin
 import { startsSubagents, type PermissionTool } from "../../services/agent-core/src/policy/tool-traits.ts";
 import { toolParts } from "./tools.ts";
 
-/** Lines of docs/permissions.md between which the tables stand. */
+/** The lines of docs/permissions.md that enclose the tables. */
 const tableMarkers = {
   begin: "<!-- Begin of the generated tables: npm run docs -->",
   end: "<!-- End of the generated tables -->",
 };
 
-/** One call that stands for a kind of calls. */
+/** An example of one kind of calls. */
 export interface SampleCall {
-  /** As the table shows it. */
+  /** Its name in the table. */
   label: string;
   tool: PermissionTool;
   input: Readonly<Record<string, unknown>>;
@@ -32,7 +32,7 @@ export const columns = [
 ] as const;
 export type Column = (typeof columns)[number];
 
-/** Calls of one tool that are decided differently; for all other tools the descriptor's first example stands. */
+/** Calls of one tool with different decisions; all other tools use the first example of their descriptor. */
 const variants: Readonly<Record<string, readonly { about: string; input: Record<string, unknown> }[]>> = {
   cron: [
     { about: "list", input: { action: "list" } },
@@ -62,10 +62,10 @@ const variants: Readonly<Record<string, readonly { about: string; input: Record<
   ],
 };
 
-/** Every tool of the catalogs, and one of an MCP server. Commands twice: isolated, and not. */
+/** Every tool of the catalogs and one tool of an MCP server. Commands appear twice: isolated and not isolated. */
 export function sampleCalls(): SampleCall[] {
   const descriptors = toolParts().flatMap(({ tools }) => tools.map(({ descriptor }) => descriptor));
-  // A call through `tool_call` is judged as the call it contains.
+  // A call through `tool_call` is authorized as the call that it contains.
   const own = descriptors.filter(({ name }) => name !== "tool_call");
   const calls = own.toSorted((a, b) => (a.name < b.name ? -1 : 1)).flatMap(callsOf);
   const mcp: PermissionTool = { name: "mcp__server__tool", readOnly: false };
@@ -86,7 +86,7 @@ function callsOf({ name, readOnly, aliases, risk, effects, examples }: ToolDescr
   });
 }
 
-/** What becomes of a call when a person can be reached, and nothing was allowed with "always". */
+/** The outcome of a call if a person can be reached and no "always" rule exists. */
 export async function outcome(
   { tool, input }: SampleCall,
   { trust, tainted }: Pick<Column, "trust" | "tainted">,
@@ -105,13 +105,13 @@ export async function outcome(
   return ({ allow: "runs", ask: "approval", deny: "denied" } as const)[decision];
 }
 
-/** The settings by name: without a preset, then with each. */
+/** The settings by name: first without a preset, then with each preset. */
 export function settingsByName(): Map<string, ParleySettings> {
   const named = presetNames.map((name) => [`preset \`${name}\``, parseSettings(`preset = "${name}"`, name)] as const);
   return new Map([["default settings", parseSettings("", "defaults")], ...named]);
 }
 
-/** The tables in Markdown, one for all settings that are decided alike. */
+/** The tables in Markdown; settings with the same decisions share a table. */
 async function permissionTables(): Promise<string> {
   const titles = new Map<string, string[]>();
   for (const [name, settings] of settingsByName()) {
@@ -136,11 +136,13 @@ function capital(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-/** The page with the tables of today's code in it. Throws when a marker is missing. */
+/** The page with the current tables. Throws if a marker is missing. */
 export async function withTables(page: string): Promise<string> {
   const begin = page.indexOf(tableMarkers.begin);
   const end = page.indexOf(tableMarkers.end);
   if (begin < 0 || end < begin)
-    throw new Error(`docs/permissions.md: put these lines back: ${tableMarkers.begin} and ${tableMarkers.end}`);
+    throw new Error(
+      `docs/permissions.md: a marker is missing; restore these lines: ${tableMarkers.begin} and ${tableMarkers.end}`,
+    );
   return `${page.slice(0, begin)}${tableMarkers.begin}\n\n${await permissionTables()}\n\n${page.slice(end)}`;
 }

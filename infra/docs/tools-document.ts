@@ -1,29 +1,29 @@
-// docs/tools.md, from the tools themselves, with the settings' defaults: what the document says is what the model is shown.
+// Generates docs/tools.md from the tool descriptors with default settings: the document contains what the model receives.
 import type { ToolDescriptor } from "@parley/contracts";
 import { z } from "zod";
 
-/** A tool as the document shows it. */
+/** The data of a tool in the document. */
 interface DescribedTool {
   descriptor: ToolDescriptor;
-  /** Bounds of its arguments, work and result, a sentence each. */
+  /** Limits of its arguments, work and result, one sentence each. */
   limits: readonly string[];
 }
 
 /** The tools of one service. */
 export interface Part {
-  /** Who carries them out, as a heading. */
+  /** The heading. */
   title: string;
-  /** One paragraph on what they have in common, and where they come from. */
+  /** One paragraph: what the tools have in common, and their source folder. */
   about: string;
   tools: readonly DescribedTool[];
 }
 
-/** The whole document: a table of each part first, then every tool by its name. */
+/** The whole document: a table for each part, then every tool by name. */
 export function toolsDocument(parts: readonly Part[]): string {
   return [
     "# Tools",
-    "Generated from the tools themselves by `npm run docs`; a test fails when it is stale. Numbers are those of the default settings. Tools of MCP servers come beside these: [mcp.md](mcp.md).",
-    "*Class* says what happens after a crash: `pure` calls are made again, `idempotent` ones with the same key, `once` is never started twice, and the model is told that its outcome is unknown. *Risk* is what permissions go by. A call by another name that is understood is the same call.",
+    "Generated from the tool descriptors by `npm run docs`; a test fails when it is stale. Numbers are those of the default settings. MCP servers add further tools: [mcp.md](mcp.md).",
+    "*Class* is the effect class, which applies after a crash: `pure` calls run again, `idempotent` calls run again with the same key, and `once` calls never start twice; the model receives an unknown outcome. Permissions depend on *risk*. A call by an alias is the same call.",
     ...parts.flatMap(({ title, about, tools }) => [`## ${title}`, about, summaryTable(byName(tools))]),
     ...byName(parts.flatMap(({ tools }) => tools)).map(section),
     "",
@@ -39,7 +39,7 @@ function summaryTable(tools: readonly DescribedTool[]): string {
     ({ descriptor: { name, summary, class: toolClass, risk } }) =>
       `| [\`${name}\`](#${name}) | ${cell(summary)} | ${toolClass} | ${risk} |`,
   );
-  return ["| tool | what it does | class | risk |", "| --- | --- | --- | --- |", ...rows].join("\n");
+  return ["| tool | description | class | risk |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
 function section({ descriptor, limits }: DescribedTool): string {
@@ -47,17 +47,17 @@ function section({ descriptor, limits }: DescribedTool): string {
   const facts = [
     `class ${toolClass}`,
     `risk ${risk}`,
-    readOnly ? "reads only" : "changes things",
+    readOnly ? "read-only" : "makes changes",
     ...(effects.length === 0 ? [] : [`effects: ${effects.join(", ")}`]),
     ...(resource.kind === "none"
       ? []
-      : [`takes turns by ${resource.kind}${resource.argument === undefined ? "" : ` (\`${resource.argument}\`)`}`]),
+      : [`serialized by ${resource.kind}${resource.argument === undefined ? "" : ` (\`${resource.argument}\`)`}`]),
     `at most ${timeoutMs / 1_000} s`,
   ];
   return [
     `## ${name}`,
     description,
-    `${facts.join(" · ")}${aliases.length === 0 ? "" : ` · also understood: ${aliases.map((alias) => `\`${alias}\``).join(", ")}`}`,
+    `${facts.join(" · ")}${aliases.length === 0 ? "" : ` · aliases: ${aliases.map((alias) => `\`${alias}\``).join(", ")}`}`,
     parameterTable(descriptor.inputSchema),
     ...(descriptor.examples ?? []).map((example) => `\`\`\`json\n${JSON.stringify(example)}\n\`\`\``),
     ...(limits.length === 0 ? [] : [limits.map((limit) => `- ${limit}`).join("\n")]),
@@ -92,8 +92,8 @@ function parameterTable(schema: Record<string, unknown>): string {
     ([name, parameter]) =>
       `| \`${name}\` | ${typeOf(parameter)} | ${required.includes(name) ? "yes" : ""} | ${cell(parameter.description ?? "")} |`,
   );
-  if (rows.length === 0) return "It takes no arguments.";
-  return ["| argument | type | needed | meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
+  if (rows.length === 0) return "No arguments.";
+  return ["| argument | type | required | description |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
 function typeOf(parameter: Parameter): string {
@@ -113,7 +113,7 @@ function typeOf(parameter: Parameter): string {
   return maxLength === undefined ? type : `${type}, at most ${maxLength} characters`;
 }
 
-/** The bounds of an integer that somebody has set: JSON Schema always has those of what a number can be. */
+/** The explicit bounds of an integer: JSON Schema also has the implicit bounds of safe integers. */
 function rangeOf({ minimum, exclusiveMinimum, maximum = Number.MAX_SAFE_INTEGER }: Parameter): string {
   const smallest = minimum ?? (exclusiveMinimum === undefined ? Number.MIN_SAFE_INTEGER : exclusiveMinimum + 1);
   const from = smallest === Number.MIN_SAFE_INTEGER ? "" : ` ${smallest}`;

@@ -1,21 +1,21 @@
-// Whose tools docs/tools.md shows: this folder belongs to no service, and so may look into each of them.
+// Collects the tools for docs/tools.md. This folder belongs to no service, so it may import from each.
 import { describedTools as agentTools } from "../../services/agent-core/src/docs/described-tools.ts";
 import { describedTools as runnerTools } from "../../services/tool-runner/src/docs/described-tools.ts";
 import type { Part } from "./tools-document.ts";
 
-/** The parts of docs/tools.md, in their order. */
+/** The parts of docs/tools.md in order. */
 export function toolParts(): Part[] {
   return [
     {
       title: "Files, commands and the web",
       about:
-        "They work in the workspace and on the network, and are carried out by the tool-runner: `services/tool-runner/src/tools`.",
+        "These tools use the workspace and the network. The tool-runner runs them: `services/tool-runner/src/tools`.",
       tools: runnerTools(),
     },
     {
       title: "People, memory, time and other agents",
       about:
-        "They touch no file, process or network, and are carried out by agent-core: `services/agent-core/src/tools`. `speak` is there where `[voice.speech]` is set, and `tool_search` and `tool_call` where there are more tools than `tools.search_above`.",
+        "These tools use no file, process or network. agent-core runs them: `services/agent-core/src/tools`. `speak` requires `[voice.speech]`; `tool_search` and `tool_call` exist when there are more tools than `tools.search_above`.",
       tools: agentTools(),
     },
   ];

@@ -1,6 +1,6 @@
-// The first thing that runs on a fresh machine: plain JavaScript, nothing installed, Node 20 or newer. It installs what the lock file
-// names, finds a Node that runs TypeScript as it is, and hands over to a script. Everything it says goes to standard error: standard
-// output is the script's.
+// The first program on a new machine: plain JavaScript without dependencies, for Node 20 or newer. It installs the locked dependencies,
+// finds a Node that runs TypeScript directly, and runs a script with it. Its own output goes to standard error: standard output
+// belongs to the script.
 //
 //   node bootstrap.mjs <script.ts> [arguments]      run a script
 //   node bootstrap.mjs --bin <name> [arguments]     run a tool of node_modules/.bin
@@ -14,7 +14,7 @@ import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const OLDEST_NODE = 20;
-/** The first Node line that runs our TypeScript without a build. */
+/** The first Node version that runs the repository's TypeScript without a build. */
 const WANTED_NODE = 24;
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -30,7 +30,7 @@ function giveUp(text) {
   process.exit(1);
 }
 
-/** What node_modules has to match: the lock file, on this kind of machine. */
+/** The expected content of the marker: the hash of the lock file, the platform and the architecture. */
 function wanted() {
   const hash = createHash("sha256")
     .update(readFileSync(join(root, "pnpm-lock.yaml")))
@@ -38,7 +38,7 @@ function wanted() {
   return `${hash} ${process.platform}-${process.arch}`;
 }
 
-/** True when node_modules was installed from the present lock file. */
+/** True if node_modules was installed from the current lock file. */
 function isInstalled() {
   return existsSync(marker) && readFileSync(marker, "utf8") === wanted();
 }
@@ -52,7 +52,7 @@ function isAlive(pid) {
   }
 }
 
-/** Takes the lock file by linking one that already names us; a lock whose process is gone is removed. */
+/** Acquires the lock by linking a file that already names this process; removes the lock of a dead process. */
 function takeLock(path) {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, String(process.pid));
@@ -72,7 +72,7 @@ function takeLock(path) {
   return false;
 }
 
-/** Installs the dependencies unless they are there. Two of us at the same time: one installs, the other waits for it. */
+/** Installs the dependencies if they are missing or outdated. Of two concurrent processes, one installs and the other waits. */
 async function install() {
   if (isInstalled()) return;
   const lock = join(root, ".parley", "install.lock");
@@ -81,7 +81,7 @@ async function install() {
     if (!waited) say("waiting for another installation of the dependencies");
     await new Promise((done) => setTimeout(done, 100));
   }
-  process.once("exit", () => rmSync(lock, { force: true })); // giving up ends the process without unwinding
+  process.once("exit", () => rmSync(lock, { force: true })); // giveUp() exits without running `finally`
   try {
     if (isInstalled()) return;
     const { config } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -94,15 +94,15 @@ async function install() {
       stdio: ["ignore", "pipe", "pipe"],
     });
     if (outcome.error !== undefined)
-      giveUp(`npx could not be started (${outcome.error.message}). Install npm and try again.`);
+      giveUp(`npx could not be started (${outcome.error.message}). Install npm and start again.`);
     if (outcome.signal !== null) process.exit(128 + constants.signals[outcome.signal]);
     if (outcome.status !== 0) {
       process.stderr.write(outcome.stdout + outcome.stderr);
       const full = /ENOSPC|no space left/i.test(outcome.stdout + outcome.stderr);
       giveUp(
         full
-          ? "The disk is full: free some space and start again."
-          : "Installing the dependencies failed; what it said is above.",
+          ? "The disk is full. Free some space and start again."
+          : "Installing the dependencies failed; its output is above.",
       );
     }
     writeFileSync(marker, wanted());
@@ -111,12 +111,12 @@ async function install() {
   }
 }
 
-/** pnpm asks before it rebuilds node_modules, unless it knows that nobody is there to answer. */
+/** pnpm prompts before it rebuilds node_modules, except with CI=true. */
 function installEnvironment() {
   return { ...process.env, CI: "true" };
 }
 
-/** A Node that runs TypeScript: the one that runs us, or the one among the dependencies. */
+/** A Node that runs TypeScript: the current one, or the one in node_modules. */
 function findNode() {
   if (Number(process.versions.node.split(".")[0]) >= WANTED_NODE) return process.execPath;
   const pinned = join(modules, `node-${process.platform}-${process.arch}`, "bin", "node");
@@ -126,7 +126,7 @@ function findNode() {
   );
 }
 
-/** True when the terminal sends Ctrl-C to our whole process group, so that the script has got it already. */
+/** True if the terminal sends Ctrl-C to the whole process group, so that the script has already received it. */
 function terminalSignalsAll() {
   try {
     const stat = readFileSync("/proc/self/stat", "utf8");
@@ -139,11 +139,11 @@ function terminalSignalsAll() {
 
 function handOver(command, args) {
   const PATH = `${join(modules, ".bin")}${delimiter}${process.env.PATH ?? ""}`;
-  // What Node makes of our TypeScript is kept between runs: everything starts sooner and takes less memory.
+  // Node's compile cache is kept between runs: processes start faster and take less memory.
   const env = { NODE_COMPILE_CACHE: join(modules, ".cache", "node"), ...process.env, PATH };
   const child = spawn(command, args, { stdio: "inherit", env });
   child.once("error", (error) => giveUp(`${command} could not be started: ${error.message}`));
-  // npm passes Ctrl-C on to us although the terminal has sent it to everybody: pass it on only where nobody else does.
+  // npm forwards Ctrl-C although the terminal has sent it to the whole group: forward it only where the terminal did not.
   process.on("SIGINT", () => {
     if (!terminalSignalsAll()) child.kill("SIGINT");
   });
@@ -152,7 +152,7 @@ function handOver(command, args) {
       child.kill(signal);
     });
   }
-  // A signal to npm ends the shell between npm and us, which passes nothing on: a new parent means that we were meant.
+  // A signal to npm ends the shell between npm and this process, and the shell forwards nothing: a new parent means a stop request.
   if (process.env.npm_lifecycle_event !== undefined) {
     const parent = process.ppid;
     const watch = setInterval(() => {

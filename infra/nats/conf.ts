@@ -1,17 +1,17 @@
-// The NATS server's configuration for containers: one user a role, each with exactly the permissions that the registry gives it.
-// Passwords are not in it: the server reads them from its environment.
+// The NATS server's configuration for containers: one user per role, with exactly the permissions of the registry. It contains no
+// passwords: the server reads them from its environment.
 
 import { natsPermissions, roles, type Role } from "@parley/contracts";
 
-/** The variable of the server's environment that holds a role's password. */
+/** The environment variable with a role's password. */
 export function passwordVariable(role: Role): string {
   return `NATS_${role.replaceAll("-", "_").toUpperCase()}_PASSWORD`;
 }
 
 export function natsConf(namespace: string): string {
-  return `# Generated from the registry of packages/contracts; do not edit. To write it anew:
+  return `# Generated from the registry of packages/contracts; do not edit. To generate it again:
 #   node infra/local/bootstrap.mjs infra/nats/write-conf.ts
-# Each password comes from the environment of the server. It must begin with a letter, and be of letters and digits.
+# Each password comes from the environment of the server. It must begin with a letter and contain only letters and digits.
 port: 4222
 # Monitoring and /healthz.
 http: 8222
@@ -37,7 +37,7 @@ ${allowResponses ? "        allow_responses: true\n" : ""}      }
     }`;
 }
 
-/** An empty list of what is allowed would allow everything. */
+/** An empty allow list would allow everything. */
 function allow(subjects: readonly string[]): string {
   if (subjects.length === 0) return `{ deny: ">" }`;
   return `{

@@ -1,5 +1,5 @@
-// Writes nats.conf beside this file, and the hashes of the servers' files in docker-compose.yml. Argument: the namespace, where it is
-// another one than the default of PARLEY_NAMESPACE.
+// Writes nats.conf in this folder, and the hashes of the servers' configuration files in docker-compose.yml. Argument: the namespace, if
+// it differs from the default of PARLEY_NAMESPACE.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,5 @@
--- Runs once, as the superuser, when the data folder of the container is new: the role that owns the schema, the role that may
--- only use it, and their database. The same as `npm start` makes (infra/local/src/servers/postgres.ts).
+-- Runs once, as the superuser, when the container's data folder is new. It creates the role that owns the schema, the role without DDL
+-- rights, and their database, as `npm start` does (infra/local/src/servers/postgres.ts).
 \getenv owner_password POSTGRES_OWNER_PASSWORD
 \getenv store_password POSTGRES_STORE_PASSWORD
 CREATE ROLE parley_owner LOGIN PASSWORD :'owner_password';

@@ -1,4 +1,4 @@
-// `npm run check`: types, lint, format and dead code, at the same time. One line each; what a failing one said follows.
+// `npm run check`: runs types, lint, format and dead code in parallel. Prints one line each, and the output of a failed check.
 
 import { fileURLToPath } from "node:url";
 

@@ -1,19 +1,19 @@
-// What each service is told through its environment, and nothing else: a service holds no other one's secret.
+// The environment of each service. A service receives no secret of another service.
 
 import type { ServiceName } from "@parley/contracts";
 
 /** Variables by name; undefined means not set. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What is true of the running cluster. */
+/** Addresses and paths of the running cluster. */
 export interface ClusterFacts {
   readonly namespace: string;
   /** NATS with the credentials of each service. */
   readonly natsUrls: Readonly<Record<ServiceName, string>>;
-  /** PostgreSQL as the role that may not do DDL. */
+  /** PostgreSQL for the role without DDL rights. */
   readonly storeUrl: string;
   readonly redisUrl: string;
-  /** SHA-256 of the token, hexadecimal; the token itself stays with the person. */
+  /** SHA-256 of the token, hexadecimal; services do not receive the token itself. */
   readonly tokenSha256: string;
   /** parley.toml, or null. */
   readonly configPath: string | null;
@@ -25,17 +25,17 @@ export interface ClusterFacts {
 export interface ReplicaPlace {
   /** For example `agent-core-1`. */
   readonly name: string;
-  /** The port for people, of a gateway; null for the others. */
+  /** The HTTP port of a gateway; null for other services. */
   readonly httpPort: number | null;
 }
 
-/** Taken over from the person who starts, for every service. */
+/** Variables of the caller's environment that every service receives. */
 const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "NODE_COMPILE_CACHE", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
-/** Files of TLS towards a server of a person's own, named by its URL: CA, certificate and key. A private server has no TLS. */
+/** TLS files for an external server that a URL names: CA, certificate and key. A private server has no TLS. */
 function tlsFiles(person: Environment, url: "NATS_URL" | "DATABASE_URL" | "REDIS_URL", prefix: string): string[] {
   return person[url] ? ["CA_FILE", "CERT_FILE", "KEY_FILE"].map((suffix) => `${prefix}_${suffix}`) : [];
 }
-/** For the two that speak to the internet in their own name. */
+/** For the two services that connect to the internet directly. */
 const OUTBOUND = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 const MODEL = [
   "ANTHROPIC_API_KEY",
@@ -48,24 +48,24 @@ const MODEL = [
   "PARLEY_MODEL_IDLE_MS",
 ];
 const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
-/** Where the store keeps large attachments. */
+/** The store's place for large attachments. */
 const BLOB_PREFIX = "PARLEY_BLOB_";
-/** What it may do in a bucket; a person's keys are for nothing else. */
+/** Credentials for the bucket. */
 const BUCKET_PREFIX = "AWS_";
-/** Keys of what agent-core asks beside models (an embedder, a transcription service); parley.toml names them. */
+/** Keys of agent-core's other providers (an embedder, a transcription service); parley.toml names them. */
 const AGENT_PREFIX = "PARLEY_AGENT_";
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
-/** Settings by variable, and by flag; each service reads all of them. */
+/** Settings as variables and flags; each service reads all of them. */
 const SETTINGS = ["PARLEY_PRESET", "PARLEY_SET"];
 const SETTINGS_PREFIX = "PARLEY__";
-/** Tracing: where the collector is, and what OpenTelemetry's variables say of it. One trace needs all four services. */
+/** OpenTelemetry's variables. One trace needs all four services. */
 const TRACING_PREFIX = "OTEL_";
 /** Secrets of tools, hooks and MCP servers; parley.toml names them. PARLEY_MCP_KEY seals the tokens of servers. */
 const TOOL_PREFIXES = ["PARLEY_TOOL_", "PARLEY_HOOK_", "PARLEY_MCP_", "BRAVE_", "TAVILY_"];
 /** Channel secrets; parley.toml names them. */
 const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
 
-/** The whole environment of one replica. `person` is the environment of whoever starts the cluster; only named variables pass. */
+/** The whole environment of one replica. `person`: the caller's environment; only listed variables are passed on. */
 export function serviceEnvironment(
   service: ServiceName,
   place: ReplicaPlace,
@@ -90,12 +90,12 @@ export function serviceEnvironment(
   };
 }
 
-/** What of a person's environment are settings: variables of keys, the preset, and the flags given. */
+/** The settings in the caller's environment: variables of keys, the preset, and flags. */
 export function settingsVariables(person: Environment): Record<string, string> {
   return pick(person, [...SETTINGS, ...beginningWith(person, SETTINGS_PREFIX)]);
 }
 
-/** The environment of the migration: the only process that holds the owner's password. */
+/** The environment of the migration, the only process with the schema owner's password. */
 export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
   return {
     NODE_ENV: "production",

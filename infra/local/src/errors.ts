@@ -1,4 +1,4 @@
-// The failures a person can do something about. Each carries a code to switch on and, where there is one, the way out.
+// Failures that a person can fix. Each has a code and, if one is known, a remedy.
 
 export type LocalErrorCode =
   | "binary_missing"
@@ -15,7 +15,7 @@ export type LocalErrorCode =
 export class LocalError extends Error {
   override readonly name = "LocalError";
   readonly code: LocalErrorCode;
-  /** What to do about it, one sentence, or null when the message says it all. */
+  /** The remedy, one sentence; null if the message is enough. */
   readonly fix: string | null;
 
   constructor(code: LocalErrorCode, message: string, options: { fix?: string; cause?: unknown } = {}) {
@@ -25,7 +25,7 @@ export class LocalError extends Error {
   }
 }
 
-/** The error for a failed system call, when its code is one a person can act on; undefined otherwise. */
+/** The error for a failed system call that a person can fix; undefined for other codes. */
 export function knownSystemError(error: unknown, where: string): LocalError | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   const path = "path" in error && typeof error.path === "string" ? error.path : where;
@@ -35,12 +35,12 @@ export function knownSystemError(error: unknown, where: string): LocalError | un
     case "EPERM":
     case "EROFS":
       return new LocalError("no_access", `${path} cannot be written by this user (${error.code}).`, {
-        fix: "Choose another data folder with PARLEY_HOME=<folder>, or make this one yours.",
+        fix: "Choose another data folder with PARLEY_HOME=<folder>, or change the owner of this one.",
         cause: error,
       });
     case "EEXIST":
     case "ENOTDIR":
-      return new LocalError("no_access", `${path} is in the way: it is a file, and a folder is needed there.`, {
+      return new LocalError("no_access", `${path} is a file, but a folder is needed there.`, {
         fix: "Choose another data folder with PARLEY_HOME=<folder>, or move that file away.",
         cause: error,
       });
@@ -49,14 +49,14 @@ export function knownSystemError(error: unknown, where: string): LocalError | un
   }
 }
 
-/** Whether a write failed because the disk, or what this user may use of it, is full. */
+/** True if a write failed because the disk or the user's disk quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
 export function diskFull(where: string, cause?: unknown): LocalError {
-  return new LocalError("disk_full", `The disk that holds ${where} is full.`, {
-    fix: "Free some space there, or move the data with PARLEY_HOME=<folder>, and start again.",
+  return new LocalError("disk_full", `The disk of ${where} is full.`, {
+    fix: "Free some space, or choose another data folder with PARLEY_HOME=<folder>, and start again.",
     cause,
   });
 }

@@ -2,7 +2,7 @@
 
 import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 
-/** Makes a folder only we may enter, with ordinary folders above it where they are missing, and returns its real path. */
+/** Creates a folder with mode 0700, and missing parents with default modes. Returns its real path. */
 export function privateFolder(path: string): string {
   mkdirSync(path, { recursive: true });
   const real = realpathSync(path);
@@ -10,7 +10,7 @@ export function privateFolder(path: string): string {
   return real;
 }
 
-/** Writes a private file, whole or not at all, unless it has this content already: a server then restarts on a full disk too. */
+/** Writes a private file atomically, unless it already has this content: a server can then restart on a full disk. */
 export function keepFile(path: string, content: string): void {
   try {
     if (readFileSync(path, "utf8") === content) return;

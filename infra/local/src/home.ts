@@ -1,7 +1,7 @@
-// The home folder: who holds it, the token, and what the running cluster says about itself there.
+// The home folder: its lock, the token, and the state file of the running cluster.
 //
-//   lock         names the supervisor that holds the home     state.json   where everything is, while it runs
-//   token        the bearer token, mode 0600                  logs/        one file a process
+//   lock         names the supervisor that holds the home     state.json   addresses and processes, while it runs
+//   token        the bearer token, mode 0600                  logs/        one file per process
 //   servers/     unpacked packages                            workspace/   the tools' files
 //   postgres/ redis/ nats/   data
 
@@ -33,11 +33,11 @@ export interface Home {
   readonly servers: string;
 }
 
-/** Makes the folder and those in it where they are missing. */
+/** Creates the folder and its subfolders if they are missing. */
 export function openHome(path: string): Home {
   mkdirSync(path, { recursive: true });
   const real = realpathSync(path);
-  // Where PostgreSQL has to run as another user than root, that user must be able to pass through; it cannot look around.
+  // If this process is root, PostgreSQL runs as another user, which must traverse the folder but cannot list it.
   chmodSync(real, process.getuid?.() === 0 ? 0o711 : 0o700);
   const servers = join(real, "servers");
   mkdirSync(servers, { recursive: true });
@@ -49,20 +49,20 @@ export function openHome(path: string): Home {
   };
 }
 
-/** Takes the home, or says who holds it. The lock of a process that died is taken over. */
+/** Acquires the home's lock; throws LocalError `home_busy` with its holder. Replaces the lock of a dead process. */
 export function holdHome(home: Home): FileLock {
   const lock = tryLock(join(home.path, "lock"));
   if (!("heldBy" in lock)) return lock;
   const state = readState(home.path);
   const since = state === null ? "" : `, since ${state.startedAt}, at ${state.httpUrl}`;
   throw new LocalError("home_busy", `${home.path} is in use by another Parley (pid ${lock.heldBy.pid}${since}).`, {
-    fix: `Stop that one (Ctrl-C there, or kill ${lock.heldBy.pid}), or start this one with PARLEY_HOME=<another folder>.`,
+    fix: `Stop the other one (Ctrl-C in its terminal, or kill ${lock.heldBy.pid}), or start this one with PARLEY_HOME=<another folder>.`,
   });
 }
 
 const MIN_TOKEN_LENGTH = 16;
 
-/** The token: the one given, else the one kept, else a new one. It is kept, for the CLI, readable by its owner only. */
+/** The token: the given one, else the stored one, else a new one. Stores it for the CLI, readable by its owner only. */
 export function keepToken(home: Home, given: string | undefined): string {
   const file = join(home.path, "token");
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
@@ -71,7 +71,7 @@ export function keepToken(home: Home, given: string | undefined): string {
   }
   const token = given || kept || randomBytes(24).toString("base64url");
   if (token !== kept) {
-    // Written aside and renamed: neither a full disk nor a file of another mode may cost the token that is kept.
+    // Write, then rename: a full disk or a file with another mode must not destroy the stored token.
     const draft = `${file}.new`;
     rmSync(draft, { force: true });
     writeFileSync(draft, `${token}\n`, { mode: 0o600 });
@@ -93,7 +93,7 @@ const ReplicaStateSchema = z.object({
   number: z.int(),
   process: ProcessNameSchema.nullable(),
   ready: z.boolean(),
-  /** ISO 8601, of the present process. */
+  /** ISO 8601, of the current process. */
   startedAt: z.string().nullable(),
   restarts: z.int(),
   httpPort: z.int().nullable(),
@@ -110,13 +110,13 @@ const ClusterStateSchema = z.object({
   tokenFile: z.string(),
   logs: z.string(),
   namespace: z.string(),
-  /** With the credentials of the operator. */
+  /** With the operator's credentials. */
   natsUrl: z.string(),
-  /** As the role that owns the schema. */
+  /** For the role that owns the schema. */
   databaseUrl: z.string(),
   redisUrl: z.string(),
   model: z.string(),
-  /** The variables and flags with which settings were given at its start; a cluster of an older version does not say. */
+  /** The variables and flags that set settings at its start; absent in the state of an older version. */
   settings: z.record(z.string(), z.string()).default({}),
   replicas: z.array(ReplicaStateSchema),
 });
@@ -124,7 +124,7 @@ export type ClusterState = z.infer<typeof ClusterStateSchema>;
 
 export const STATE_FILE = "state.json";
 
-/** Writes what the CLI reads; whole or not at all. */
+/** Writes the state for the CLI, atomically. */
 export function writeState(home: Home, state: ClusterState): void {
   const draft = join(home.path, `${STATE_FILE}.new`);
   writeFileSync(draft, JSON.stringify(state, null, 2), { mode: 0o600 });
@@ -135,7 +135,7 @@ export function removeState(home: Home): void {
   rmSync(join(home.path, STATE_FILE), { force: true });
 }
 
-/** What a killed supervisor left behind, or the living one says; null when there is nothing to read. */
+/** The state of the running or killed supervisor; null if there is no valid file. */
 export function readAnyState(homePath: string): ClusterState | null {
   try {
     return ClusterStateSchema.parse(JSON.parse(readFileSync(join(homePath, STATE_FILE), "utf8")));
@@ -144,7 +144,7 @@ export function readAnyState(homePath: string): ClusterState | null {
   }
 }
 
-/** The cluster that runs on a home right now, or null. */
+/** The state of the cluster that runs on a home; null if none runs. */
 export function readState(homePath: string): ClusterState | null {
   const state = readAnyState(homePath);
   return state !== null && isAlive(state.supervisor) ? state : null;

@@ -1,4 +1,4 @@
-// @parley/local: private servers, and the whole cluster under a small supervisor, on one machine.
+// @parley/local: private servers and a supervised cluster on one machine.
 
 export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";

@@ -1,4 +1,4 @@
-// A lock that is a file: whoever links it owns it, and it names its owner, so that the lock of a dead process is known for what it is.
+// A lock file: the process that links it owns it. The file names its owner, so the lock of a dead process can be recognised.
 
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -11,10 +11,10 @@ export interface FileLock extends Disposable {
   release(): void;
 }
 
-/** A breaker holds its own lock for microseconds; one older than this belongs to a process that died holding it. */
+/** The lock for the removal of a stale lock is held for microseconds; an older one belongs to a dead process. */
 const BREAKER_MAX_AGE_MS = 10_000;
 
-/** Takes the lock at once, or returns the living process that holds it. */
+/** Acquires the lock without waiting, or returns the living process that holds it. */
 export function tryLock(path: string): FileLock | { readonly heldBy: ProcessName } {
   mkdirSync(dirname(path), { recursive: true });
   for (;;) {
@@ -22,7 +22,7 @@ export function tryLock(path: string): FileLock | { readonly heldBy: ProcessName
       let held = true;
       const release = (): void => {
         if (held) rmSync(path, { force: true });
-        held = false; // by the second call it may be somebody else's
+        held = false; // at a second call another process may own it
       };
       return { release, [Symbol.dispose]: release };
     }
@@ -32,7 +32,7 @@ export function tryLock(path: string): FileLock | { readonly heldBy: ProcessName
   }
 }
 
-/** Waits for the lock, runs `work`, and releases it. The holder may be in another process, so there is no event: it looks every 50 ms. */
+/** Waits for the lock, runs `work`, and releases it. The holder may be another process, so it polls every 50 ms. */
 export async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   for (;;) {
     const lock = tryLock(path);
@@ -60,7 +60,7 @@ export function holderOf(path: string): ProcessName | null {
   }
 }
 
-/** Links a file that already holds our name: the lock is never seen without its owner. */
+/** Links a file that already names this process, so the lock never exists without an owner. */
 function linkOwned(path: string): boolean {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
@@ -75,14 +75,14 @@ function linkOwned(path: string): boolean {
   }
 }
 
-/** Removes a dead process's lock. Two may see it dead at once, so the removal is itself done under a lock, after a second look. */
+/** Removes a dead process's lock. Two processes may try at once, so the removal has its own lock and checks again. */
 function breakStale(path: string): void {
   const breaker = `${path}.break`;
   if (!linkOwned(breaker)) {
     try {
       if (Date.now() - statSync(breaker).mtimeMs > BREAKER_MAX_AGE_MS) rmSync(breaker, { force: true });
     } catch {
-      // The other breaker has finished.
+      // The other process has finished.
     }
     return;
   }

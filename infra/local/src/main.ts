@@ -1,4 +1,4 @@
-// `npm start`: the whole cluster on this machine, and the chat with it.
+// `npm start`: runs the whole cluster on this machine and opens the chat.
 
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { countStopRequests, StopRequested, type StopRequests } from "./main/stop
 import { say, serviceLineWriter } from "./main/terminal.ts";
 import { up, type Cluster } from "./up.ts";
 
-/** Lines worth a person's while even when only an answer was asked for: they explain a long wait. */
+/** Progress lines that `--once` shows too: they explain a long wait. */
 const SLOW_WORK = /^downloading /;
 
 async function main(): Promise<number> {
@@ -28,7 +28,7 @@ async function main(): Promise<number> {
   return options.once === null ? stayUp(options, requests) : answerOnce(options, options.once, requests);
 }
 
-/** Answers one message, on the cluster that runs on this home or on one of its own. */
+/** Answers one message, with the cluster that runs on this home or with a temporary one. */
 async function answerOnce(options: StartOptions, text: string, requests: StopRequests): Promise<number> {
   const running = readState(options.home);
   if (running !== null) {
@@ -49,7 +49,7 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
   }
 }
 
-/** Starts the cluster, opens the chat on a terminal, and stays until it is asked to stop. */
+/** Starts the cluster, opens the chat on a terminal, and runs until a stop request. */
 async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
   const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
   const begun = performance.now();
@@ -57,7 +57,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
     say: (line) => quiet.chatting || say(line),
-    // On a line of its own, whether or not the chat has text on the current one.
+    // The chat may have text on the current line.
     warn: (line) => say(quiet.chatting ? `\r\n${line}\r` : line),
     ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
@@ -67,7 +67,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   try {
     if (withChat) {
       quiet.chatting = true;
-      requests.ignoreInterrupts = true; // Ctrl-C is the chat's while it is open
+      requests.ignoreInterrupts = true; // the chat handles Ctrl-C while it is open
       await chat(cluster.home, requests.first);
       requests.ignoreInterrupts = false;
       quiet.chatting = false;
@@ -85,7 +85,7 @@ type Extras = Pick<Parameters<typeof up>[0], "say" | "warn" | "onServiceLine" | 
 async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
   const { home, replicas } = options;
   const environment = { ...process.env, ...flagsAsVariable(options.settings) };
-  const giveUp = (): never => process.exit(1); // the first request has ended what was started by then
+  const giveUp = (): never => process.exit(1); // the first request has already stopped what had been started
   requests.second.addEventListener("abort", giveUp, { once: true });
   const cluster = await up({ home, replicas, environment, signal: requests.first, ...extras });
   requests.second.removeEventListener("abort", giveUp);
@@ -99,13 +99,13 @@ function introduce(cluster: Cluster): void {
   say(`data   ${cluster.home}`);
 }
 
-/** Drains; a second request does not wait for that. */
+/** Drains the cluster; a second request ends it at once. */
 async function end(cluster: Cluster, requests: StopRequests): Promise<void> {
   requests.second.addEventListener("abort", () => void cluster.stopNow(), { once: true });
   await cluster.stop();
 }
 
-// The terminal may be gone, or the disk of a redirected output full: neither may end the cluster.
+// A closed terminal, or a full disk under redirected output, must not end the cluster.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 try {
   process.exitCode = await main();

@@ -1,4 +1,4 @@
-// Which model a start will use, in words. agent-core decides; this says the same rule to the person who starts.
+// Describes the model that a start will use. agent-core decides; this file repeats its rule for the start message.
 
 import { basename } from "node:path";
 
@@ -19,9 +19,9 @@ export function describeModel(environment: Environment, { settings, originOf }: 
     if (model === "rehearsal") return `rehearsal: a built-in scripted model, chosen by ${origin}`;
     return `${model}${at(model)}${origin === "PARLEY_MODEL" ? "" : ` (${origin})`}`;
   }
-  if (isSet(ANTHROPIC_API_KEY)) return `Claude, the default one${at("")}`;
+  if (isSet(ANTHROPIC_API_KEY)) return `Claude, the default model${at("")}`;
   if (isSet(OPENAI_API_KEY) || isSet(OPENAI_BASE_URL))
-    return "rehearsal: a built-in scripted model; name a real one with PARLEY_MODEL=openai:<model>";
+    return "rehearsal: a built-in scripted model; choose a real one with PARLEY_MODEL=openai:<model>";
   return "rehearsal: a built-in scripted model, no key set";
 }
 

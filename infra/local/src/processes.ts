@@ -1,4 +1,4 @@
-// Which process is which: a pid alone is no name, because the system gives it to the next one. Pid and start time are.
+// Identifies processes by pid and start time: the system reuses a pid alone.
 
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { spawnSync } from "node:child_process";
@@ -7,11 +7,11 @@ import { setTimeout as delay } from "node:timers/promises";
 
 export interface ProcessName {
   readonly pid: number;
-  /** Start time as the system writes it (clock ticks since boot on Linux); only ever compared for equality. */
+  /** Start time in the system's format (clock ticks since boot on Linux); only compared for equality. */
   readonly started: string;
 }
 
-/** The start time of a living process, or null when there is none with that pid (a zombie counts as gone). */
+/** The start time of a living process; null if no process has this pid (a zombie counts as ended). */
 function startedAt(pid: number): string | null {
   if (process.platform !== "linux") {
     const ps = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" });
@@ -23,7 +23,7 @@ function startedAt(pid: number): string | null {
   } catch {
     return null;
   }
-  // The second field is the command in parentheses and may itself hold spaces and parentheses.
+  // The second field is the command in parentheses and may itself contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null);
 }
@@ -37,7 +37,7 @@ export function isAlive(name: ProcessName): boolean {
   return startedAt(name.pid) === name.started;
 }
 
-/** Sends a signal; false when the process is gone. */
+/** Sends a signal; false if the process has ended. */
 export function signal(name: ProcessName, what: NodeJS.Signals): boolean {
   if (!isAlive(name)) return false;
   try {
@@ -48,7 +48,7 @@ export function signal(name: ProcessName, what: NodeJS.Signals): boolean {
   }
 }
 
-/** Resolves true once the process is gone, false after `timeoutMs`. Not our child, so there is no event to wait for. */
+/** Resolves true when the process has ended, false after `timeoutMs`. It polls: the process may not be a child. */
 export async function waitGone(name: ProcessName, timeoutMs: number): Promise<boolean> {
   const until = performance.now() + timeoutMs;
   while (isAlive(name)) {
@@ -58,10 +58,10 @@ export async function waitGone(name: ProcessName, timeoutMs: number): Promise<bo
   return true;
 }
 
-/** Asks a process that is not our child to end, and ends it after `graceMs`. */
+/** Sends `ask` to a process that may not be a child, and SIGKILL after `graceMs`. */
 export async function endProcess(name: ProcessName, ask: NodeJS.Signals, graceMs: number): Promise<void> {
   if (!signal(name, ask)) return;
-  signal(name, "SIGCONT"); // a stopped process would never hear it
+  signal(name, "SIGCONT"); // a stopped process would not handle the signal
   if (await waitGone(name, graceMs)) return;
   signal(name, "SIGKILL");
   await waitGone(name, graceMs);
@@ -85,7 +85,7 @@ export function processesIn(folder: string): ProcessName[] {
   return found;
 }
 
-/** The process that listens on a loopback TCP port, as far as /proc tells: `node (pid 4711)`. */
+/** The process that listens on a loopback TCP port, from /proc: `node (pid 4711)`; null if unknown. */
 export function listenerOf(port: number): string | null {
   if (process.platform !== "linux") return null;
   const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
@@ -122,7 +122,7 @@ export function listenerOf(port: number): string | null {
   return null;
 }
 
-/** The program and, for an interpreter, its script: `node /opt/x/main.js`. Its other arguments may be nobody's business. */
+/** The program and, for an interpreter, its script: `node /opt/x/main.js`. Other arguments are omitted because they may contain secrets. */
 function programOf(pid: string): string {
   const [program = "?", ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   const script = args.find((arg) => arg !== "" && !arg.startsWith("-"));

@@ -1,24 +1,24 @@
-// Which test files are pure, and the files that run those of one package together in one process: most of what a small test file costs
-// is the start of its process and the loading of the same modules.
+// Finds pure test files and bundles those of a package into one process: a small test file spends most of its time on starting the
+// process and loading the same modules.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Modules with which a file could start a server, a process or a worker. */
+/** Modules that can start a server, a process or a worker. */
 const STARTS =
   /^(node:(child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)|@parley\/(bus|local|testing))$/;
-/** What a test file must not touch: the state of its process. */
+/** Process state that a pure test file must not change. */
 const GLOBAL_STATE =
   /\bprocess\.(env|on|once|exit|exitCode|chdir|umask|kill)\b|\bglobalThis\b|\bmock\.|import\.meta\.main/;
-/** Hooks and mocks of a file would be those of every file of the process. */
+/** Hooks and mocks of one file would apply to every file of the process. */
 const HOOKS = /^import \{[^}]*\b(after|before|afterEach|beforeEach|mock)\b[^}]*\} from "node:test"/m;
 const IMPORT = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/gm;
 const WORKER = /new URL\("[^"]+\.ts", import\.meta\.url\)/;
 
 /**
- * True when neither the test file nor anything it imports by a relative path, types aside, can start a server, process or worker, and
- * the test's own files change no state of their process. `path`: absolute.
+ * True if neither the test file nor its relative imports (except types) can start a server, process or worker, and the files in `test`
+ * folders change no process state. `path`: absolute.
  */
 function isPureTest(path: string): boolean {
   return isPure(path, new Set());
@@ -39,8 +39,8 @@ function isPure(path: string, seen: Set<string>): boolean {
 }
 
 /**
- * Writes into `folder` one file a package that imports the pure ones among `files` (absolute paths), and returns what is to be run: these,
- * and the other files.
+ * Writes one file per package into `folder` that imports the pure ones among `files` (absolute paths). Returns the files to run: the
+ * bundles and all other files.
  */
 export function bundlePureTests(files: readonly string[], root: string, folder: string): string[] {
   const packages = Map.groupBy(

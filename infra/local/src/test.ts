@@ -1,5 +1,5 @@
-// `npm test`: fetches the servers the tests run against, then runs every test file: the pure ones of a package in one process, each of the
-// others in its own. Arguments are test files or flags of `node --test`; without a file it is all of them.
+// `npm test`: fetches the servers that the tests need, then runs every test file. The pure files of a package share one process; each
+// other file has its own. Arguments are test files or flags of `node --test`; default: all files.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const TEST_FILES = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/*.test.ts", "test/**/*.test.ts"];
 
-/** Programs of the end-to-end tests and the package each comes in. A test that needs a missing one says so and is skipped. */
+/** Programs of the end-to-end tests and their packages. A test whose program is missing is skipped. */
 const TOOLS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "ii" };
 
 function say(line: string): void {
@@ -31,16 +31,16 @@ async function fetchPrograms(): Promise<void> {
   for (const [name, packageName] of Object.entries(TOOLS)) {
     if (onPath(name) !== null) continue;
     if (await hasApt()) await debianBinary(name, packageName, SHARED_CACHE_DIR, say).catch(report);
-    else say(`${name} is not here; tests that need it are skipped`);
+    else say(`${name} not found; tests that need it are skipped`);
   }
 }
 
-/** Files from which on they share one PostgreSQL and pure ones a process: a single file starts sooner by itself. */
+/** From this number of files on, they share one PostgreSQL and pure files share a process; a single file starts faster without. */
 const SHARED_FROM = 8;
 
 /**
- * One PostgreSQL for all test files, with the migrated database that theirs are copied from. It ends with the tests, so nothing in it
- * needs to survive a power cut: `fsync` is off. Tests that end a server start their own.
+ * One PostgreSQL for all test files, with the migrated template of their databases. It ends with the tests, so no data needs to survive
+ * a power cut: `fsync` is off. Tests that stop a server start their own.
  */
 async function startSharedPostgres(folder: string): Promise<PostgresServer> {
   const server = await startPostgres({
@@ -67,9 +67,9 @@ async function runTests(args: readonly string[]): Promise<number> {
   const options = [
     "--test",
     "--conditions=@parley/source",
-    // Many files wait: for a lease to run out, a process to end, a model to answer.
+    // Many files mostly wait, for example for a lease to expire or a process to end.
     `--test-concurrency=${2 * availableParallelism()}`,
-    // What hangs is named and ended: the longest file takes under two minutes.
+    // A test file that hangs fails by name; the longest file takes less than two minutes.
     "--test-timeout=300000",
     "--test-reporter=spec",
     ...flags,
@@ -103,7 +103,7 @@ function addresses({ adminUrl, ownerUrl, storeUrl }: PostgresServer) {
   return { adminUrl, ownerUrl, storeUrl };
 }
 
-/** Whole clusters and property tests take longest; begun last, they would leave the other workers idle at the end. */
+/** Cluster tests and property tests take longest; started last, they would leave the other workers idle. */
 function longestFirst(files: readonly string[]): string[] {
   const rank = (file: string): number => (/\/e2e\/|\/attacks\/|\/chaos\//.test(file) ? 0 : 1);
   const bytes = new Map(files.map((file) => [file, statSync(file).size]));

@@ -1,4 +1,4 @@
-// The whole cluster on one machine: servers, migration, four services under supervision, and the way down again.
+// Starts and stops the whole cluster on one machine: servers, migration and four supervised services.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -25,29 +25,29 @@ import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/progra
 import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
 
 export interface UpOptions {
-  /** The data folder; made when missing. One cluster at a time. */
+  /** The data folder; created if missing. One cluster at a time uses it. */
   readonly home: string;
-  /** The port of the first gateway; 0 (the default) takes any free one. */
+  /** The port of the first gateway; 0 (the default): any free port. */
   readonly httpPort?: number;
   /** How many processes of each service; 1 by default. */
   readonly replicas?: Readonly<Partial<Record<ServiceName, number>>>;
-  /** The settings of whoever starts it (ANTHROPIC_API_KEY, PARLEY_MODEL, DATABASE_URL, …); nothing by default. Only named ones pass. */
+  /** The caller's environment (ANTHROPIC_API_KEY, PARLEY_MODEL, DATABASE_URL, …); default: none. Only listed variables are passed on. */
   readonly environment?: Environment;
-  /** Further variables for one service, or all of them; over everything else. */
+  /** Further variables for one service or all of them; they override everything else. */
   readonly env?: Readonly<Partial<Record<ServiceName | "all", Readonly<Record<string, string>>>>>;
-  /** Servers that run already; they are left running. */
+  /** Servers that run already; the cluster does not stop them. */
   readonly servers?: GivenServers;
-  /** Where unpacked packages are kept; `<home>/servers` by default. */
+  /** The folder for unpacked packages; `<home>/servers` by default. */
   readonly serversDir?: string;
-  /** Hears what is being done, one short line each. */
+  /** Receives progress, one short line each. */
   readonly say?: LogSink;
-  /** Gets what a person has to know at any time, as that the disk is full; `say` by default. */
+  /** Receives warnings that must always be shown, for example a full disk; `say` by default. */
   readonly warn?: LogSink;
-  /** Hears every line the services print. */
+  /** Receives every line that the services print. */
   readonly onServiceLine?: (replica: string, line: string) => void;
-  /** Ends the start; what was started by then is stopped. */
+  /** Aborts the start and stops what has been started. */
   readonly signal?: AbortSignal;
-  /** The scripts to run; those of this repository by default. */
+  /** The scripts to run; the repository's services by default. */
   readonly programs?: Programs;
 }
 
@@ -58,30 +58,30 @@ export interface Cluster extends AsyncDisposable {
   readonly httpUrls: readonly string[];
   readonly token: string;
   readonly tokenFile: string;
-  /** The model in use, in words. */
+  /** A description of the model in use. */
   readonly model: string;
-  /** NATS as the operator. */
+  /** NATS with the operator's credentials. */
   readonly natsUrl: string;
   readonly natsUrls: Readonly<Record<Role, string>>;
-  /** PostgreSQL as the owner of the schema. */
+  /** PostgreSQL as the role that owns the schema. */
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** The servers that are ours, each kept alive: `restart()` kills one and waits for its successor. */
+  /** The servers that the cluster started and supervises: `restart()` kills one and waits for its successor. */
   readonly servers: Pick<Backing, "postgres" | "redis" | "nats">;
   replicas(): ReplicaState[];
-  /** Sends a signal to a replica as it is (numbers begin at 1). After SIGKILL it resolves once the process is gone. */
+  /** Sends a signal to a replica (numbers begin at 1). After SIGKILL it resolves when the process has ended. */
   kill(service: ServiceName, replica: number, signal: NodeJS.Signals): Promise<void>;
   /** Resolves when the replica is ready: now, or after its next start. */
   whenReady(service: ServiceName, replica: number): Promise<void>;
-  /** Ends a replica in good order (SIGTERM) and resolves when its successor is ready. */
+  /** Drains a replica (SIGTERM) and resolves when its successor is ready. */
   restart(service: ServiceName, replica: number): Promise<void>;
-  /** Drains and ends everything it started: gateways first, then agent-core, tool-runner, store, servers. */
+  /** Drains and stops everything in this order: gateways, agent-core, tool-runner, store, servers. */
   stop(): Promise<void>;
-  /** Ends everything at once. */
+  /** Kills everything without a drain. */
   stopNow(): Promise<void>;
 }
 
-/** Starts the cluster and resolves when every replica has said that it is ready. */
+/** Starts the cluster and resolves when every replica is ready. */
 export async function up(options: UpOptions): Promise<Cluster> {
   const { say = () => {} } = options;
   let home: Home;
@@ -213,14 +213,14 @@ function findConfig(home: Home, environment: Environment): string | null {
   return places.find((path) => existsSync(path)) ?? null;
 }
 
-/** Before anything is started: a wrong setting is said once, not by four services. */
+/** Called before anything starts, so that a wrong setting is reported once and not by four services. */
 function readSettings(configPath: string | null, environment: Environment): ExplainedSettings {
   try {
     return explainSettings(configPath ?? undefined, environment);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    throw new LocalError("bad_settings", `The settings are wrong:\n${error.message}`, {
-      fix: "parley config print --origin shows which value comes from where, once they are right.",
+    throw new LocalError("bad_settings", `Invalid settings:\n${error.message}`, {
+      fix: "Correct the settings; `parley config print --origin` then shows the source of each value.",
     });
   }
 }

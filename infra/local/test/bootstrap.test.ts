@@ -11,7 +11,7 @@ import { folder } from "./support/folder.ts";
 
 const bootstrap = fileURLToPath(new URL("../bootstrap.mjs", import.meta.url));
 
-test("a script gets its arguments, a Node that strips types and our tools; its output and exit code are passed on", () => {
+test("runs a script with its arguments and a Node that strips types, and returns its exit code", () => {
   using home = folder();
   const script = join(home.path, "script.ts");
   const source = `const said: string = process.env.PATH?.split(":")[0] ?? "";
@@ -23,13 +23,13 @@ test("a script gets its arguments, a Node that strips types and our tools; its o
   assert.deepEqual([outcome.status, outcome.stderr], [7, ""]);
 });
 
-test("a tool of node_modules runs by its name", () => {
+test("runs a tool of node_modules by its name", () => {
   const outcome = spawnSync(process.execPath, [bootstrap, "--bin", "oxfmt", "--version"], { encoding: "utf8" });
   assert.match(outcome.stdout, /\d+\.\d+\.\d+/);
   assert.equal(outcome.status, 0);
 });
 
-test("a signal is passed on once, and the script's own end is waited for", async () => {
+test("forwards a signal once and waits for the script to exit", async () => {
   using home = folder();
   const script = join(home.path, "script.ts");
   const source = `let heard = 0;

@@ -8,24 +8,20 @@ import { debianBinary, hasApt } from "../src/servers/debian.ts";
 import { run } from "../src/servers/run.ts";
 import { folder } from "./support/folder.ts";
 
-const noApt = !(await hasApt()) && "no apt-get here";
+const noApt = !(await hasApt()) && "apt-get is not installed";
 const ordinary = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
 const isRoot = process.getuid?.() === 0;
 const canDropRoot = !isRoot || spawnSync("setpriv", [...ordinary, "true"]).status === 0;
 
-test(
-  "an unpacked redis runs without root",
-  { skip: noApt || (!canDropRoot && "cannot become another user here") },
-  async () => {
-    using home = folder();
-    chmodSync(home.path, 0o777);
-    const { path } = await debianBinary("redis-server", "redis-server", home.path);
-    const asOrdinary = isRoot ? run("setpriv", [...ordinary, path, "--version"]) : run(path, ["--version"]);
-    assert.match((await asOrdinary).stdout, /^Redis server v=\d/);
-  },
-);
+test("runs an unpacked redis without root", { skip: noApt || (!canDropRoot && "cannot change the user") }, async () => {
+  using home = folder();
+  chmodSync(home.path, 0o777);
+  const { path } = await debianBinary("redis-server", "redis-server", home.path);
+  const asOrdinary = isRoot ? run("setpriv", [...ordinary, path, "--version"]) : run(path, ["--version"]);
+  assert.match((await asOrdinary).stdout, /^Redis server v=\d/);
+});
 
-test("any number may ask for a package at once: it is unpacked one time, and whole", { skip: noApt }, async () => {
+test("unpacks a package once, and completely, for concurrent callers", { skip: noApt }, async () => {
   using home = folder();
   const said: string[] = [];
   const all = await Promise.all(
@@ -36,7 +32,7 @@ test("any number may ask for a package at once: it is unpacked one time, and who
   assert.equal((await run("ls", ["-A", home.path])).stdout, "bubblewrap\n");
 });
 
-test("a package that does not exist is an error that says what to do", { skip: noApt }, async () => {
+test("throws an error with a remedy when a package does not exist", { skip: noApt }, async () => {
   using home = folder();
   const failed = debianBinary("nothing", "parley-no-such-package", join(home.path, "cache"));
   await assert.rejects(failed, {

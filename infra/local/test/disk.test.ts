@@ -1,4 +1,4 @@
-// Writes that fail: what is a convenience goes on and is reported once; what is needed at the start is one sentence.
+// Failed writes: the cluster continues and reports once where the file is optional; a start fails with a short message.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ test("keeps the cluster running and reports once when state.json meets a full di
   assert.equal(readState(home.path)?.replicas.find(({ service }) => service === "store")?.restarts, 2);
 });
 
-test("goes on and reports once when a log can be neither written nor moved aside", () => {
+test("continues and reports once when a log can be neither written nor rotated", () => {
   using home = folder();
   const reports: string[] = [];
   const trouble = new WriteTrouble(home.path, (line) => reports.push(line));
@@ -85,7 +85,7 @@ test("rejects with the reason of the signal when it aborts during the migration"
     ...base,
     home: home.path,
     signal: stop.signal,
-    // The program is started right after this line.
+    // The migration is started right after this line.
     say: (line) => line === "database: migrating" && queueMicrotask(() => setImmediate(() => stop.abort(reason))),
   });
   await assert.rejects(start, (error) => error === reason);
@@ -111,11 +111,11 @@ test("ends with two lines and no stack trace when the data folder cannot be used
   writeFileSync(file, "");
   const closed = join(place.path, "closed");
   mkdirSync(closed, { mode: 0o555 });
-  // Root may write everywhere, so that another user has to try; the folder itself is then somebody else's (EPERM).
+  // Root may write everywhere, so another user has to try; the folder then belongs to a different user (EPERM).
   const uid = process.getuid?.() === 0 ? 65_534 : undefined;
   for (const [home, as, message] of [
-    [file, undefined, /file is in the way: it is a file/],
-    [join(file, "home"), undefined, /is in the way: it is a file/],
+    [file, undefined, /\/file is a file, but a folder is needed/],
+    [join(file, "home"), undefined, /is a file, but a folder is needed/],
     [join(closed, "home"), uid, /closed\/home cannot be written by this user \(EACCES\)/],
     ...(uid === undefined ? [] : [[closed, uid, /closed cannot be written by this user \(EPERM\)/] as const]),
   ] as const) {

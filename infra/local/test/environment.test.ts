@@ -43,7 +43,7 @@ const OWN_SECRETS = {
   "channel-gateway": ["s3cret-hash", "s3cret-nats-gateway", "s3cret-telegram"],
 };
 
-test("the environment of a service holds its own secrets and no other service's", () => {
+test("passes each service its own secrets and no other service's", () => {
   for (const service of services) {
     const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, person);
     const secrets = Object.values(env).flatMap((value) => value.match(/s3cret-[a-z-]+/g) ?? []);
@@ -51,7 +51,7 @@ test("the environment of a service holds its own secrets and no other service's"
   }
 });
 
-test("the keys of a bucket are the store's, and only where attachments lie in one", () => {
+test("passes bucket credentials only to the store, and only with a configured bucket", () => {
   const bucket = { ...person, PARLEY_BLOB_BUCKET: "attachments" };
   for (const service of services) {
     const { AWS_SECRET_ACCESS_KEY: key } = serviceEnvironment(service, { name: "one", httpPort: 1 }, facts, bucket);
@@ -59,7 +59,7 @@ test("the keys of a bucket are the store's, and only where attachments lie in on
   }
 });
 
-test("every service is told who it is, where the bus is and what the settings are", () => {
+test("passes every service its name, the address of the bus and the settings", () => {
   const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, facts, person);
   assert.deepEqual(env, {
     NODE_ENV: "production",
@@ -79,7 +79,7 @@ test("every service is told who it is, where the bus is and what the settings ar
   });
 });
 
-test("what OpenTelemetry is told is told to all four services", () => {
+test("passes OpenTelemetry's variables to all four services", () => {
   const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318", PARLEY_TRACE_STORE: "true" };
   for (const service of services) {
     const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, { ...person, ...tracing });
@@ -87,7 +87,7 @@ test("what OpenTelemetry is told is told to all four services", () => {
   }
 });
 
-test("a variable that is set to nothing counts as not set", () => {
+test("treats an empty variable as absent", () => {
   const env = serviceEnvironment("agent-core", { name: "agent-core-1", httpPort: null }, facts, {
     ANTHROPIC_API_KEY: "",
   });

@@ -1,4 +1,4 @@
-// A replica that is alive and cannot work is noticed by its `/livez`.
+// The supervisor detects a running replica that cannot work by its `/livez`.
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { test } from "node:test";
@@ -6,7 +6,7 @@ import { whenStuck } from "../src/supervisor/liveness.ts";
 
 const times = { periodMs: 5, timeoutMs: 200, failures: 3 };
 
-/** A health listener that the test plays. */
+/** A fake health listener. */
 async function serve(listener: RequestListener) {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -19,7 +19,7 @@ async function serve(listener: RequestListener) {
 }
 
 test("reports a replica as stuck when /livez fails several times in a row", async () => {
-  // Two failures and a success in between: they do not count together.
+  // Two failures with a success in between are not consecutive.
   const statuses = [503, 503, 200, 503, 503, 503];
   using health = await serve((_, response) => {
     const status = statuses.shift() ?? 200;
@@ -36,7 +36,7 @@ test("reports a replica as stuck when /livez does not answer", async () => {
   assert.match(reason ?? "", /^no answer from \/livez/);
 });
 
-test("reports nothing when it is told to stop", async () => {
+test("reports nothing when it is aborted", async () => {
   const stop = new AbortController();
   let probes = 0;
   using health = await serve((_, response) => {

@@ -10,7 +10,7 @@ const users: NatsUser[] = [
   { user: "answerer", password: "x", permissions: { publish: [], subscribe: ["ask.>"], allowResponses: true } },
 ];
 
-test("a user may say and hear what was given, and nothing else", async () => {
+test("permits a user only the given subjects", async () => {
   using home = folder();
   await using server = await startNats({ dataDir: home.path, users });
   const asker = server.urlFor("asker");
@@ -23,7 +23,7 @@ test("a user may say and hear what was given, and nothing else", async () => {
   assert.throws(() => server.urlFor("nobody"), { code: "bad_option" });
 });
 
-test("nats comes back after kill -9 at the same address and asks for the password again", async () => {
+test("restarts after kill -9 at the same address and still requires the password", async () => {
   using home = folder();
   await using first = await startNats({ dataDir: home.path, users });
   await first.kill("SIGKILL");
@@ -32,7 +32,7 @@ test("nats comes back after kill -9 at the same address and asks for the passwor
   assert.match(await nats(`nats://asker:wrong@127.0.0.1:${second.port}`), /Authorization Violation/);
 });
 
-test("nats asks nobody for a password when it was started without users", async () => {
+test("requires no password when it is started without users", async () => {
   using home = folder();
   await using server = await startNats({ dataDir: home.path });
   assert.match(await nats(server.url), /"max_payload":1048576[\s\S]*PONG/);

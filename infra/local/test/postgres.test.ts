@@ -11,7 +11,7 @@ import { databaseStatements, startPostgres } from "../src/servers/postgres.ts";
 import { folder } from "./support/folder.ts";
 import { sql } from "./support/sql.ts";
 
-test("postgres comes back after kill -9 on the same port with what was committed", async () => {
+test("restarts after kill -9 on the same port with the committed data", async () => {
   using home = folder();
   await using first = await startPostgres({ dataDir: home.path });
   await sql(first.ownerUrl, "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (7)");
@@ -23,7 +23,7 @@ test("postgres comes back after kill -9 on the same port with what was committed
   assert.deepEqual(await sql(second.ownerUrl, "SELECT n FROM kept"), [{ n: 7 }]);
 });
 
-test("postgres works in a folder only its owner may enter, and keeps its passwords there for itself", async () => {
+test("runs in a private folder and stores its passwords there with mode 0600", async () => {
   using home = folder();
   chmodSync(home.path, 0o700);
   await using server = await startPostgres({ dataDir: join(home.path, "deep", "postgres") });
@@ -35,7 +35,7 @@ test("postgres works in a folder only its owner may enter, and keeps its passwor
   );
 });
 
-test("the store's role can do no DDL, not even a temporary table, and its transactions cannot dawdle", async () => {
+test("denies the store's role all DDL, including temporary tables, and limits its transactions", async () => {
   using home = folder();
   await using server = await startPostgres({ dataDir: home.path });
   await assert.rejects(sql(server.storeUrl, "CREATE TABLE mine (n int)"), /permission denied for schema public/);
@@ -65,7 +65,7 @@ test("the store's role can do no DDL, not even a temporary table, and its transa
   ]);
 });
 
-test("a further database has the same owner and the same rights", async () => {
+test("creates a further database with the same owner and rights", async () => {
   using home = folder();
   await using server = await startPostgres({ dataDir: home.path });
   for (const statement of databaseStatements("second")) await sql(server.adminUrl, statement);
@@ -75,7 +75,7 @@ test("a further database has the same owner and the same rights", async () => {
   assert.throws(() => databaseStatements('x"; DROP'), { code: "bad_option" });
 });
 
-test("a start while another process has the port names the port", async () => {
+test("names the port when another process listens on it", async () => {
   using home = folder();
   await using first = await startPostgres({ dataDir: join(home.path, "a") });
   await assert.rejects(startPostgres({ dataDir: join(home.path, "b"), port: first.port }), {
@@ -85,7 +85,7 @@ test("a start while another process has the port names the port", async () => {
 });
 
 test(
-  "a killed owner's postgres does not outlive it, and the next start takes the folder over",
+  "ends postgres with its killed owner, and reuses the folder at the next start",
   { skip: process.platform !== "linux" && "needs /proc" },
   async () => {
     using home = folder();
@@ -110,7 +110,7 @@ test(
 );
 
 test(
-  "a postgres whose every process was killed at once starts again",
+  "starts again after all processes of postgres were killed at once",
   { skip: process.platform !== "linux" && "needs /proc" },
   async () => {
     using home = folder();

@@ -1,4 +1,4 @@
-// Which test files share a process.
+// The choice of test files that share a process.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ function file(name: string, text: string): string {
   return join(folder, name);
 }
 
-test("bundles a file only when nothing it imports can start anything and it leaves its process alone", () => {
+test("bundles a file only if its imports start no process and it changes no process state", () => {
   file("helper.ts", 'import { spawn } from "node:child_process";');
   const pure = [
     file("a.test.ts", 'import { test } from "node:test";\nimport { words } from "./words.ts";\n'),

@@ -7,7 +7,7 @@ import { startRedis } from "../src/servers/redis.ts";
 import { folder } from "./support/folder.ts";
 import { redis } from "./support/wire.ts";
 
-test("redis keeps what it was told over a stop, at the same address, and lets nobody in without the password", async () => {
+test("keeps data over a restart at the same address, and requires the password", async () => {
   using home = folder();
   await using first = await startRedis({ dataDir: home.path });
   assert.match(await redis(first.url, "SET kept 7"), /^\+OK\r\n\+OK/);
@@ -20,7 +20,7 @@ test("redis keeps what it was told over a stop, at the same address, and lets no
   assert.equal(statSync(join(home.path, "redis.conf")).mode & 0o077, 0);
 });
 
-test("redis comes back after kill -9, and never evicts", async () => {
+test("restarts after kill -9 and never evicts", async () => {
   using home = folder();
   await using first = await startRedis({ dataDir: join(home.path, "with a space") });
   await first.kill("SIGKILL");

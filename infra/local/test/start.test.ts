@@ -14,7 +14,7 @@ import { Backoff } from "../src/supervisor/backoff.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { folder } from "./support/folder.ts";
 
-test("flags win over the environment, and the defaults fill the rest", () => {
+test("prefers flags to the environment, and uses defaults for the rest", () => {
   const options = readOptions(
     `--port 0 --replicas agent-core=2,channel-gateway=3 --set limits.max_usd=2 --preset goat --set limits.max_iterations=9`.split(
       " ",
@@ -35,7 +35,7 @@ test("flags win over the environment, and the defaults fill the rest", () => {
   assert.deepEqual([readOptions([], {}, "/here").home, readOptions([], {}, "/here").httpPort], ["/here/.parley", 8787]);
 });
 
-test("a wrong option is named", () => {
+test("names an invalid option", () => {
   for (const [args, message] of [
     [["--colour"], /--colour/],
     [["--port", "many"], /"many" is not a port/],
@@ -46,7 +46,7 @@ test("a wrong option is named", () => {
   }
 });
 
-test("one Ctrl-C that arrives three times is one request, and a later one is the second", () => {
+test("counts copies of one Ctrl-C as one request, and a later Ctrl-C as the second", () => {
   const source = new EventEmitter();
   let clock = 1_000;
   const requests = countStopRequests(source, () => clock);
@@ -60,7 +60,7 @@ test("one Ctrl-C that arrives three times is one request, and a later one is the
   assert.equal(requests.second.aborted, true);
 });
 
-test("while the chat is open Ctrl-C is the chat's, and SIGTERM still ends everything", () => {
+test("ignores Ctrl-C and still handles SIGTERM while the chat is open", () => {
   const source = new EventEmitter();
   const requests = countStopRequests(source);
   requests.ignoreInterrupts = true;
@@ -70,14 +70,14 @@ test("while the chat is open Ctrl-C is the chat's, and SIGTERM still ends everyt
   assert.equal(requests.first.aborted, true);
 });
 
-test("a death is answered at once, the next ones ever later, and a good life forgives them", () => {
+test("restarts at once, then with growing delays, and resets the delay after a long run", () => {
   const backoff = new Backoff();
   const delays = Array.from({ length: 9 }, () => backoff.nextDelayMs(50));
   assert.deepEqual(delays, [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
   assert.equal(backoff.nextDelayMs(10_000), 0);
 });
 
-test("the model is said in words, and the rehearsal plainly", () => {
+test("describes the model, and names the rehearsal model as such", () => {
   using home = folder();
   const config = join(home.path, "parley.toml");
   writeFileSync(config, '[agent]\nmodel = "claude-in-toml"\n');
@@ -86,14 +86,14 @@ test("the model is said in words, and the rehearsal plainly", () => {
   assert.equal(said({}), "rehearsal: a built-in scripted model, no key set");
   assert.equal(said({ PARLEY_MODEL: "claude-x", ANTHROPIC_BASE_URL: "http://h" }, config), "claude-x at http://h");
   assert.equal(said({}, config), "claude-in-toml (parley.toml)");
-  assert.equal(said({ ANTHROPIC_API_KEY: "k" }), "Claude, the default one");
+  assert.equal(said({ ANTHROPIC_API_KEY: "k" }), "Claude, the default model");
   const local = { OPENAI_BASE_URL: "http://h/v1", ANTHROPIC_BASE_URL: "http://a" };
   assert.equal(said({ ...local, PARLEY_MODEL: "openai:llama3:8b" }), "openai:llama3:8b at http://h/v1");
   assert.equal(said({ ...local, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x at http://a");
   assert.match(said(local), /^rehearsal: .*PARLEY_MODEL=openai:<model>/);
 });
 
-test("a log is moved aside once when it is full, and its end is remembered", () => {
+test("rotates a log once at its limit and keeps its last lines", () => {
   using home = folder();
   const path = join(home.path, "a.log");
   using log = new LogFile(path, { limitBytes: 100 });
@@ -104,11 +104,11 @@ test("a log is moved aside once when it is full, and its end is remembered", () 
   assert.deepEqual(log.lastLines(2), ["line 29", "line 30"]);
 });
 
-test("a lock names its living holder, and a dead holder's lock is taken", () => {
+test("names the living holder of a lock, and replaces a dead holder's lock", () => {
   using home = folder();
   const path = join(home.path, "deep", "lock");
   mkdirSync(join(home.path, "deep"));
-  writeFileSync(path, JSON.stringify({ pid: process.pid, started: "another life" }));
+  writeFileSync(path, JSON.stringify({ pid: process.pid, started: "another start" }));
   const mine = tryLock(path);
   assert.ok("release" in mine);
   assert.equal(holderOf(path)?.pid, process.pid);
@@ -118,12 +118,12 @@ test("a lock names its living holder, and a dead holder's lock is taken", () => 
   mine.release();
   const third = tryLock(path);
   assert.ok("release" in third);
-  mine.release(); // no longer mine: must not free it
+  mine.release(); // it has another owner now and must not be released
   assert.equal(holderOf(path)?.pid, process.pid);
   third.release();
 });
 
-test("work under a lock is done by one at a time", async () => {
+test("runs work under a lock one at a time", async () => {
   using home = folder();
   let inside = 0;
   const work = async (): Promise<void> => {

@@ -20,7 +20,7 @@ import { redis as redisSays } from "./support/wire.ts";
 const base = { serversDir: SHARED_CACHE_DIR, programs: standIns } satisfies Partial<UpOptions>;
 const never = new AbortController().signal;
 
-/** The servers' addresses are taken on trust by the stand-ins: nothing has to run behind them. */
+/** The stand-ins do not connect to these servers, so none has to run. */
 const given = {
   postgres: {
     ownerUrl: "postgres://parley_owner:x@127.0.0.1:9/parley",
@@ -30,7 +30,7 @@ const given = {
   nats: { urlFor: (user: string) => `nats://${user}:x@127.0.0.1:9` },
 };
 
-test("the cluster comes up with its own servers, answers, and goes down in order", async () => {
+test("starts with private servers, answers, and stops in order", async () => {
   using home = folder();
   const lines: string[] = [];
   const cluster = await up({
@@ -72,7 +72,7 @@ test("the cluster comes up with its own servers, answers, and goes down in order
   assert.equal(existsSync(join(home.path, "lock")), false);
 });
 
-test("a replica that dies is started again, at its own port, and one that is asked to end drains first", async () => {
+test("restarts a killed replica on its port, and drains a replica before a requested restart", async () => {
   using home = folder();
   await using cluster = await up({ ...base, home: home.path, servers: given });
   const before = cluster.replicas().find(({ service }) => service === "channel-gateway");
@@ -88,10 +88,10 @@ test("a replica that dies is started again, at its own port, and one that is ask
   await cluster.restart("store", 1);
   assert.notEqual(storePid(), first);
   assert.match(readFileSync(join(home.path, "logs", "store-1.log"), "utf8"), /store-1 has drained/);
-  await assert.rejects(cluster.restart("store", 9), { code: "bad_option", message: "There is no store-9." });
+  await assert.rejects(cluster.restart("store", 9), { code: "bad_option", message: "There is no replica store-9." });
 });
 
-test("a server that dies comes back at the same address", async () => {
+test("restarts a killed server at the same address", async () => {
   using home = folder();
   const { postgres, nats } = given;
   await using cluster = await up({ ...base, home: home.path, servers: { postgres, nats } });
@@ -100,7 +100,7 @@ test("a server that dies comes back at the same address", async () => {
   assert.match(await redisSays(cluster.redisUrl, "GET kept"), /\$1\r\n7/);
 });
 
-test("servers given by their addresses are used, and what that costs is said", async () => {
+test("uses external servers and reports the consequences", async () => {
   using home = folder();
   const said: string[] = [];
   const environment = { DATABASE_URL: given.postgres.ownerUrl, REDIS_URL: "redis://h:1", NATS_URL: "nats://u:p@h:2" };
@@ -113,7 +113,7 @@ test("servers given by their addresses are used, and what that costs is said", a
   assert.match(said.join("\n"), /DATABASE_OWNER_URL is not set: the store .* may change the schema/);
 });
 
-test("a second start on the same home says who holds it", async () => {
+test("names the holder when a second cluster starts on the same home", async () => {
   using home = folder();
   await using _first = await up({ ...base, home: home.path, servers: given });
   await assert.rejects(up({ ...base, home: home.path, servers: given }), {
@@ -123,7 +123,7 @@ test("a second start on the same home says who holds it", async () => {
   assert.notEqual(readState(home.path), null);
 });
 
-test("a home whose supervisor was killed is taken over, and nothing of the dead one goes on running", async () => {
+test("takes over the home of a killed supervisor and ends its leftover processes", async () => {
   using home = folder();
   const script = fileURLToPath(new URL("stand-in/supervisor.ts", import.meta.url));
   const dead = spawn(process.execPath, ["--conditions=@parley/source", script, home.path], {
@@ -141,12 +141,12 @@ test("a home whose supervisor was killed is taken over, and nothing of the dead 
   for (const orphan of orphans) assert.ok(await waitGone(orphan, 5_000), `pid ${orphan.pid}`);
 });
 
-test("a wrong configuration fails the start with what the service said, and leaves nothing running", async () => {
+test("fails with the service's output when the configuration is wrong, and stops everything", async () => {
   using home = folder();
   const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { STAND_IN: "config" } } });
   await assert.rejects(failed, {
     code: "service_failed",
-    message: /agent-core-1 has a wrong configuration[\s\S]*PARLEY_COLOUR: must be green/,
+    message: /agent-core-1 has an invalid configuration[\s\S]*PARLEY_COLOUR: must be green/,
   });
   assert.equal(readAnyState(home.path), null);
   await using again = await up({ ...base, home: home.path, servers: given });
@@ -156,22 +156,22 @@ test("a wrong configuration fails the start with what the service said, and leav
   );
 });
 
-test("a service that cannot start fails the start after three tries", async () => {
+test("fails after three attempts when a service cannot start", async () => {
   using home = folder();
   const failed = up({ ...base, home: home.path, servers: given, env: { store: { STAND_IN: "crash" } } });
   await assert.rejects(failed, {
     code: "service_failed",
-    message: /store-1 ended 3 times \(exit code 1\)[\s\S]*no luck today/,
+    message: /store-1 exited 3 times \(exit code 1\)[\s\S]*no luck today/,
   });
 });
 
-test("a migration that fails ends the start with what it said", async () => {
+test("fails with the migration's output when the migration fails", async () => {
   using home = folder();
   const failed = up({ ...base, home: home.path, servers: given, programs: failingMigration });
   await assert.rejects(failed, { code: "service_failed", message: /migration 0007 does not apply/ });
 });
 
-test("a start that is asked to end leaves nothing behind", async () => {
+test("leaves nothing behind when the start is aborted", async () => {
   using home = folder();
   const asked = new AbortController();
   const pids: number[] = [];
@@ -195,7 +195,7 @@ test("a start that is asked to end leaves nothing behind", async () => {
   );
 });
 
-test("a taken port is named, and so is the process that has it", async () => {
+test("names a taken port and the process that listens on it", async () => {
   using home = folder();
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");

@@ -1,7 +1,7 @@
 // Prints the secrets of the dev overlay with new random passwords. Run it once: the volume of PostgreSQL keeps the first ones.
 //   node k8s/overlays/dev/make-secrets.mjs | kubectl apply -f -
-// The token goes to standard error. Keys of models (ANTHROPIC_API_KEY, OPENAI_API_KEY) and the bucket of attachments (PARLEY_BLOB_BUCKET, …) are taken
-// over from the environment when they are set.
+// The token goes to standard error. Model keys (ANTHROPIC_API_KEY, OPENAI_API_KEY) and the attachment bucket (PARLEY_BLOB_BUCKET, …) are
+// copied from the environment if they are set.
 
 import { createHash, randomBytes } from "node:crypto";
 
@@ -15,7 +15,7 @@ const redis = { password: password() };
 const natsUrl = (role) => `nats://${role}:${nats[role]}@nats:4222`;
 const databaseUrl = (role) => `postgres://parley_${role}:${postgres[role]}@postgres:5432/parley`;
 const { env } = process;
-/** Of variables that are set. */
+/** The entries whose variables are set. */
 const taken = (keys) =>
   Object.fromEntries(Object.entries(keys).flatMap(([key, variable]) => (env[variable] ? [[key, env[variable]]] : [])));
 

@@ -66,7 +66,7 @@ describe("the log", () => {
 });
 
 describe("fault points", () => {
-  test("an armed point fires each time, and other points never fire", () => {
+  test("fires an armed point each time, and no other point", () => {
     armFaults({ point: "here:throw", directory: undefined });
     assert.throws(() => faultPoint("here"), /fault here/);
     assert.throws(() => faultPoint("here"), /fault here/);
@@ -75,7 +75,7 @@ describe("fault points", () => {
     faultPoint("here");
   });
 
-  test("a file in the folder fires once", () => {
+  test("fires once for a file in the folder", () => {
     const directory = mkdtempSync(join(tmpdir(), "parley-fault-"));
     armFaults({ point: undefined, directory });
     writeFileSync(join(directory, "area.before_it"), "throw\n");

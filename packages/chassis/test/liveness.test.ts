@@ -6,7 +6,7 @@ import { listenHealth } from "../src/health.ts";
 import { createLiveness } from "../src/liveness.ts";
 import { createMetrics } from "../src/metrics.ts";
 
-test("answers at once and again when the check ends in time", async () => {
+test("reports no problem each time the check ends in time", async () => {
   let checks = 0;
   const live = createLiveness(async () => {
     checks += 1;
@@ -34,10 +34,10 @@ test("starts no second check while one hangs, and recovers when that one ends", 
   const [first, second] = await Promise.all([live(), live()]);
   assert.match(first ?? "", /not finished its own check within 20 ms/);
   assert.equal(second, first);
-  assert.equal(await live(), first, "and at once from then on");
+  assert.equal(await live(), first, "at once while the first check hangs");
   assert.equal(checks, 1);
   hanging.resolve(undefined);
-  // Until the ended check has been cleared, which takes only microtasks.
+  // The ended check is cleared in a few microtasks.
   await setImmediate();
   assert.equal(await live(), undefined);
   assert.equal(checks, 2);

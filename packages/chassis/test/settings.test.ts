@@ -28,7 +28,7 @@ const refused = (path: string | undefined, env: Record<string, string>, message:
 
 describe("precedence", () => {
   // design: 001.27
-  test("a flag overrides variables, the file, its preset and defaults, and each names its source", () => {
+  test("prefers flags to variables, the file, its preset and defaults, and names each source", () => {
     const path = file('preset = "nanobot"\n[limits]\nmax_iterations = 31\nmax_tool_calls = 32\nmax_usd = 33\n');
     const env = { PARLEY__LIMITS__MAX_TOOL_CALLS: "42", PARLEY__LIMITS__MAX_USD: "43", ...set("limits.max_usd=53.5") };
     const { settings, originOf } = explainSettings(path, env);
@@ -42,7 +42,7 @@ describe("precedence", () => {
     assert.equal(originOf(["limits", "max_tokens"]), "default");
   });
 
-  test("the preset is the one that the layer with the highest precedence names", () => {
+  test("uses the preset of the layer with the highest precedence", () => {
     const path = file('preset = "nanobot"\n');
     assert.equal(loadSettings(path).subagents.tool_name, "spawn");
     assert.equal(loadSettings(path, { PARLEY_PRESET: "goat" }).subagents.tool_name, "Agent");
@@ -52,20 +52,20 @@ describe("precedence", () => {
     );
   });
 
-  test("tables are merged, lists are replaced", () => {
+  test("merges tables and replaces lists", () => {
     const path = file('preset = "nanobot"\n[permissions]\ndeny = ["exec(curl *)"]\n[profiles.worker]\nmodel = "m"\n');
     const { permissions, profiles } = loadSettings(path);
     assert.deepEqual([permissions.deny, permissions.allow], [["exec(curl *)"], ["*"]]);
     assert.deepEqual([profiles["worker"]?.model, profiles["worker"]?.tools], ["m", ["*"]]);
   });
 
-  test("PARLEY_MODEL sets agent.model, above the file and below a flag", () => {
+  test("sets agent.model from PARLEY_MODEL, above the file and below a flag", () => {
     const path = file('[agent]\nmodel = "a"\n');
     assert.equal(loadSettings(path, { PARLEY_MODEL: "b" }).agent.model, "b");
     assert.equal(loadSettings(path, { PARLEY_MODEL: "b", ...set("agent.model=openai:c") }).agent.model, "openai:c");
   });
 
-  test("property: the value of the last layer is effective and has its source", () => {
+  test("property: uses the value of the last layer with its source", () => {
     const leaf = fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer(), { maxLength: 2 }));
     const key = fc.constantFrom("a", "b", "__proto__", "toString");
     const table = fc.dictionary(key, fc.oneof(leaf, fc.dictionary(key, leaf, { maxKeys: 3 })), { maxKeys: 3 });
@@ -159,7 +159,7 @@ describe("refused settings", () => {
 });
 
 // design: preset.1, preset.3, preset.4, preset.5, preset.6
-test("every preset is valid on its own and under an empty file that names it", () => {
+test("accepts every preset, by variable and in a file that only names it", () => {
   for (const name of presetNames) {
     assert.deepEqual(parseSettings(`preset = "${name}"`, "test"), loadSettings(undefined, { PARLEY_PRESET: name }));
   }

@@ -13,7 +13,7 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 let collector: OtlpCollector;
 let core: Bus;
 let detailed: Bus;
-let keeper: Bus;
+let storeBus: Bus;
 let runner: Bus;
 let gateway: Bus;
 
@@ -27,7 +27,7 @@ before(async () => {
   const tracing = await startTracing(config);
   cleanup.add(() => tracing.flush(2_000));
   const nats = await startTestNats(cleanup);
-  [core, keeper, runner, gateway] = await Promise.all([
+  [core, storeBus, runner, gateway] = await Promise.all([
     openTestBus(nats, "agent-core", cleanup),
     openTestBus(nats, "store", cleanup),
     openTestBus(nats, "tool-runner", cleanup),
@@ -44,13 +44,13 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("a handler runs under the sender's span, without its own span for the store", async () => {
+test("runs a handler under the sender's span, without its own span for the store", async () => {
   const heard: (string | null)[] = [];
-  const serving = keeper.serve(store.leadershipAcquire, async () => {
+  const serving = storeBus.serve(store.leadershipAcquire, async () => {
     heard.push(activeTrace());
     return { epoch: 1 };
   });
-  await keeper.flush();
+  await storeBus.flush();
   const asked = await inSpan("asking", {}, async () => {
     await core.request(store.leadershipAcquire, acquire);
     return activeTrace();
@@ -60,7 +60,7 @@ test("a handler runs under the sender's span, without its own span for the store
   assert.deepEqual(heard, [asked, null]);
 });
 
-test("a request to another service has a span on both sides only inside of a trace", async () => {
+test("creates spans on both sides of a request only inside of a trace", async () => {
   const serving = runner.serve(toolCatalog, async () => ({ tools: [], isolation: "none", contained: false }));
   await runner.flush();
   await core.request(toolCatalog, {});
@@ -74,9 +74,9 @@ test("a request to another service has a span on both sides only inside of a tra
   assert.equal(collector.spans.filter(({ name }) => name === "send tool.catalog").length, 1);
 });
 
-test("requests to the store have spans when enabled", async () => {
-  const serving = keeper.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
-  await keeper.flush();
+test("creates spans for requests to the store when enabled", async () => {
+  const serving = storeBus.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
+  await storeBus.flush();
   await inSpan("detail", {}, () => detailed.request(store.leadershipAcquire, acquire));
   serving.close();
   const detail = await collector.span(({ name }) => name === "detail");
@@ -84,14 +84,14 @@ test("requests to the store have spans when enabled", async () => {
   assert.equal(sent.parentSpanId, detail.spanId);
 });
 
-test("a hint carries the sender's span, and a live event carries none", async () => {
+test("sends the span with a hint and not with a live event", async () => {
   const hinted = Promise.withResolvers<string | null>();
   const told = Promise.withResolvers<string | null>();
   core.subscribe(inboxReady, {}, () => hinted.resolve(activeTrace()));
   gateway.subscribe(sessionEvent, {}, () => told.resolve(activeTrace()));
   await Promise.all([core.flush(), gateway.flush()]);
   const given = await inSpan("hinting", {}, async () => {
-    keeper.publish(inboxReady, { sessionId: "s", priority: 1 });
+    storeBus.publish(inboxReady, { sessionId: "s", priority: 1 });
     core.publish(sessionEvent, { type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, { session: "s" });
     return activeTrace();
   });

@@ -17,7 +17,7 @@ const tracingOf = (env: Record<string, string>) => config(env).tracing;
 const endpoint = "http://127.0.0.1:4318";
 
 describe("OpenTelemetry's variables", () => {
-  test("nothing is traced without a collector, and content is excluded by default", () => {
+  test("traces nothing without a collector, and excludes content by default", () => {
     assert.equal(tracingOf({}), null);
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "" }), null);
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: "true" }), null);
@@ -26,7 +26,7 @@ describe("OpenTelemetry's variables", () => {
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })?.captureContent, false);
   });
 
-  test("the sampler is the configured one", () => {
+  test("uses the configured sampler", () => {
     const samplerOf = (name: string, ratio: string) =>
       tracingOf({ OTEL_TRACES_EXPORTER: "otlp", OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio })?.sampler;
     assert.deepEqual(samplerOf("parentbased_traceidratio", "0.1"), {
@@ -37,7 +37,7 @@ describe("OpenTelemetry's variables", () => {
     assert.deepEqual(samplerOf("always_off", ""), { root: "always_off", ratio: 1, parentBased: false });
   });
 
-  test("unsupported values are refused by name", () => {
+  test("refuses unsupported values by name", () => {
     const refused = (env: Record<string, string>, name: RegExp) =>
       assert.throws(
         () => config(env),
@@ -49,12 +49,12 @@ describe("OpenTelemetry's variables", () => {
   });
 });
 
-test("the attributes match OpenTelemetry's conventions for generative AI", () => {
+test("uses the attributes of OpenTelemetry's conventions for generative AI", () => {
   const names = new Set<unknown>(Object.values(published));
   for (const name of [...Object.values(genAi), ...Object.values(genAiOperation)]) assert.ok(names.has(name), name);
 });
 
-test("a process without a collector never loads the SDK, and its spans do nothing", async () => {
+test("never loads the SDK without a collector, and creates no spans", async () => {
   const script = `
     import { registerHooks } from "node:module";
     const loaded = [];
@@ -101,7 +101,7 @@ describe("with a collector", () => {
     delete process.env["OTEL_RESOURCE_ATTRIBUTES"];
   });
 
-  test("a span known only by its text becomes the parent, and a joining span becomes a link", async () => {
+  test("accepts a parent span in text form, and links a joining span", async () => {
     const first = await inSpan("first", { kind: "consumer" }, async () => activeTrace());
     const other = await inSpan("other", { parent: null }, async () => activeTrace());
     await inSpan("second", { parent: first, links: [other, null] }, async (span) => span.setAttribute("n", 2));
@@ -121,7 +121,7 @@ describe("with a collector", () => {
     assert.notEqual(three?.traceId, one?.traceId);
   });
 
-  test("a span contains the type of a failure but not its text", async () => {
+  test("records the type of a failure but not its text", async () => {
     const refusal = new WireError("FENCED", "secret words");
     await assert.rejects(
       inSpan("refused", {}, async () => Promise.reject(refusal)),
@@ -133,7 +133,7 @@ describe("with a collector", () => {
     assert.ok(!collector.bodies.join("").includes("secret words"));
   });
 
-  test("a log line names its span", async () => {
+  test("adds the span to a log line", async () => {
     const lines: string[] = [];
     const log = createLogger({
       service: "store",
@@ -153,7 +153,7 @@ describe("with a collector", () => {
   });
 });
 
-test("a collector that accepts connections and never replies delays nothing", async () => {
+test("is not delayed by a collector that accepts connections and never replies", async () => {
   const silent = createServer(() => undefined).listen(0, "127.0.0.1");
   await once(silent, "listening");
   const { port } = silent.address() as AddressInfo;

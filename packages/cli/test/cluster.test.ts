@@ -1,4 +1,4 @@
-// The command against a real cluster: one for the whole file, with a Redis of its own that the last test takes away.
+// The command against a real cluster, one for the whole file. Its Redis is separate, because the last test stops it.
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -46,13 +46,13 @@ function eventsIn(stdout: string) {
 
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `w${index + 1}`).join(" ");
 
-test("in a pipe several lines are one message, and only the answer is printed", async () => {
+test("sends several piped lines as one message and prints only the answer", async () => {
   const script = 'think: let me see\ntool: ls {"path":"."}\nthen\nsay: first line\nsay: second line\n';
   const { code, stdout, stderr } = await parley(home, ["chat"]).endInput(script).outcome();
   assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: "first line\nsecond line\n", stderr: "" });
 });
 
-test("config print shows what the running cluster was started with, unless other settings are asked for", async () => {
+test("prints the settings of the running cluster unless the command names others", async () => {
   const running = await parley(home, ["config", "print", "--origin"]).outcome();
   assert.match(running.stdout, /^max_repeated_calls = 7 {2}# PARLEY__LIMITS__MAX_REPEATED_CALLS$/m);
   const other = await parley(home, ["config", "print", "--origin", "--preset", "repl"]).outcome();
@@ -60,7 +60,7 @@ test("config print shows what the running cluster was started with, unless other
 });
 
 test("prints the events as lines of JSON when the chat is in a pipe with --json", async () => {
-  // Live events are complete once the session exists: a subscriber of a session that begins with the message may be late for the first.
+  // Live events are complete only for an existing session: a subscriber of a new session may miss the first ones.
   const named = ["--conversation", "json"];
   assert.equal((await parley(home, ["send", "--wait", ...named, "say: ready"]).outcome()).code, 0);
   const { code, stdout } = await parley(home, ["chat", "--json", ...named])
@@ -82,7 +82,7 @@ test("Ctrl-C stops a running turn", async () => {
   assert.equal(eventsIn(stdout).findLast(({ type }) => type === "turn.finished")?.state, "cancelled");
 });
 
-test("when its gateway dies the chat goes on over the other one, without losing or repeating anything", async () => {
+test("continues the chat over another gateway without loss or repetition when one dies", async () => {
   const run = parley(home, ["chat", "--json"]).endInput(`wait: 100\nsay: ${words(20)}`);
   await run.says(/text\.delta/);
   await cluster.kill("channel-gateway", 1, "SIGKILL");
@@ -98,7 +98,7 @@ test("when its gateway dies the chat goes on over the other one, without losing 
   await cluster.whenReady("channel-gateway", 1);
 });
 
-test("a command is answered by the gateway; a message that is refused is an error and prints no answer", async () => {
+test("prints a command's answer, and reports a refused message as an error without an answer", async () => {
   const { code, stdout } = await parley(home, ["send", "--wait", "/nonsense"]).endInput().outcome();
   assert.equal(code, 0);
   assert.match(stdout, /Unknown command \/nonsense/);
@@ -108,7 +108,7 @@ test("a command is answered by the gateway; a message that is refused is an erro
   assert.match(refused.stderr, /400315 bytes/);
 });
 
-test("on a terminal the answer comes word by word, tools are shown, and Ctrl-C stops the answer, not the chat", async (t) => {
+test("streams the answer and tools on a terminal; Ctrl-C stops the answer but not the chat", async (t) => {
   if (onPath("script") === null) {
     t.skip("there is no `script` here to make a terminal with");
     return;
@@ -125,10 +125,10 @@ test("on a terminal the answer comes word by word, tools are shown, and Ctrl-C s
   run.write("/quit\r");
   const { code, stdout } = await run.outcome();
   assert.equal(code, 0);
-  assert.equal(stdout.match(/w60/g)?.length, 1); // what was typed, not what was answered
+  assert.equal(stdout.match(/w60/g)?.length, 1); // the typed text, not the answer
 });
 
-test("status lists every replica with its service, role, epoch and what it takes", async () => {
+test("lists every replica with its service, role, epoch and resource usage in status", async () => {
   const { code, stdout } = await parley(home, ["status", "--json"]).endInput().outcome();
   assert.equal(code, 0);
   const Row = z.object({
@@ -152,7 +152,7 @@ test("status lists every replica with its service, role, epoch and what it takes
   assert.equal(status.replicas.filter(({ role }) => role === "leader").length, 1);
 });
 
-test("sessions are listed and shown, and stop says what it stopped", async () => {
+test("lists and shows sessions, and reports what stop has stopped", async () => {
   const sessions = await parley(home, ["sessions"]).endInput().outcome();
   assert.match(sessions.stdout, /^main +idle/m);
   assert.doesNotMatch(sessions.stdout, /http:default:once-/);
@@ -169,7 +169,7 @@ test("sessions are listed and shown, and stop says what it stopped", async () =>
   assert.deepEqual([stopped.code, stopped.stdout], [0, "Nothing was running.\n"]);
 });
 
-test("a wrong token and an account that does not exist are told apart", async () => {
+test("distinguishes a wrong token from an unknown account", async () => {
   const token = await parley(home, ["sessions"], { PARLEY_TOKEN: "not-the-token-at-all" }).endInput().outcome();
   assert.equal(token.code, 1);
   assert.match(token.stderr, /unset PARLEY_TOKEN/);
@@ -178,7 +178,7 @@ test("a wrong token and an account that does not exist are told apart", async ()
   assert.match(send.stderr, /\[channels\.irc\.default\]/);
 });
 
-test("the token is in no output", async () => {
+test("never prints the token", async () => {
   for (const args of [
     ["status", "--json"],
     ["doctor", "--json"],
@@ -190,7 +190,7 @@ test("the token is in no output", async () => {
   }
 });
 
-test("logs are lines of JSON in order of time, from every process", async () => {
+test("prints the logs of every process as JSON lines in order of time", async () => {
   const { code, stdout } = await parley(home, ["logs", "--json"]).endInput().outcome();
   assert.equal(code, 0);
   const Line = z.looseObject({ time: z.string().nullable(), level: z.string(), replica: z.string(), msg: z.string() });
@@ -206,7 +206,7 @@ test("logs are lines of JSON in order of time, from every process", async () => 
   assert.match(one.stdout, /^\S+ store-1 .*\n$/);
 });
 
-test("a wrong parley.toml is an error that names the key that was meant", async () => {
+test("suggests the closest key when parley.toml is invalid", async () => {
   const file = join(folder, "wrong.toml");
   writeFileSync(file, '[sesion]\npolicy = "singleton"\n');
   const { code, stderr } = await parley(home, ["config", "check", file]).endInput().outcome();
@@ -219,7 +219,7 @@ const Doctor = z.object({
   checks: z.array(z.object({ id: z.string(), severity: z.string(), message: z.string(), fix: z.string().nullable() })),
 });
 
-test("doctor finds a cluster that is well without an error", async () => {
+test("reports no error in doctor when the cluster is healthy", async () => {
   const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
   const { ok, checks } = Doctor.parse(JSON.parse(stdout));
   assert.deepEqual(
@@ -246,7 +246,7 @@ test("doctor finds a cluster that is well without an error", async () => {
   }
 });
 
-test("doctor of a cluster that is named by its address speaks of what runs there, and of nothing of this machine's", async () => {
+test("checks only the remote cluster in doctor when its address is given", async () => {
   const [url = ""] = cluster.httpUrls;
   const env = { PARLEY_URL: url, PARLEY_TOKEN: cluster.token };
   const { stdout } = await parley(join(folder, "nowhere"), ["doctor", "--json"], env).endInput().outcome();
@@ -262,7 +262,7 @@ test("doctor of a cluster that is named by its address speaks of what runs there
   assert.doesNotMatch(stderr, /npm start/);
 });
 
-test("doctor gives the command that mends a token others can read", async () => {
+test("prints the command that fixes a token file that others can read", async () => {
   chmodSync(cluster.tokenFile, 0o644);
   const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
   chmodSync(cluster.tokenFile, 0o600);
@@ -270,7 +270,7 @@ test("doctor gives the command that mends a token others can read", async () => 
   assert.deepEqual([code, found?.severity, found?.fix], [3, "error", `chmod 600 ${cluster.tokenFile}`]);
 });
 
-test("without a cluster doctor says so once as an error, and status and chat say how to start one", async () => {
+test("reports a missing cluster once in doctor; status and chat explain how to start one", async () => {
   const empty = join(folder, "empty");
   const { code, stdout } = await parley(empty, ["doctor", "--json"]).endInput().outcome();
   const { checks } = Doctor.parse(JSON.parse(stdout));
@@ -284,7 +284,7 @@ test("without a cluster doctor says so once as an error, and status and chat say
   assert.match(status.stderr, /npm start/);
 });
 
-test("when no gateway answers, status shows what the supervisor sees, with exit code 3", async () => {
+test("prints the supervisor's state with exit code 3 when no gateway answers", async () => {
   const deaf = join(folder, "deaf");
   mkdirSync(deaf);
   const port = await freePort();
@@ -299,7 +299,7 @@ test("when no gateway answers, status shows what the supervisor sees, with exit 
   }
 });
 
-test("doctor with a stopped Redis says where it should be and how to start it, and the other checks go on", async () => {
+test("reports the address and the fix of a stopped Redis, and continues the other checks", async () => {
   await redis.stop();
   const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
   const { checks } = Doctor.parse(JSON.parse(stdout));

@@ -20,7 +20,7 @@ function run(line: string) {
   return parsed;
 }
 
-test("options stand before, between and after the words of a command", () => {
+test("accepts options before, between and after the words of a command", () => {
   for (const line of [
     "--home /h pairing approve CODE --role owner",
     "pairing --home /h approve --role=owner CODE",
@@ -34,36 +34,36 @@ test("options stand before, between and after the words of a command", () => {
   }
 });
 
-test("what begins with a dash is a text after --", () => {
+test("treats arguments after -- as text", () => {
   const { positionals } = run("send -- --not-an-option");
   assert.deepEqual(positionals, ["--not-an-option"]);
 });
 
-test("an unknown command is an error of usage that names the nearest one", () => {
+test("suggests the closest command when a command is unknown", () => {
   assert.throws(() => parse("statsu"), { exitCode: 2, message: /Did you mean "parley status"\?/ });
   assert.throws(() => parse("sessions shwo main"), { exitCode: 2, message: /Did you mean "parley sessions show"\?/ });
   assert.throws(() => parse("pairing"), { exitCode: 2, message: /needs a subcommand: list, approve/ });
   assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, chat, run, send/ });
 });
 
-test("an unknown option is an error of usage that names the nearest one", () => {
+test("suggests the closest option when an option is unknown", () => {
   assert.throws(() => parse("status --jsno"), { exitCode: 2, message: /Did you mean --json\?/ });
   assert.throws(() => parse("status --role owner"), { exitCode: 2, message: /has no option --role/ });
 });
 
-test("a value that is missing, too many or none of the choices is an error of usage", () => {
+test("reports a usage error when a value is missing, unexpected or not a choice", () => {
   assert.throws(() => parse("logs --since"), { exitCode: 2, message: /--since needs a value/ });
   assert.throws(() => parse("status --json=yes"), { exitCode: 2, message: /--json takes no value/ });
   assert.throws(() => parse("logs --level wran"), { exitCode: 2, message: /Did you mean "warn"\?/ });
   assert.throws(() => parse("send a b"), { exitCode: 2, message: /unexpected argument "b"\. Quote/ });
 });
 
-test("up takes everything after its name, also --help", () => {
+test("passes all arguments after `up` on, including --help", () => {
   assert.deepEqual(run("up --port 0 --help").rest, ["--port", "0", "--help"]);
 });
 
 // design: 004.32
-test("every command has a help with an example, and the overview names all of them", () => {
+test("has help with an example for every command, and an overview of all commands", () => {
   const all = overview(commands);
   for (const command of commands) {
     assert.match(all, new RegExp(`^  ${command.name} `, "m"));
@@ -76,7 +76,7 @@ test("every command has a help with an example, and the overview names all of th
   assert.equal(parse("").kind, "help");
 });
 
-test("an option means the same in every command", () => {
+test("gives an option the same meaning in every command", () => {
   const types = new Map<string, string>();
   for (const { options } of commands) {
     for (const [name, { type, short }] of Object.entries(options)) {
@@ -87,7 +87,7 @@ test("an option means the same in every command", () => {
   }
 });
 
-test("the completion for bash is a script that completes commands, options and choices", () => {
+test("completes commands, options and choices in bash", () => {
   const script = completionScript("bash", commands);
   const complete = (...words: string[]): string[] => {
     const asked = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}`;

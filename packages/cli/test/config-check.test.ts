@@ -1,4 +1,4 @@
-// `parley config check` as a process: what is wrong in the settings, beyond their schema.
+// `parley config check` as a process: problems of the settings that the schema does not detect.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// `parley config print|check` as people run them: with a preset, variables and flags.
+// `parley config print|check` as processes: with a preset, variables and flags.
 import assert from "node:assert/strict";
 import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { parley } from "./support/parley.ts";
 
-test("print --origin names the source of each value, and check that of each mistake", async () => {
+test("names the source of each value in print --origin, and of each mistake in check", async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "parley-config-"));
   const home = folder.path;
   const env = { PARLEY__LIMITS__MAX_TOKENS: "5000", PARLEY_PRESET: "repl" };

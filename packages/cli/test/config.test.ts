@@ -21,19 +21,19 @@ secret_env = "PARLEY_CHANNEL_CI"
 reply_to = { channel = "irc", account = "net", conversation = "#x" }
 `;
 
-test("printed settings are TOML that reads back as the same settings", () => {
+test("prints settings as TOML that parses to the same settings", () => {
   const settings = parseSettings(text, "a.toml");
   assert.deepEqual(parseSettings(tomlLines(settings).join("\n"), "b.toml"), settings);
 });
 
-test("the secrets that are named and not set are listed with who wants them", () => {
+test("lists named but unset secrets with the settings that need them", () => {
   const settings = parseSettings(text, "a.toml");
   assert.deepEqual(missingSecrets(settings, { PARLEY_CHANNEL_CI: "x" }), [
     { name: "PARLEY_CHANNEL_BOT", wantedBy: "[channels.telegram.bot]" },
   ]);
 });
 
-test("a list of tables is printed as TOML as well, and each value with where it came from", () => {
+test("prints lists of tables as TOML, and each value with its source", () => {
   const path = (place: readonly string[]) => (place.at(-1) === "max_usd" ? "--set limits.max_usd" : "default");
   const settings = parseSettings('[[hooks]]\nevent = "Stop"\ncommand = "true"\n[limits]\nmax_usd = 2\n', "a.toml");
   const lines = tomlLines(settings, path);
@@ -41,7 +41,7 @@ test("a list of tables is printed as TOML as well, and each value with where it 
   assert.deepEqual(parseSettings(lines.join("\n"), "b.toml"), settings);
 });
 
-test("a password in an address is not printed", () => {
+test("redacts a password in a URL", () => {
   const settings = parseSettings('[[observers]]\nurl = "https://me:hunter22@host/x"\n', "a.toml");
   assert.doesNotMatch(tomlLines(settings).join("\n"), /hunter22/);
 });

@@ -16,7 +16,7 @@ import { plain } from "../src/io.ts";
 const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 5, cacheWriteTokens: 0 };
 const priced = { micros: 12_345, unpricedCalls: 0 };
 
-test("an unknown price is said to be unknown, and is never added as nothing", () => {
+test("reports an unknown price as unknown and never adds it as zero", () => {
   assert.equal(costText(priced), "$0.0123");
   assert.equal(costText({ micros: 0, unpricedCalls: 1 }), "1 call of unknown price");
   assert.equal(
@@ -25,13 +25,13 @@ test("an unknown price is said to be unknown, and is never added as nothing", ()
   );
 });
 
-test("days and models are rows, with a total below", () => {
+test("prints a row per day or model, and a total", () => {
   const text = usageTable([{ day: "2026-11-22", model: "m", calls: 3, usage, cost: priced }], plain);
   assert.match(text, /^2026-11-22 {2}m +3 +100 +20 +5 +\$0\.0123$/m);
   assert.match(text, /total \$0\.0123$/);
 });
 
-test("foreign text cannot steer the terminal or break a row", () => {
+test("prevents external text from controlling the terminal or breaking a row", () => {
   const from = {
     channel: "irc",
     account: "a",
@@ -68,7 +68,7 @@ test("foreign text cannot steer the terminal or break a row", () => {
   assert.ok(!approvalsTable([approval], plain).includes("\u001B"));
 });
 
-test("what is empty is said in words", () => {
+test("prints a sentence when a list is empty", () => {
   assert.equal(queueTable([], false, plain), "No messages are queued.");
   assert.equal(approvalsTable([], plain), "No approvals are pending.");
   assert.equal(checkpointsTable([], plain), "No turn of this session has changed files.");
@@ -76,7 +76,7 @@ test("what is empty is said in words", () => {
   assert.equal(compactText({ outcome: "nothing" }), "There is nothing to compact.");
 });
 
-test("a rewind tells each file's outcome, what is left out and how to undo it; a dry run that it has done nothing", () => {
+test("prints each file's outcome, omissions and the undo command of a rewind, or a dry run", () => {
   const report = {
     checkpointId: "c9",
     counts: { restored: 1, removed: 0, skipped: 0, failed: 1 },

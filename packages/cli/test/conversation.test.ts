@@ -11,7 +11,7 @@ const main = "11111111-1111-4111-8111-111111111111";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 const cost = { micros: 0, unpricedCalls: 0 };
 
-/** A conversation on a connection that the test plays. */
+/** A conversation on a fake connection. */
 function conversation(
   lookUp: (id: string) => MessageState = () => assert.fail("nothing to look up"),
   options: { unasked?: boolean } = {},
@@ -92,14 +92,14 @@ const stateOf = (turnId: string | null, state: MessageState["state"] = "claimed"
         },
 });
 
-test("a message is answered by the turn that took it, and turns of other channels are not shown", async () => {
+test("matches a message with its turn, and hides turns of other channels", async () => {
   const { talk, events, event, subscribed, accept } = conversation();
   talk.up();
   subscribed();
   const answering = talk.say("hi");
   event(begun("theirs", "m0"));
   event(delta("theirs", "not ours"));
-  event(begun("ours", "m1")); // before the answer to the message itself
+  event(begun("ours", "m1")); // before the reply to the message itself
   accept("m1");
   event(delta("ours", "answ"));
   event(done("theirs", 8));
@@ -112,7 +112,7 @@ test("a message is answered by the turn that took it, and turns of other channel
   assert.equal(talk.isBusy, false);
 });
 
-test("once the thread is known the other candidate is let go", () => {
+test("unsubscribes from the other candidate when the thread is known", () => {
   const { talk, sent, subscribed, accept } = conversation();
   talk.up();
   subscribed();
@@ -124,7 +124,7 @@ test("once the thread is known the other candidate is let go", () => {
   );
 });
 
-test("after a lost connection it goes on after the last event heard, and hears none twice", async () => {
+test("resumes after the last received event when the connection was lost, without repeats", async () => {
   const { talk, sent, events, event, subscribed, accept } = conversation(() => stateOf("ours"));
   talk.up();
   subscribed();
@@ -149,7 +149,7 @@ test("after a lost connection it goes on after the last event heard, and hears n
   );
 });
 
-test("a message that nobody confirmed is said again with the same id", () => {
+test("sends an unconfirmed message again with the same id", () => {
   const { talk, messages, subscribed } = conversation();
   talk.up();
   subscribed();
@@ -161,7 +161,7 @@ test("a message that nobody confirmed is said again with the same id", () => {
   assert.deepEqual(first, second);
 });
 
-test("a turn whose beginning was lost is recognised by asking", async () => {
+test("looks up the owner of a turn whose first event was lost", async () => {
   const { talk, events, event, subscribed, accept } = conversation(() => stateOf("ours"));
   talk.up();
   subscribed();
@@ -172,9 +172,9 @@ test("a turn whose beginning was lost is recognised by asking", async () => {
   assert.equal(events.length, 1);
 });
 
-test("a turn that ended before anything could be heard is shown by its end", async () => {
+test("shows the end of a turn that ended before any event was received", async () => {
   const { talk, events, accept } = conversation(() => stateOf("ours", "done"));
-  talk.up(); // broke before it was told where the session stands
+  talk.up(); // broke before the session's position was received
   const answering = talk.say("hi");
   talk.down("gone", 1);
   talk.up();
@@ -186,7 +186,7 @@ test("a turn that ended before anything could be heard is shown by its end", asy
   );
 });
 
-test("stopping names our turn; before it has one, what waits is taken back", async () => {
+test("stops its own turn by id, or cancels queued messages when no turn has started", async () => {
   const { talk, sent, event, frame, subscribed, accept } = conversation(() => stateOf(null, "cancelled"));
   talk.up();
   subscribed();
@@ -205,7 +205,7 @@ test("stopping names our turn; before it has one, what waits is taken back", asy
   assert.deepEqual(sent.at(-1), { type: "cancel", session: main, queued: false, turnId: "ours" });
 });
 
-test("a command is answered by the gateway, and a refusal ends the wait", async () => {
+test("returns the gateway's answer to a command, and stops waiting after a refusal", async () => {
   const { talk, frame, messages } = conversation();
   talk.up();
   const command = talk.say("/help");
@@ -216,7 +216,7 @@ test("a command is answered by the gateway, and a refusal ends the wait", async 
   assert.deepEqual(await refused, { state: "refused", text: "too large" });
 });
 
-test("a message that joins a running turn is answered by that turn", async () => {
+test("matches a message that joins a running turn with that turn", async () => {
   const chat = conversation((id) => stateOf(id === "m2" ? "t1" : null));
   chat.talk.up();
   chat.subscribed();
@@ -242,7 +242,7 @@ test("a message that joins a running turn is answered by that turn", async () =>
   assert.deepEqual((await second).text, "both");
 });
 
-test("when its name leads to another session, the conversation goes on there and waits for nothing of the one before", async () => {
+test("moves to the new session of its name and stops waiting for the previous one", async () => {
   const other = "22222222-2222-4222-8222-222222222222";
   const { talk, events, frame, event, messages, subscribed, accept } = conversation();
   talk.up();
@@ -261,7 +261,7 @@ test("when its name leads to another session, the conversation goes on there and
   assert.equal(events.at(-1)?.type, "turn.finished");
 });
 
-test("a message that a command took back is waited for no longer", async () => {
+test("stops waiting for a message that a command cancelled", async () => {
   const { talk, frame, messages, subscribed, accept } = conversation(() => stateOf(null, "cancelled"));
   talk.up();
   subscribed();
@@ -275,31 +275,34 @@ test("a message that a command took back is waited for no longer", async () => {
 });
 
 for (const unasked of [true, false]) {
-  test(`what a sub-agent reports ${unasked ? "is shown with the answer to it" : "is not shown to who waits for one answer"}`, async () => {
-    const chat = conversation(undefined, { unasked });
-    chat.talk.up();
-    chat.subscribed();
-    const first = chat.talk.say("hi");
-    chat.accept("m1");
-    chat.event(begun("t1", "m1"));
-    chat.event(done("t1", 8));
-    await first;
-    const from = {
-      channel: "internal",
-      account: "default",
-      conversation: "child",
-      contact: { id: "child" },
-      role: "owner" as const,
-      origin: "subagent" as const,
-    };
-    const parts = [{ type: "text" as const, text: "the report" }];
-    const message = { seq: 9, role: "user" as const, turnId: "t2", parts, model: null, createdAt: "", from };
-    chat.event({ type: "message", seq: 9, message });
-    chat.event(begun("t2", "r1"));
-    chat.event(done("t2", 10, "thanks"));
-    await new Promise(setImmediate);
-    const shown = chat.events.filter((event) => "turnId" in event && event.turnId === "t2");
-    assert.equal(shown.length, unasked ? 2 : 0);
-    assert.equal(chat.talk.isBusy, false);
-  });
+  test(
+    unasked ? "shows a sub-agent's report and its answer" : "hides a sub-agent's report from a single call",
+    async () => {
+      const chat = conversation(undefined, { unasked });
+      chat.talk.up();
+      chat.subscribed();
+      const first = chat.talk.say("hi");
+      chat.accept("m1");
+      chat.event(begun("t1", "m1"));
+      chat.event(done("t1", 8));
+      await first;
+      const from = {
+        channel: "internal",
+        account: "default",
+        conversation: "child",
+        contact: { id: "child" },
+        role: "owner" as const,
+        origin: "subagent" as const,
+      };
+      const parts = [{ type: "text" as const, text: "the report" }];
+      const message = { seq: 9, role: "user" as const, turnId: "t2", parts, model: null, createdAt: "", from };
+      chat.event({ type: "message", seq: 9, message });
+      chat.event(begun("t2", "r1"));
+      chat.event(done("t2", 10, "thanks"));
+      await new Promise(setImmediate);
+      const shown = chat.events.filter((event) => "turnId" in event && event.turnId === "t2");
+      assert.equal(shown.length, unasked ? 2 : 0);
+      assert.equal(chat.talk.isBusy, false);
+    },
+  );
 }

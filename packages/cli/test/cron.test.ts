@@ -37,7 +37,7 @@ after(async () => {
 const run = (...args: string[]) => parley(home, args).endInput().outcome();
 const cron = (...args: string[]) => run("cron", ...args);
 
-test("a job is added, listed, paused, run by hand, looked back at and removed, by its name", async () => {
+test("adds, lists, pauses, runs, shows the history of and removes a job by its name", async () => {
   assert.match((await cron("list")).stdout, /There are no jobs yet/);
   const added = await cron(
     "add",
@@ -71,7 +71,7 @@ test("a job is added, listed, paused, run by hand, looked back at and removed, b
   assert.match(gone.stderr, /there is no job "morning"/);
 });
 
-test("an answer goes where it was told to, nowhere included, and else where the owner writes", async () => {
+test("sends an answer to the configured place, to none, or to the owner's last place", async () => {
   const kept = async (...args: string[]) => {
     const { code, stdout, stderr } = await cron("add", "0 9 * * *", "say: hello", "--json", ...args);
     assert.equal(code, 0, stderr);
@@ -88,7 +88,7 @@ test("an answer goes where it was told to, nowhere included, and else where the 
   assert.match(unheard.stderr, /account irc:net is not configured; add \[channels\.irc\.net\]/);
 });
 
-test("what is wrong is said, and nothing is kept", async () => {
+test("reports invalid input and stores nothing", async () => {
   const cases: [string[], RegExp][] = [
     [["add", "sometimes", "x"], /schedule: "sometimes" is not a valid schedule; valid examples/],
     [["add", "every 1h"], /A job needs a schedule and a prompt/],
@@ -105,11 +105,11 @@ test("what is wrong is said, and nothing is kept", async () => {
   assert.deepEqual(jobs, []);
 });
 
-test("a heartbeat by hand says when HEARTBEAT.md asks for nothing", async () => {
+test("reports that HEARTBEAT.md has no tasks when a heartbeat is run manually", async () => {
   assert.match((await run("heartbeat", "run")).stdout, /HEARTBEAT\.md contains no tasks/);
 });
 
-test("the next time of a job is said in the reader's own words", () => {
+test("prints the time until a job's next run, or never or off", () => {
   const job = { nextDue: "2026-01-15T12:00:00.000Z", enabled: true } as Schedule;
   assert.match(nextText(job, Date.parse("2026-01-15T09:00:00Z")), /\(in 3h\)$/);
   assert.equal(nextText({ ...job, nextDue: null }, 0), "never");

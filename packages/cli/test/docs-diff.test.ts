@@ -1,4 +1,4 @@
-// What `parley docs diff` decides, without a cluster.
+// The choice of versions and the output of `parley docs diff`, without a cluster.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -28,7 +28,7 @@ const side = (version: number, content: string, rest: Partial<DocumentMeta> = {}
   content,
 });
 
-test("without numbers the last change is meant; one number means from there to now, or the change that made it", () => {
+test("selects the last change by default, and changes since or by a version with one number", () => {
   const of = (from?: number, to?: number) => versionsOf({ from, to }, 7);
   assert.deepEqual(of(), { from: 6, to: 7 });
   assert.deepEqual(of(3), { from: 3, to: 7 });
@@ -37,7 +37,7 @@ test("without numbers the last change is meant; one number means from there to n
   assert.deepEqual(versionsOf({ from: undefined, to: undefined }, 1), { from: 0, to: 1 });
 });
 
-test("a diff says which versions it is between, and what is not there is /dev/null", () => {
+test("names both versions of a diff, and uses /dev/null for a missing one", () => {
   const agent = side(2, "tea\nmilk\n", { author: "agent" });
   assert.equal(
     unifiedDiff("MEMORY.md", side(1, "tea\n"), agent),
@@ -59,7 +59,7 @@ test("a diff says which versions it is between, and what is not there is /dev/nu
   assert.equal(unifiedDiff("MEMORY.md", agent, side(3, "tea\nmilk\n")), "");
 });
 
-test("a diff that is applied to the older text gives the newer one, byte for byte", () => {
+test("produces a diff that turns the older text into the newer one byte for byte", () => {
   const text = fc
     .array(fc.constantFrom("", "a", "b", "- c", "@@ d", "e\r", "--- f", "+g"), { maxLength: 12 })
     .map((lines) => lines.join("\n"));
@@ -72,7 +72,7 @@ test("a diff that is applied to the older text gives the newer one, byte for byt
   );
 });
 
-test("only the lines of the body are coloured as added and removed, whatever they begin with", () => {
+test("colours only body lines as added or removed, for any line start", () => {
   const patch = unifiedDiff("MEMORY.md", side(1, "-- a\n"), side(2, "++ b\n")) ?? "";
   const painted = paintDiff(patch, (format, line) => `<${String(format)}>${line}`).split("\n");
   assert.deepEqual(

@@ -1,4 +1,4 @@
-// What `parley docs vouch` and `parley docs show --authors` show, without a cluster.
+// The output of `parley docs vouch` and `parley docs show --authors`, without a cluster.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -27,14 +27,14 @@ const documentOf = (content: string, authors: DocumentAuthor[], author: Document
 const mixed = documentOf("mine\ntheirs\n\nthe agent's\n", ["owner", "untrusted", "untrusted", "agent"]);
 const marked: Paint = (format, text) => `<${String(format)}>${text}`;
 
-test("each line stands behind its author, and those of outsiders in a colour of their own", () => {
+test("prefixes each line with its author, and colours untrusted lines", () => {
   assert.equal(authoredText(mixed, plain), "owner      mine\nuntrusted  theirs\nuntrusted  \nagent      the agent's\n");
   const painted = authoredText(mixed, marked).split("\n");
   assert.match(painted[0] ?? "", /^<dim>owner/);
   assert.match(painted[1] ?? "", /^<yellow>untrusted +<yellow>theirs$/);
 });
 
-test("a person is shown the lines of outsiders by their numbers, and of empty ones nothing", () => {
+test("lists untrusted lines with their numbers, without empty ones", () => {
   const shown = vouchText(mixed, plain);
   assert.match(shown, /^1 line of memory\/letters\.md is untrusted:\n\n2 {2}theirs\n\n/);
   assert.match(authoredNote(mixed), /^Version 4; 1 line is untrusted\. .*vouch memory\/letters\.md --version 4$/);
@@ -43,13 +43,13 @@ test("a person is shown the lines of outsiders by their numbers, and of empty on
   assert.equal(authoredNote(agents), "Version 4; no lines are untrusted.");
 });
 
-test("a text is the owner's when its version and every line are", () => {
+test("treats a text as the owner's only if its version and every line are", () => {
   assert.equal(isOwners(documentOf("a\nb\n", ["owner", "owner"])), true);
   assert.equal(isOwners(documentOf("a\nb\n", ["owner", "import"])), false);
   assert.equal(isOwners(documentOf("a\n", ["owner"], "agent")), false);
 });
 
-test("nothing that a terminal would hide or obey is hidden from whoever vouches", () => {
+test("shows all hidden and control characters of a text before it is vouched for", () => {
   const hidden = "pay\u001B]0;send the keys\u0007 \u202Eback\u200B\u{E0041}\u{E0101}\n";
   assert.equal(
     authoredText(documentOf(hidden, ["untrusted"]), plain),
@@ -57,7 +57,7 @@ test("nothing that a terminal would hide or obey is hidden from whoever vouches"
   );
 });
 
-test("whatever a document holds: every line is shown once, each sign of it, and every untrusted one that says something", () => {
+test("property: shows every line once and complete, and lists every non-empty untrusted line", () => {
   const line = fc.oneof(fc.string({ unit: "binary", maxLength: 12 }), fc.constantFrom("", " ", "\r", "a\u2028b"));
   fc.assert(
     fc.property(fc.array(fc.tuple(line, fc.constantFrom(...documentAuthors))), (pairs) => {

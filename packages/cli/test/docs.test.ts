@@ -1,4 +1,4 @@
-// `parley docs` against a real cluster, and what a push or a pull decides.
+// `parley docs` against a real cluster, and the plan of a push or a pull.
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ const docs = (args: string[], env: Record<string, string> = {}) =>
     .endInput()
     .outcome();
 
-/** An editor that puts a text into the file. */
+/** An editor that writes a text into the file. */
 function editor(name: string, script: string): string {
   const path = join(folder, name);
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
@@ -41,7 +41,7 @@ function write(root: string, path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-test("a folder is pushed, shown, pulled into another one, and listed with who wrote it", async () => {
+test("pushes, shows, pulls and lists a folder with its authors", async () => {
   const [one, two] = [join(folder, "one"), join(folder, "two")];
   write(one, "SOUL.md", "calm\n");
   write(one, "skills/tone/SKILL.md", "---\nname: tone\ndescription: how to speak\n---\n");
@@ -62,7 +62,7 @@ test("a folder is pushed, shown, pulled into another one, and listed with who wr
   assert.equal(readFileSync(join(two, "SOUL.md"), "utf8"), "calm\n");
 });
 
-test("a push does not write over what is newer there, unless it is forced; the versions stay", async () => {
+test("overwrites newer versions only with --force, and keeps all versions", async () => {
   const [mine, theirs] = [join(folder, "mine"), join(folder, "theirs")];
   write(mine, "USER.md", "Anna\n");
   await docs(["push", mine]);
@@ -85,7 +85,7 @@ test("a push does not write over what is newer there, unless it is forced; the v
   assert.match((await docs(["history", "USER.md"])).stdout, /3 .*\n2 .*\n1 /);
 });
 
-test("a file that is gone removes its document only when that is asked for", async () => {
+test("removes the document of a missing file only on request", async () => {
   const root = join(folder, "gone");
   write(root, "memory/old.md", "x\n");
   await docs(["push", root]);
@@ -96,11 +96,11 @@ test("a file that is gone removes its document only when that is asked for", asy
   assert.match((await docs(["list", "--removed"])).stdout, /memory\/old\.md +2 +removed/);
 });
 
-test("edit writes what the editor leaves, keeps the text when somebody else was faster, and refuses what is no document", async () => {
+test("stores the edited text, keeps it on a conflict, and refuses invalid paths", async () => {
   const EDITOR = editor("say", 'printf "first\\n" > "$1"');
   assert.match((await docs(["edit", "MEMORY.md"], { EDITOR })).stdout, /is now at version 1/);
   assert.match((await docs(["edit", "MEMORY.md"], { EDITOR })).stdout, /is unchanged/);
-  // While the editor is open, another one writes.
+  // Another writer changes the document while the editor is open.
   const other = editor("other", 'printf "theirs\\n" > "$1"');
   const command = `EDITOR=${other} ${process.execPath} --conditions=@parley/source ${join(import.meta.dirname, "../src/main.ts")} docs edit MEMORY.md --home ${home}`;
   const slow = editor("slow", `${command} && printf "mine\\n" > "$1"`);
@@ -115,7 +115,7 @@ test("edit writes what the editor leaves, keeps the text when somebody else was 
   assert.deepEqual([wrong.code, /documents are only SOUL\.md/.test(wrong.stderr)], [2, true]);
 });
 
-test("the last change of a note is shown and taken back; every version stays, and a removed note comes back", async () => {
+test("shows and reverts the last change, keeps every version, and restores a removed note", async () => {
   const path = "memory/tea.md";
   const root = join(folder, "versions");
   for (const text of ["tea\n", "tea\nmilk\n", "tea\nlemon\n"]) {
@@ -141,7 +141,7 @@ test("the last change of a note is shown and taken back; every version stays, an
   assert.match((await docs(["restore", path, "--version", "4"])).stdout, /already has the text of version 4/);
 
   rmSync(join(root, path));
-  // The folder was made from version 3: it may remove only what it knows.
+  // The folder was created from version 3: it may remove only documents of that version.
   await docs(["pull", root, "--force"]);
   rmSync(join(root, path));
   assert.match((await docs(["push", root, "--delete"])).stdout, /removed {2}memory\/tea\.md \(version 5\)/);
@@ -155,7 +155,7 @@ test("the last change of a note is shown and taken back; every version stays, an
   assert.equal((await docs(["show", path])).stdout, "tea\n");
 });
 
-test("diff and restore say what is missing: the path, the version, a document that never was", async () => {
+test("names a missing path, version or document in diff and restore", async () => {
   const said = async (args: string[]) => {
     const { code, stderr } = await docs(args);
     return `${code} ${stderr}`;
@@ -170,7 +170,7 @@ test("diff and restore say what is missing: the path, the version, a document th
   );
 });
 
-test("whose lines a text holds is shown, and what was imported is vouched for once", async () => {
+test("shows the author of each line, and vouches once for imported lines", async () => {
   const path = "memory/imported.md";
   const root = join(folder, "vouched");
   write(root, path, "tea\n\nlemon\n");
@@ -194,7 +194,7 @@ test("whose lines a text holds is shown, and what was imported is vouched for on
   assert.equal((await docs(["show", path])).stdout, "tea\n\nlemon\n");
 });
 
-test("vouch says what is missing: the path, the version that was read, a document that is not there", async () => {
+test("names a missing path, version or document in vouch", async () => {
   const said = async (args: string[]) => {
     const { code, stderr } = await docs(["vouch", ...args]);
     return `${code} ${stderr}`;
@@ -212,7 +212,7 @@ test("vouch says what is missing: the path, the version that was read, a documen
   assert.equal((await asked.outcome()).code, 1);
 });
 
-test("the API refuses in words: without a token, for a path that is no document, for one that is not there", async () => {
+test("explains API refusals: without a token, for an invalid path, for a missing document", async () => {
   const url = cluster.httpUrls[0] ?? "";
   assert.equal((await fetch(`${url}/api/documents`)).status, 401);
   const token = readFileSync(join(home, "token"), "utf8").trim();
@@ -236,7 +236,7 @@ test("the API refuses in words: without a token, for a path that is no document,
 const local = (path: string, sha256: string) => new Map([[path, { path, content: sha256, sha256 }]]);
 const remote = (path: string, version: number, sha256: string) => new Map([[path, { path, version, sha256 }]]);
 
-test("a plan writes only what changed on its own side", () => {
+test("plans to write only what changed on its own side", () => {
   const path = "MEMORY.md";
   const base = { [path]: { version: 1, sha256: "a" } };
   const push = (sides: Parameters<typeof planPush>[0]) => planPush(sides, { remove: false }).map(({ act }) => act);

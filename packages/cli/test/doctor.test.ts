@@ -42,14 +42,14 @@ const report = (more: Partial<ReplicaReport>): ReplicaReport => ({
   ...more,
 });
 
-test("exactly one leader is well", () => {
+test("accepts exactly one leader", () => {
   const leader = report({ role: "leader", epoch: 3 });
   assert.equal(leaderFinding([leader, report({})]).severity, "ok");
   assert.equal(leaderFinding([report({})]).severity, "error");
   assert.equal(leaderFinding([leader, leader]).severity, "error");
 });
 
-test("a model without a key is a warning, a refused key an error", () => {
+test("warns about a model without a key, and reports a refused key as an error", () => {
   assert.equal(modelFinding({ provider: "anthropic", model: "m", note: null }).severity, "ok");
   assert.equal(modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }).severity, "warning");
   const refused = (provider: string) => modelFinding({ provider, model: "m", note: "the key was refused" });
@@ -63,7 +63,7 @@ test("a model without a key is a warning, a refused key an error", () => {
   assert.equal(modelFinding(null).severity, "error");
 });
 
-test("each tool-runner says how exec is walled in", () => {
+test("reports the isolation of exec for each tool-runner", () => {
   const runner = (isolation: string): ReplicaReport => report({ service: "tool-runner", details: { isolation } });
   const severities = ["bubblewrap: no network", "container: …", "none: …", "exec refused: no bwrap"].map(
     (isolation) => sandboxFindings([runner(isolation)])[0]?.severity,
@@ -77,7 +77,7 @@ test("each tool-runner says how exec is walled in", () => {
   assert.match(sandboxFindings([limited])[0]?.message ?? "", /container: … \(limits: memory: cgroup; cpu: none\)$/);
 });
 
-test("commands that reach the internet are a warning", () => {
+test("warns when commands can reach the internet", () => {
   const open = report({
     service: "tool-runner",
     details: { isolation: "container: …; that network reaches the internet", commandsReachInternet: true },
@@ -88,7 +88,7 @@ test("commands that reach the internet are a warning", () => {
   assert.match(finding.fix ?? "", /PARLEY_EXEC_ISOLATION=auto/);
 });
 
-test("what to do about a cluster that runs elsewhere is done there: nothing is started or read on this machine", () => {
+test("suggests remedies on the remote machine when the cluster runs elsewhere", () => {
   const there = fixesFor(true);
   const runner = (details: ReplicaReport["details"]) => report({ service: "tool-runner", details });
   const findings = [
@@ -110,7 +110,7 @@ test("what to do about a cluster that runs elsewhere is done there: nothing is s
   }
 });
 
-test("an MCP server that nobody can use is a warning with what is wrong; without servers nothing is said", () => {
+test("warns about an unusable MCP server with its problem, and is silent without servers", () => {
   const runner = (mcpDown: number): ReplicaReport =>
     report({ service: "tool-runner", details: { mcp: "files: broken, 0 tools (no program)", mcpDown } });
   assert.deepEqual(mcpFindings([report({ service: "tool-runner" })]), []);
@@ -121,28 +121,28 @@ test("an MCP server that nobody can use is a warning with what is wrong; without
   assert.match(mcpFindings([runner(1)])[0]?.message ?? "", /files: broken/);
 });
 
-test("versions that differ are a warning", () => {
+test("warns about different versions", () => {
   assert.equal(versionFinding({ version: "1", replicas: [report({})] }, "1").severity, "ok");
   assert.match(versionFinding({ version: "1", replicas: [report({ version: "2" })] }, "1").message, /the cluster 2/);
 });
 
-test("a clock two seconds off is a warning", () => {
+test("warns about a clock difference of two seconds", () => {
   assert.equal(clockFinding(1_400).severity, "ok");
   assert.match(clockFinding(-5_000).message, /5\.0 s behind/);
 });
 
-test("deliveries that are unknown or given up are warnings, where the gateway counts them", () => {
+test("warns about unknown or dropped deliveries if the gateway counts them", () => {
   assert.deepEqual(deliveryFindings({}), []);
   assert.equal(deliveryFindings({ outbox: { unknown: 2 } })[0]?.severity, "warning");
   assert.equal(deliveryFindings({ outbox: { unknown: 0 }, inbox: { dead: 0 } })[0]?.severity, "ok");
 });
 
-test("a secret that others may read comes with the command that mends it", () => {
+test("prints the command that fixes a secret file that others may read", () => {
   assert.equal(secretFileFinding("token", "/h/token", 0o100600).severity, "ok");
   assert.equal(secretFileFinding("token", "/h/my token", 0o100644).fix, "chmod 600 '/h/my token'");
 });
 
-test("little disk space is a warning, hardly any an error", () => {
+test("warns about little disk space, and reports an almost full disk as an error", () => {
   const mib = 1024 * 1024;
   assert.deepEqual(
     [2_000, 500, 50].map((free) => diskFinding(free * mib, "/h").severity),
@@ -151,7 +151,7 @@ test("little disk space is a warning, hardly any an error", () => {
   assert.equal(nodeFinding("22.1.0").severity, "error");
 });
 
-test("Redis must not evict, and must be new enough", () => {
+test("requires a supported Redis version without eviction", () => {
   const info = (version: string, policy: string): string =>
     `+PONG\r\n$99\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\n`;
   assert.equal(redisFinding(info("7.0.15", "noeviction"), "h:1").severity, "ok");
@@ -160,21 +160,21 @@ test("Redis must not evict, and must be new enough", () => {
   assert.match(redisFinding("-NOAUTH Authentication required.\r\n", "h:1").message, /NOAUTH/);
 });
 
-test("an answer of Redis is waited for until it is whole", () => {
+test("waits for the complete reply of Redis", () => {
   assert.equal(respCommand(["PING"]), "*1\r\n$4\r\nPING\r\n");
   assert.equal(redisAnswered("+PONG\r\n$5\r\nab"), false);
   assert.equal(redisAnswered("+PONG\r\n$5\r\nabcde\r\n"), true);
   assert.equal(redisAnswered("-ERR no\r\n"), true);
 });
 
-test("NATS must be what answers, and new enough", () => {
+test("requires a supported NATS version, and recognises other servers", () => {
   assert.equal(natsFinding('INFO {"server_id":"x","version":"2.9.10"} \r\n', "h:1").severity, "ok");
   assert.equal(natsFinding('INFO {"version":"2.8.4"} \r\n', "h:1").severity, "error");
   assert.equal(natsFinding("HTTP/1.1 400\r\n", "h:1").severity, "error");
   assert.equal(olderThan("2.10.0", "2.9"), false);
 });
 
-/** Accepts connections and says nothing. */
+/** Accepts connections and sends nothing. */
 async function silentServer(): Promise<Address & { close(): Promise<void> }> {
   const server = createServer((socket) => socket.resume());
   server.listen(0, "127.0.0.1");
@@ -187,7 +187,7 @@ async function silentServer(): Promise<Address & { close(): Promise<void> }> {
   };
 }
 
-test("a server that accepts and says nothing is told from one that is not there", async () => {
+test("distinguishes a silent server from a missing one", async () => {
   const address = await silentServer();
   assert.equal(address.password, "p@ss");
   try {
@@ -204,7 +204,7 @@ test("a server that accepts and says nothing is told from one that is not there"
   );
 });
 
-test("who stood still for the whole time takes no server for one that cannot be reached", async () => {
+test("reports no response instead of an unreachable server when its process was blocked", async () => {
   const address = await silentServer();
   try {
     const answer = exchange(address, "x", () => true, 10);
@@ -215,7 +215,7 @@ test("who stood still for the whole time takes no server for one that cannot be 
   }
 });
 
-test("a check that fails is a finding, and the others go on", async () => {
+test("reports a failed check as a finding and continues the others", async () => {
   const findings = await runChecks({} as DoctorContext, [
     { id: "broken", run: async () => Promise.reject(new Error("oops")) },
     { id: "fine", run: async () => [{ id: "fine", severity: "ok", message: "", fix: null }] },
@@ -229,7 +229,7 @@ test("a check that fails is a finding, and the others go on", async () => {
   );
 });
 
-test("a server of ours that is away is the supervisor's business, another one its owner's", () => {
+test("suggests the supervisor's logs for a private server, and a manual start otherwise", () => {
   const kind = { id: "redis", name: "Redis", variable: "REDIS_URL", start: () => "start it" } as const;
   const address = addressOf("redis://h:1", 6379);
   assert.equal(unreachable(kind, address, "gone", true).fix, "parley logs --service redis --since 10m");

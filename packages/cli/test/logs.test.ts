@@ -13,7 +13,7 @@ import { mergeLogs, readSince } from "../src/logs/merge.ts";
 const line = (time: string, msg: string, level = "info"): string =>
   JSON.stringify({ level, time: `2026-11-21T10:00:${time}Z`, service: "store", replica: "store-1", msg });
 
-test("logs are merged by time, and equal times keep the order of their log", () => {
+test("merges logs by time and keeps the order of equal times", () => {
   const merged = mergeLogs(
     [
       { source: "store-1", lines: [line("01.000", "a"), line("03.000", "c"), line("03.000", "d")] },
@@ -27,7 +27,7 @@ test("logs are merged by time, and equal times keep the order of their log", () 
   );
 });
 
-test("a line without a time stays with the line before it, and shares its level", () => {
+test("keeps a line without a time after the previous line, with its level", () => {
   const merged = mergeLogs(
     [
       { source: "store-1", lines: [line("01.000", "failed", "error"), "    at somewhere"] },
@@ -41,7 +41,7 @@ test("a line without a time stays with the line before it, and shares its level"
   );
 });
 
-test("a service, a replica, a level and a time each narrow the view", () => {
+test("filters by service, replica, level and time", () => {
   const logs = [{ source: "store-1", lines: [line("01.000", "a"), line("02.000", "b", "warn")] }];
   const count = (filter: Parameters<typeof mergeLogs>[1]): number => mergeLogs(logs, filter).length;
   assert.equal(count({ service: "store" }), 2);
@@ -51,7 +51,7 @@ test("a service, a replica, a level and a time each narrow the view", () => {
   assert.equal(count({ since: Date.parse("2026-11-21T10:00:01.500Z") }), 1);
 });
 
-test("the lines of PostgreSQL, Redis and NATS have a time and a level", () => {
+test("parses the time and level of PostgreSQL, Redis and NATS lines", () => {
   const at = Date.parse("2026-11-21T21:44:01.123Z");
   const lines = {
     nats: "[12] 2026/11/21 21:44:01.123456 [ERR] no",
@@ -71,7 +71,7 @@ test("the lines of PostgreSQL, Redis and NATS have a time and a level", () => {
   );
 });
 
-test("a record is one line of JSON with the same keys, or one line for people with its error below", () => {
+test("prints a record as one JSON line, or as readable text with its error below", () => {
   const record = readLine(
     JSON.stringify({
       level: "error",
@@ -92,13 +92,13 @@ test("a record is one line of JSON with the same keys, or one line for people wi
   assert.match(recordText(record, plain), /store-1 +error m bad n=1\n {4}at x$/);
 });
 
-test("a time is so long ago, or a date", () => {
+test("parses a time as a duration ago or a date", () => {
   assert.equal(readSince("10m", 1_000_000), 400_000);
   assert.equal(readSince("2026-11-21T00:00:00Z", 0), Date.parse("2026-11-21T00:00:00Z"));
   assert.equal(readSince("yesterday", 0), null);
 });
 
-test("a log that was moved aside is read before the one that took its place, also while following", async () => {
+test("reads a rotated log before its successor, also while following", async () => {
   const folder = mkdtempSync(join(tmpdir(), "parley-logs-"));
   const file = join(folder, "store-1.log");
   const heard: string[] = [];

@@ -13,7 +13,7 @@ const asked = (approvalId: string): Piece => ({
   expiresAt: "",
 });
 
-test("y, a and n answer the oldest question; any other word is a message", () => {
+test("answers the oldest question with y, a or n, and sends any other text as a message", () => {
   const questions = new Questions();
   assert.equal(questions.commandFor("y"), null);
   questions.shown(asked("A1"));
@@ -27,14 +27,14 @@ test("y, a and n answer the oldest question; any other word is a message", () =>
   assert.equal(questions.commandFor("n")?.command, "/deny B2");
 });
 
-test("what somebody else has answered is asked no more", () => {
+test("removes a question that another person has answered", () => {
   const questions = new Questions();
   questions.shown(asked("A1"));
   questions.shown({ type: "answered", approvalId: "A1", tool: "exec", allowed: true, by: "owner (telegram)" });
   assert.equal(questions.first, null);
 });
 
-test("a plain yes or no to a question that is open here is told by its event", () => {
+test("reports a plain approval or denial of an open question by its event", () => {
   const questions = new Questions();
   questions.shown(asked("A1"));
   assert.equal(questions.isTold("/approve a1"), true);

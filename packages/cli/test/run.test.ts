@@ -29,7 +29,7 @@ function options(values: Record<string, string | true>, ...positionals: string[]
   return runOptions(new OptionValues(Object.entries(values)), positionals);
 }
 
-test("a run is a conversation of its own unless it goes on with one", () => {
+test("uses a new conversation unless the run continues one", () => {
   const place = (named?: string, text = "x") => callPlace("run", named, text);
   assert.notEqual(place().conversation, place().conversation);
   assert.deepEqual([place().thread, place().exclusive], ["own", true]);
@@ -43,7 +43,7 @@ test("a run is a conversation of its own unless it goes on with one", () => {
   assert.throws(() => options({ "max-turns": "many" }, "x"), /not a number of 1 or more/);
 });
 
-test("a line of input is a message, a request, an answer, or wrong in words", () => {
+test("parses an input line as a message, request or answer, or explains the error", () => {
   const user = (content: unknown) => readInput(JSON.stringify({ type: "user", message: { role: "user", content } }));
   assert.deepEqual(user("hi"), { kind: "user", text: "hi" });
   assert.deepEqual(
@@ -61,7 +61,7 @@ test("a line of input is a message, a request, an answer, or wrong in words", ()
     kind: "answer",
     answer: { requestId: "AB12", failure: null, decision: { behavior: "allow" } },
   });
-  // It becomes part of a path.
+  // The value becomes part of a path.
   const foul = { request_id: "A always", response: { behavior: "allow" } };
   assert.equal(readInput(JSON.stringify({ type: "control_response", response: foul })).kind, "wrong");
 });
@@ -69,7 +69,7 @@ test("a line of input is a message, a request, an answer, or wrong in words", ()
 const nowhere = { path: "", state: null, abandoned: false };
 const nobody = new Gateway({ home: nowhere, elsewhere: false, urls: () => [], token: () => "" });
 
-/** A session whose overrides the gateway's commands change, or refuse to. */
+/** A fake session; the gateway's commands change its overrides or refuse the change. */
 function control(refuse = false) {
   const said: string[] = [];
   const overrides: SessionSummary["overrides"] = {};
@@ -109,7 +109,7 @@ function control(refuse = false) {
   };
 }
 
-test("a control request succeeds only when the session is as it was to be; else it is refused in the gateway's words", async () => {
+test("confirms a control request only after the change, else returns the gateway's reason", async () => {
   const good = control();
   assert.deepEqual(await good.ask({ subtype: "set_model", model: "claude-x" }), {
     subtype: "success",
@@ -121,7 +121,7 @@ test("a control request succeeds only when the session is as it was to be; else 
   assert.deepEqual(bad, { subtype: "error", request_id: "r", error: "there is no such model" });
 });
 
-test("what cannot be done is refused with a reason, and never becomes a command", async () => {
+test("refuses an impossible request with a reason and never sends it as a command", async () => {
   const { said, ask } = control();
   for (const [request, reason] of [
     [{ subtype: "set_model", model: "x\n/stop" }, /set_model: model/],
@@ -161,7 +161,7 @@ function stream(maxTurns: number | null) {
   return { told, stopped, run };
 }
 
-test("nothing is written before it is known who answers, and nothing of what came meanwhile is lost", () => {
+test("buffers output until the session is known, without loss", () => {
   const { told, run } = stream(null);
   run.event(message(1, "assistant"), 0);
   assert.deepEqual(told, []);
@@ -173,7 +173,7 @@ test("nothing is written before it is known who answers, and nothing of what cam
   );
 });
 
-test("a turn is stopped once, where it wants one model call more than it may have", () => {
+test("stops a turn once when it exceeds its limit of model calls", () => {
   const { stopped, run } = stream(2);
   run.begin(init);
   run.event(message(1, "assistant", "a"), 0);
@@ -187,7 +187,7 @@ test("a turn is stopped once, where it wants one model call more than it may hav
   last.run.event(message(1, "assistant"), 0);
   assert.deepEqual(last.stopped, [], "its last call may end the turn");
   last.run.event(message(2, "user"), 0);
-  assert.deepEqual(last.stopped, [turnId], "the loop makes it go on");
+  assert.deepEqual(last.stopped, [turnId], "the loop continues the turn");
 });
 
 test("refuses an answer about a call when one of its fields cannot be honoured", () => {

@@ -33,7 +33,7 @@ const state = (name: string): ReplicaState => ({
 });
 const status = (...replicas: ReplicaReport[]) => ({ version: "1", model: null, replicas });
 
-test("a replica that the supervisor has and that does not answer is listed as down, and is a problem", () => {
+test("lists an unresponsive replica of the supervisor as down and as a problem", () => {
   const view = viewOf(status(leader), null, [state("agent-core-1"), state("agent-core-2")], []);
   assert.deepEqual(
     view.replicas.map(({ replica, role, restarts }) => [replica, role, restarts]),
@@ -45,7 +45,7 @@ test("a replica that the supervisor has and that does not answer is listed as do
   assert.deepEqual([view.healthy, view.problems], [false, ["agent-core-2 does not answer"]]);
 });
 
-test("one leader is healthy, none and two are not", () => {
+test("accepts one leader, and reports none or two as a problem", () => {
   const healthy = (...replicas: ReplicaReport[]): boolean => viewOf(status(...replicas), null, [], []).healthy;
   assert.equal(healthy(leader), true);
   assert.equal(healthy({ ...leader, role: "standby" }), false);
@@ -53,7 +53,7 @@ test("one leader is healthy, none and two are not", () => {
   assert.equal(healthy({ ...leader, ready: false }), false);
 });
 
-test("the table shows a replica in one line, with what nobody knows as a dash", () => {
+test("prints a replica in one line, with a dash for unknown values", () => {
   const text = statusText(viewOf(status(leader), { waiting: 2, running: 1 }, [], []), plain);
   assert.match(text, /^healthy\n/);
   assert.match(text, /^queue {2}1 running, 2 waiting$/m);

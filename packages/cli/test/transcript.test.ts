@@ -45,7 +45,7 @@ const toolFinished = (callId: string, isError = false): SessionEvent => ({
   durationMs: 12,
 });
 
-/** What is shown of these events; a `null` is a new connection. */
+/** The pieces shown for these events; `null`: a new connection. */
 function shown(...events: (SessionEvent | null)[]): Piece[] {
   const transcript = new Transcript({ showSaid: false });
   return events.flatMap((event) => {
@@ -61,7 +61,7 @@ function textOf(pieces: Piece[]): string {
     .join("");
 }
 
-test("text is shown as it comes, and the committed message adds only what was lost", () => {
+test("streams text, and adds only lost text from the committed message", () => {
   assert.equal(
     textOf(shown(started, delta("one"), delta(" two"), answer("one two"), finished("one two"))),
     "one two<end>",
@@ -70,16 +70,16 @@ test("text is shown as it comes, and the committed message adds only what was lo
   assert.equal(textOf(shown(answer("one two"), finished("one two"))), "one two<end>");
 });
 
-test("after a new connection in the middle of a call nothing is shown twice and nothing is left out", () => {
+test("shows text once and complete after a reconnect in the middle of a call", () => {
   const events = [started, delta("one"), null, delta(" three"), delta(" four"), answer("one two three four")];
   assert.equal(textOf(shown(...events, finished("one two three four"))), "one two three four<end>");
 });
 
-test("whoever comes in the middle of a call sees the text once it is committed", () => {
+test("shows the committed text when the start of a call was missed", () => {
   assert.equal(textOf(shown(delta("two"), delta(" three"), answer("one two three"))), "one two three");
 });
 
-test("how far a call has come is shown beside it", () => {
+test("shows the progress of a call next to it", () => {
   const moved = (total: number | null, text: string): SessionEvent => ({
     type: "tool.progress",
     turnId,
@@ -94,12 +94,12 @@ test("how far a call has come is shown beside it", () => {
   );
 });
 
-test("a call that begins after a new connection is shown as it comes again", () => {
+test("streams a call that begins after a reconnect", () => {
   const pieces = shown(started, null, toolStarted("c"), toolFinished("c"), delta("now", 2), delta(" live", 2));
   assert.equal(textOf(pieces), "<tool_started><tool_finished>now live");
 });
 
-test("a try that repeats what is shown shows only what is new", () => {
+test("shows only new text when an attempt repeats the shown text", () => {
   const pieces = shown(
     started,
     delta("one two"),
@@ -111,28 +111,28 @@ test("a try that repeats what is shown shows only what is new", () => {
   assert.equal(textOf(pieces), "one two<retry> three");
 });
 
-test("a try that says something else says so, once", () => {
+test("marks a restart once when an attempt differs from the shown text", () => {
   const pieces = shown(started, delta("one"), retry, delta("eins", 1, 2), delta(" zwei", 1, 2), answer("eins zwei"));
   assert.equal(textOf(pieces), "one<retry><anew>eins zwei");
 });
 
-test("a turn that another leader takes up does not repeat its text", () => {
+test("does not repeat text when another leader continues the turn", () => {
   assert.equal(
     textOf(shown(started, delta("one two"), started, delta("one two"), delta(" three"), answer("one two three"))),
     "one two three",
   );
 });
 
-test("late deltas of a committed call are not shown", () => {
+test("ignores late deltas of a committed call", () => {
   assert.equal(textOf(shown(started, delta("one"), answer("one"), delta("one"))), "one");
 });
 
-test("what the user is told beyond the model's words is a notice", () => {
+test("shows text that the model did not write as a notice", () => {
   assert.equal(textOf(shown(started, answer("half"), finished("half\n\n[cut off]"))), "half[cut off]<end>");
   assert.equal(textOf(shown(started, delta("ha"), answer("ha"), finished("Stopped.", "cancelled"))), "haStopped.<end>");
 });
 
-test("thinking is shown as it comes and never as an answer", () => {
+test("streams thinking and never shows it as an answer", () => {
   const pieces = shown(
     started,
     thought("hm"),
@@ -145,7 +145,7 @@ test("thinking is shown as it comes and never as an answer", () => {
   ]);
 });
 
-test("a tool call whose live events were lost is shown from the messages, with its arguments", () => {
+test("shows a tool call with its arguments from the messages when live events were lost", () => {
   const call: Part = { type: "tool_call", id: "c", name: "ls", input: '{"path":"."}' };
   const result: Part = { type: "tool_result", id: "c", name: "ls", content: "a", isError: false };
   assert.deepEqual(shown(message("assistant", call), message("tool", result)), [
@@ -173,19 +173,19 @@ function painted(canRewrite: boolean, events: SessionEvent[]): string {
     .join("");
 }
 
-test("a tool's line names the tool, its arguments, its time and its result, with a mark", () => {
+test("prints a tool's name, arguments, time, result and a mark in its line", () => {
   assert.equal(painted(false, [started, toolStarted("c"), toolFinished("c")]), "… ls .\n✓ ls .  12 ms  a b\n");
   assert.equal(painted(false, [started, toolStarted("c"), toolFinished("c", true)]), "… ls .\n✗ ls .  12 ms  a b\n");
 });
 
-test("on a terminal a finished call takes the place of its own line, and of no other", () => {
+test("replaces only its own line when a call finishes on a terminal", () => {
   const up = "\u001B[1A\r\u001B[2K";
   assert.equal(painted(true, [started, toolStarted("c"), toolFinished("c")]), `… ls .\n${up}✓ ls .  12 ms  a b\n`);
   const two = painted(true, [started, toolStarted("c"), toolStarted("d"), toolFinished("c"), toolFinished("d")]);
   assert.ok(!two.includes(up));
 });
 
-test("text, tools and the end each begin on a line of their own", () => {
+test("starts text, tools and the end on separate lines", () => {
   const events = [
     started,
     delta("Let me look."),
@@ -198,18 +198,18 @@ test("text, tools and the end each begin on a line of their own", () => {
   assert.equal(painted(false, events), "Let me look.\n… ls .\n✓ ls .  12 ms  a b\nDone.\n");
 });
 
-test("what a model or a tool writes cannot steer the terminal", () => {
+test("prevents text of models and tools from controlling the terminal", () => {
   const text = painted(false, [started, delta("a\u001B[2Jb\u0007\r"), finished("")]);
   assert.equal(text, "ab\n");
 });
 
-test("arguments are shown short: one value alone, several by name", () => {
+test("prints a single argument as its value, and several with names", () => {
   assert.equal(shortInput('{"command":"ls -la"}'), "ls -la");
   assert.equal(shortInput('{"path":"a","limit":3}'), "path=a limit=3");
   assert.equal(shortInput("not json"), "not json");
 });
 
-test("a wait, a question, a sub-agent, a compaction, another model and a notice each get a line that says so", () => {
+test("prints a line for each wait, question, sub-agent, compaction, model switch and notice", () => {
   const painting = new TranscriptRenderer({ paint: plain, width: () => 100, canRewrite: false });
   const approval = { turnId, approvalId: "AB12", callId: "c", tool: "exec" };
   const lines = shown(
@@ -237,7 +237,7 @@ test("a wait, a question, a sub-agent, a compaction, another model and a notice 
   ]);
 });
 
-test("what the loop says to the model is not shown as said by somebody; the report of a sub-agent is", () => {
+test("hides messages of the loop, and shows reports of sub-agents", () => {
   const watching = new Transcript({ showSaid: true });
   const text = { type: "text" as const, text: "[Cut off: go on]" };
   assert.deepEqual(watching.pieces(message("user", text)), []);

@@ -129,7 +129,7 @@ describe("profiles and scopes", () => {
     await fixture.turn(delegating("say: found it", "ok", "researcher"), "scope");
     const child = fixture.cluster.strict?.requests
       .slice(before)
-      .find(({ system }) => system.some(({ text }) => text.includes("You find things out for another agent")));
+      .find(({ system }) => system.some(({ text }) => text.includes("You research for another agent")));
     const tools = child?.tools.map(({ name }) => name) ?? [];
     assert.ok(tools.includes("read") && tools.includes("web_fetch"));
     for (const name of ["write", "exec", "message", "delegate"]) assert.ok(!tools.includes(name), name);

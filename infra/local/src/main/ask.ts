@@ -1,10 +1,10 @@
-// One message to a running cluster, as any OpenAI client would send it.
+// Sends one message to a running cluster through its OpenAI-compatible API.
 
 import { request } from "node:http";
 
 import { LocalError } from "../errors.ts";
 
-/** Sends `text` and returns the answer. Waits as long as the turn takes: turns have limits of their own. */
+/** Sends `text` and returns the answer. Has no timeout: turns have their own limits. */
 export async function ask(httpUrl: string, token: string, text: string, signal: AbortSignal): Promise<string> {
   const body = JSON.stringify({ model: "parley", messages: [{ role: "user", content: text }] });
   const { status, answer } = await post(`${httpUrl}/v1/chat/completions`, token, body, signal);
@@ -14,26 +14,26 @@ export async function ask(httpUrl: string, token: string, text: string, signal: 
   } catch {
     throw new LocalError(
       "answer_failed",
-      `${httpUrl} answered ${status} with something that is not JSON: ${answer.slice(0, 200)}`,
+      `${httpUrl} returned status ${status} and a body that is not JSON: ${answer.slice(0, 200)}`,
     );
   }
   const content = at(parsed, "choices", 0, "message", "content");
   if (status === 200 && typeof content === "string") return content;
   const message = at(parsed, "error", "message");
-  const said = typeof message === "string" ? message : `${httpUrl} answered ${status}: ${answer.slice(0, 200)}`;
+  const said = typeof message === "string" ? message : `${httpUrl} returned status ${status}: ${answer.slice(0, 200)}`;
   const fix = fixFor(status, said);
   throw new LocalError("answer_failed", said, fix === undefined ? {} : { fix });
 }
 
 function fixFor(status: number, said: string): string | undefined {
   if (/api[ -]?key|authentication|x-api-key/i.test(said))
-    return "Check ANTHROPIC_API_KEY or OPENAI_API_KEY, whichever the model needs, or set PARLEY_MODEL=rehearsal.";
+    return "Check the model's key (ANTHROPIC_API_KEY or OPENAI_API_KEY), or set PARLEY_MODEL=rehearsal.";
   if (status === 401)
-    return "The cluster that runs on this home uses another token: PARLEY_TOKEN has to be the one it was started with.";
+    return "The cluster on this home uses another token: set PARLEY_TOKEN to the token that it was started with.";
   return undefined;
 }
 
-/** Walks into parsed JSON; undefined where there is nothing. */
+/** The value at a path of parsed JSON; undefined if absent. */
 function at(value: unknown, ...path: (string | number)[]): unknown {
   let here = value;
   for (const key of path) {
@@ -43,7 +43,7 @@ function at(value: unknown, ...path: (string | number)[]): unknown {
   return here;
 }
 
-/** `fetch` gives up on headers after five minutes; a turn may take longer. */
+/** `fetch` waits at most five minutes for headers; a turn may take longer. */
 async function post(
   url: string,
   token: string,

@@ -1,15 +1,15 @@
-// The accounts, webhooks and observers that a start introduces, each with its state as the gateways report it.
+// The accounts, webhooks and observers that `npm start` lists, each with the state that the gateways report.
 
 import { z } from "zod";
 
-/** A gateway that does not answer by then is introduced without them: the start does not wait. */
+/** If a gateway does not answer within this time, the list is omitted: the start does not wait. */
 const withinMs = 1_000;
 
 const Status = z.object({
   replicas: z.array(z.object({ details: z.object({ channels: z.string().optional() }) })),
 });
 
-/** One line each, as in `channel  telegram:main connected as @bot`; none where nothing is configured or known. */
+/** One line each, for example `channel  telegram:main connected as @bot`; empty if nothing is configured or known. */
 export async function channelLines({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string[]> {
   try {
     const response = await fetch(`${httpUrl}/api/status`, {

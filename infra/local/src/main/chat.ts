@@ -1,4 +1,4 @@
-// The chat on this terminal: the CLI's, as a process of its own.
+// The chat on this terminal: `parley chat` as a child process.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const CLI = fileURLToPath(new URL("../../../../packages/cli/src/main.ts", import.meta.url));
 
-/** Opens the chat and resolves when it has ended, or when the signal has ended it. */
+/** Opens the chat and resolves when it has ended, by itself or through the signal. */
 export async function chat(home: string, signal: AbortSignal): Promise<void> {
   const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, "chat", "--home", home], {
     stdio: "inherit",

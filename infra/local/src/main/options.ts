@@ -11,18 +11,18 @@ import { LocalError } from "../errors.ts";
 const DEFAULT_HTTP_PORT = 8787;
 const MAX_REPLICAS = 32;
 
-export const HELP = `npm start -- [options]            start Parley on this machine and talk to it
+export const HELP = `npm start -- [options]            start Parley on this machine and open the chat
 
-  --once <text>                   answer one message on standard output and end; in a session of its own
-  --replicas <service>=<n>[,…]    more processes of a service (${services.join(", ")})
-  --port <port>                   where people reach it (PARLEY_HTTP_PORT, ${DEFAULT_HTTP_PORT}; 0 takes any free one)
-  --preset <name>                 a set of settings to begin with (PARLEY_PRESET; ${presetNames.join(", ")})
-  --set <key>=<value>             a setting, over parley.toml and the environment, as in --set limits.max_usd=2; repeatable
-  --home <folder>                 where its data is (PARLEY_HOME, .parley here)
-  --no-chat                       do not open the chat on a terminal; show the logs
-  --help                          this text
+  --once <text>                   print the answer to one message and exit; uses a new session
+  --replicas <service>=<n>[,…]    number of processes of a service (${services.join(", ")})
+  --port <port>                   HTTP port (PARLEY_HTTP_PORT, default ${DEFAULT_HTTP_PORT}; 0: any free port)
+  --preset <name>                 a named set of settings (PARLEY_PRESET; ${presetNames.join(", ")})
+  --set <key>=<value>             a setting; overrides parley.toml and the environment; repeatable (--set limits.max_usd=2)
+  --home <folder>                 data folder (PARLEY_HOME, default .parley in this folder)
+  --no-chat                       show the logs instead of the chat
+  --help                          show this text
 
-Settings by environment: PARLEY__TABLE__KEY for each key of parley.toml, as PARLEY__LIMITS__MAX_USD=2
+Environment variables: PARLEY__TABLE__KEY for each key of parley.toml, for example PARLEY__LIMITS__MAX_USD=2
 PARLEY_HOME PARLEY_HTTP_PORT PARLEY_TOKEN PARLEY_MODEL PARLEY_CONFIG PARLEY_LOG_LEVEL
 ANTHROPIC_API_KEY ANTHROPIC_BASE_URL OPENAI_API_KEY OPENAI_BASE_URL
 DATABASE_URL (DATABASE_OWNER_URL) REDIS_URL NATS_URL`;
@@ -32,15 +32,15 @@ export interface StartOptions {
   readonly once: string | null;
   readonly replicas: Partial<Record<ServiceName, number>>;
   readonly httpPort: number;
-  /** False when the port is only the default: one message needs no port in particular. */
+  /** False for the default port: `--once` then uses any free port. */
   readonly portChosen: boolean;
   readonly home: string;
-  /** `key=value`, in order; the strongest of all settings. */
+  /** `key=value`, in order; they override all other sources. */
   readonly settings: readonly string[];
   readonly chat: boolean;
 }
 
-/** Reads the arguments; flags win over the environment. Throws LocalError `bad_option`. */
+/** Reads the arguments; flags override the environment. Throws LocalError `bad_option`. */
 export function readOptions(args: readonly string[], environment: Environment, cwd: string): StartOptions {
   const values = parse(args);
   const port = values.port ?? (environment.PARLEY_HTTP_PORT || undefined);
@@ -82,7 +82,7 @@ function parse(args: readonly string[]): Values {
     return parseArgs({ args: [...args], options }).values;
   } catch (error) {
     const [reason = ""] = errorMessage(error).split(". ");
-    throw new LocalError("bad_option", `${reason}.`, { fix: "npm start -- --help lists the options." });
+    throw new LocalError("bad_option", `${reason}.`, { fix: "Run `npm start -- --help` for the list of options." });
   }
 }
 
@@ -94,12 +94,12 @@ function readReplicas(text: string): Partial<Record<ServiceName, number>> {
     if (service === undefined)
       throw new LocalError(
         "bad_option",
-        `--replicas: there is no service "${name}"; there are ${services.join(", ")}.`,
+        `--replicas: there is no service "${name}". Services: ${services.join(", ")}.`,
       );
     if (!/^\d+$/.test(count) || Number(count) < 1 || Number(count) > MAX_REPLICAS) {
       throw new LocalError(
         "bad_option",
-        `--replicas: ${service} needs a number from 1 to ${MAX_REPLICAS}, as in ${service}=2.`,
+        `--replicas: ${service} needs a number from 1 to ${MAX_REPLICAS}, for example ${service}=2.`,
       );
     }
     replicas[service] = Number(count);
@@ -109,5 +109,5 @@ function readReplicas(text: string): Partial<Record<ServiceName, number>> {
 
 function readPort(text: string): number {
   if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new LocalError("bad_option", `"${text}" is not a port: a number from 0 to 65535.`);
+  throw new LocalError("bad_option", `"${text}" is not a port: use a number from 0 to 65535.`);
 }

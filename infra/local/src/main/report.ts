@@ -1,4 +1,4 @@
-// How a failure is said to a person: what happened, and what to do, without a stack where the error is one we know.
+// Prints a failure: what failed and what to do next. A known error is printed without its stack.
 
 import { knownSystemError, LocalError } from "../errors.ts";
 

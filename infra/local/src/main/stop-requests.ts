@@ -1,8 +1,8 @@
-// Ctrl-C and its like, counted: the first asks for a drain, the second for an end at once.
+// Counts Ctrl-C and termination signals: the first requests a drain, the second an immediate end.
 
 /**
- * One Ctrl-C may arrive more than once: the terminal sends it to everybody, and npm passes it on. Copies come within milliseconds
- * of each other; a person who means it twice takes longer than this.
+ * One Ctrl-C may arrive several times: the terminal sends it to the whole process group, and npm forwards it. Copies arrive within
+ * milliseconds; a second key press takes longer than this.
  */
 const ONE_REQUEST_MS = 250;
 
@@ -11,7 +11,7 @@ export interface StopRequests {
   readonly first: AbortSignal;
   /** Aborts at the second. */
   readonly second: AbortSignal;
-  /** While set, Ctrl-C belongs to somebody else on the terminal; SIGTERM and SIGHUP still count. */
+  /** While set, another process on the terminal handles Ctrl-C; SIGTERM and SIGHUP still count. */
   ignoreInterrupts: boolean;
 }
 

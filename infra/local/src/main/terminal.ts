@@ -1,10 +1,10 @@
-// What `npm start` writes for a person: always to standard error, because standard output is for answers.
+// The output of `npm start` for people. It goes to standard error, because standard output contains only answers.
 
 import { styleText } from "node:util";
 
 const COLOURS = ["cyan", "magenta", "yellow", "green", "blue"] as const;
 
-/** Writes one line of a service, with its name before it, in a colour of its own on a terminal. */
+/** Writes one line of a service, prefixed with the replica's name; each replica has a colour on a terminal. */
 export function serviceLineWriter(isTerminal: boolean): (replica: string, line: string) => void {
   const colours = new Map<string, (typeof COLOURS)[number]>();
   return (replica, line) => {

@@ -1,18 +1,18 @@
-// The sandbox of the tool `exec`, where this machine can have it.
+// Finds or downloads bubblewrap, the sandbox of the tool `exec`.
 
 import { debianBinary, hasApt } from "./debian.ts";
 import { onPath } from "./locate.ts";
 import type { LogSink } from "./process.ts";
 
-/** The sandbox of `exec`. Without it the cluster runs all the same, and `exec` says what isolation there is. */
+/** The path of bubblewrap; null if it is not available. The cluster then runs without it, and `exec` reports its isolation. */
 export async function findBubblewrap(serversDir: string, say: LogSink): Promise<string | null> {
   const installed = onPath("bwrap");
   if (installed !== null || process.platform !== "linux") return installed;
   try {
     if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, say)).path;
   } catch {
-    // Said below.
+    // Reported below.
   }
-  say("bubblewrap is not here: `exec` has no sandbox of its own (apt install bubblewrap)");
+  say("bubblewrap not found: `exec` has no sandbox. Install it with `apt install bubblewrap`.");
   return null;
 }

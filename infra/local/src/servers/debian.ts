@@ -1,8 +1,8 @@
-// Debian packages downloaded and unpacked into a folder of ours: nothing is installed in the system, and no root is needed.
+// Downloads Debian packages and unpacks them into a cache folder: nothing is installed in the system, and root is not needed.
 //
-// <cacheDir>/<package>/root   the unpacked files of the package and of the libraries this machine lacks
-// <cacheDir>/<package>/bin    one starter a binary; the whole folder appears at once, when it is complete
-// <cacheDir>/.apt             package lists of our own, where the system has none or outdated ones
+// <cacheDir>/<package>/root   the unpacked files of the package and of the libraries that this machine lacks
+// <cacheDir>/<package>/bin    one start script per binary; the folder is renamed into place when it is complete
+// <cacheDir>/.apt             separate package lists, if the system has none or outdated ones
 
 import {
   chmodSync,
@@ -23,9 +23,9 @@ import { withLock } from "../lock.ts";
 import { run, tail, type Outcome } from "./run.ts";
 
 export interface DebianBinary {
-  /** Run this; it sets the library path where the machine lacks libraries. */
+  /** The executable; it sets the library path if the machine lacks libraries. */
   readonly path: string;
-  /** The unpacked file tree: data and module folders are under it. */
+  /** The root of the unpacked files. */
   readonly root: string;
 }
 
@@ -33,7 +33,7 @@ const BINARY_FOLDERS = ["usr/bin", "usr/sbin", "bin", "sbin", "usr/games"];
 
 let apt: Promise<boolean> | undefined;
 
-/** True where packages can be downloaded and unpacked: `apt-get` and `dpkg` are there. */
+/** True if packages can be downloaded and unpacked: `apt-get` and `dpkg` are installed. */
 export async function hasApt(): Promise<boolean> {
   apt ??= Promise.all([run("apt-get", ["--version"]), run("dpkg", ["--version"])]).then((both) =>
     both.every(({ code }) => code === 0),
@@ -42,8 +42,8 @@ export async function hasApt(): Promise<boolean> {
 }
 
 /**
- * The binary `name` of a Debian package, downloading and unpacking it under `cacheDir` the first time.
- * Any number of processes may ask at the same time; one does the work.
+ * The binary `name` of a Debian package. The first call downloads and unpacks it under `cacheDir`.
+ * Safe for concurrent processes: one of them does the work.
  */
 export async function debianBinary(
   name: string,
@@ -75,7 +75,7 @@ export async function debianBinary(
   return binary;
 }
 
-/** Unpacks a package into `<draft>/root`, and what it needs of others when it could not run on this machine alone. */
+/** Unpacks a package into `<draft>/root`, with its dependencies if it cannot run on this machine without them. */
 async function unpackWhole(packageName: string, draft: string, cacheDir: string): Promise<void> {
   const root = join(draft, "root");
   mkdirSync(root);
@@ -97,13 +97,13 @@ async function unpackWhole(packageName: string, draft: string, cacheDir: string)
   }
 }
 
-/** Downloads packages into `draft`, with the system's lists, else with lists of our own. Returns the options that chose the lists. */
+/** Downloads packages into `draft` with the system's lists, else with separate lists. Returns the apt options of the lists used. */
 async function fetchInto(draft: string, packages: readonly string[], cacheDir: string): Promise<readonly string[]> {
   const download = (lists: readonly string[]): Promise<Outcome> => aptGet(["download", ...packages], lists, draft);
   let outcome = await download([]);
   if (outcome.code === 0) return [];
   const own = ownLists(cacheDir);
-  // Lists made by an earlier package of the same start are fresh enough; only lists that do not help are fetched again.
+  // Lists of an earlier package are recent enough; they are updated only if the download fails.
   outcome = await download(own);
   if (outcome.code === 0) return own;
   const update = await withLock(join(cacheDir, "apt.lock"), () => aptGet(["update"], own, draft));
@@ -133,7 +133,7 @@ async function aptGet(command: readonly string[], lists: readonly string[], cwd:
     "Acquire::Retries=2",
     ...lists,
   ];
-  // The download folder is ours alone, so apt's own sandbox user could not write there.
+  // The download folder is private, so apt's sandbox user could not write there.
   const user = process.getuid?.() === 0 ? ["-o", "APT::Sandbox::User=root"] : [];
   return run("apt-get", [...options, ...user, ...command], {
     cwd,
@@ -141,14 +141,17 @@ async function aptGet(command: readonly string[], lists: readonly string[], cwd:
   });
 }
 
-/** The packages apt would newly install here: simulated, so it needs no root. Programs' scripts and plain data are left out. */
+/** The packages that apt would install; simulated, so root is not needed. Excludes Perl and architecture-independent packages. */
 async function neededPackages(packageName: string, lists: readonly string[]): Promise<string[]> {
   const simulate = ["install", "--simulate", "--no-install-recommends", "-o", "Debug::NoLocking=1", packageName];
   const outcome = await aptGet(simulate, lists, "/");
   if (outcome.code !== 0) {
-    throw new LocalError("binary_missing", `apt-get cannot tell what ${packageName} needs:\n${tail(outcome, 3)}`);
+    throw new LocalError(
+      "binary_missing",
+      `apt-get could not list the dependencies of ${packageName}:\n${tail(outcome, 3)}`,
+    );
   }
-  // "Inst name (version origin [arch])" is new; "Inst name [old version] (…" would be an upgrade of what the machine has.
+  // "Inst name (version origin [arch])" is a new package; "Inst name [old version] (…" is an upgrade of an installed one.
   const fresh = [...outcome.stdout.matchAll(/^Inst (\S+) \(.*?\[(\S+)\]\)/gm)];
   return fresh.filter(([, name, arch]) => arch !== "all" && !/perl/.test(name ?? "")).map(([, name]) => name ?? "");
 }
@@ -164,7 +167,7 @@ async function unpackAll(draft: string, root: string): Promise<void> {
   }
 }
 
-/** A package may name a program that another one holds (redis-server is a link into redis-tools), or need libraries that are not here. */
+/** A program may be a link into another package (redis-server into redis-tools), or need libraries that are missing. */
 async function lacksSomething(root: string): Promise<boolean> {
   const all = programs(root);
   if (all.some((path) => !existsSync(path))) return true;
@@ -201,7 +204,7 @@ function libraryFolders(root: string): string[] {
   });
 }
 
-/** Writes `<draft>/bin/<program>` for each program: a script that finds its root beside itself, so that the folder may be moved. */
+/** Writes a script `<draft>/bin/<program>` for each program. It finds the root relative to itself, so the folder may be moved. */
 function makeStarters(draft: string): void {
   const root = join(draft, "root");
   const bin = join(draft, "bin");

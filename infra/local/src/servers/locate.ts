@@ -1,4 +1,4 @@
-// Where a server's binary comes from: PATH, else the Debian package unpacked in our own folder, else a sentence saying what to install.
+// Finds a server's binary: on PATH, else in the unpacked Debian package. Otherwise an error names the package to install.
 
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -8,13 +8,13 @@ import { LocalError } from "../errors.ts";
 import { debianBinary, hasApt } from "./debian.ts";
 import { run } from "./run.ts";
 
-/** Where tests keep unpacked packages, shared by all of them. `npm start` keeps its own under its home. */
+/** The folder of unpacked packages that all tests share. `npm start` has its own under its home. */
 export const SHARED_CACHE_DIR = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
 
 interface Known {
   readonly commands: readonly string[];
   readonly packageName: string;
-  /** Oldest version that will do, major and minor. */
+  /** Oldest supported version, major and minor. */
   readonly oldest: readonly [number, number];
   readonly version: RegExp;
   readonly brew: string;
@@ -39,7 +39,7 @@ const KNOWN = {
 
 const found = new Map<string, Promise<string>>();
 
-/** The path of a server's binary that is new enough. Looked for once per process and cache folder. */
+/** The path of a server's binary of a supported version. The result is cached per process and cache folder. */
 export async function findServer(
   what: keyof typeof KNOWN,
   cacheDir = SHARED_CACHE_DIR,
@@ -62,14 +62,14 @@ async function look(known: Known, cacheDir: string, log?: (line: string) => void
   }
   const [command = known.packageName] = known.commands;
   if (!(await hasApt())) {
-    throw new LocalError("binary_missing", `${command} ${known.oldest.join(".")} or newer is not on this machine.`, {
+    throw new LocalError("binary_missing", `${command} ${known.oldest.join(".")} or newer is not installed.`, {
       fix: `Install it with \`brew install ${known.brew}\` or \`apt install ${known.packageName}\`, or run everything with \`docker compose up\`.`,
     });
   }
   return (await debianBinary(command, known.packageName, cacheDir, log)).path;
 }
 
-/** The executable of that name on PATH, or in the folders for servers that an ordinary user's PATH leaves out; null when there is none. */
+/** The executable with this name on PATH or in the sbin folders, which an ordinary user's PATH omits; null if not found. */
 export function onPath(command: string): string | null {
   const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/local/sbin", "/usr/sbin", "/sbin"];
   for (const folder of folders) {

@@ -1,4 +1,4 @@
-// A private NATS server: users and what each may say and hear come in as data, no JetStream, loopback.
+// A private NATS server on loopback, without JetStream. The caller passes the users and their permissions.
 
 import { join } from "node:path";
 
@@ -15,20 +15,20 @@ export interface NatsUser {
   readonly permissions?: {
     readonly publish: readonly string[];
     readonly subscribe: readonly string[];
-    /** Lets the user answer whoever asked it. Default false. */
+    /** Permits the user to reply to requests. Default: false. */
     readonly allowResponses?: boolean;
   };
 }
 
 export interface NatsOptions {
-  /** Made when missing; holds the configuration with the passwords, mode 0600. */
+  /** Created if missing; contains the configuration with the passwords, mode 0600. */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
   readonly port?: number | undefined;
   readonly log?: LogSink;
-  /** Paths of PEM files: the server then demands TLS, and with `clientCa` a certificate of each client as well. */
+  /** Paths of PEM files: the server then requires TLS, and with `clientCa` also a certificate of each client. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
-  /** None means that no user is asked for. */
+  /** Without users, the server requires no login. */
   readonly users?: readonly NatsUser[];
   /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
   readonly cacheDir?: string;
@@ -37,11 +37,11 @@ export interface NatsOptions {
 export interface NatsServer extends ServerProcess {
   /** Without credentials. */
   readonly url: string;
-  /** With the credentials of one of the users it was started with. */
+  /** With the credentials of one of its users. */
   urlFor(user: string): string;
 }
 
-/** Starts NATS. It keeps nothing: the data folder is for its configuration. */
+/** Starts NATS. It stores no data: the data folder contains only its configuration. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const dataDir = privateFolder(options.dataDir);
   const users = options.users ?? [];
@@ -71,7 +71,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   });
 }
 
-/** The server's configuration; NATS reads JSON as a form of its own format. */
+/** The server's configuration; NATS accepts JSON. */
 function natsConfiguration(port: number, users: readonly NatsUser[], tls: NatsOptions["tls"]): Record<string, unknown> {
   const authorization = {
     users: users.map(({ user, password, permissions }) => ({

@@ -6,14 +6,14 @@ import { createServer } from "node:net";
 import { LocalError } from "../errors.ts";
 
 /**
- * Below the system's range for outgoing connections (32768 up): a client that keeps reconnecting to a stopped server must not be
- * given that server's port as its own, or it would connect to itself and the server could not come back.
+ * Below the system's range for outgoing connections (from 32768): otherwise a client that reconnects to a stopped server could get that
+ * server's port as its local port, connect to itself and block the restart.
  */
 const LOWEST_PORT = 18_000;
 const HIGHEST_PORT = 30_000;
 const TRIES = 20;
 
-/** True when nothing listens on that loopback port. */
+/** True if nothing listens on this loopback port. */
 export async function isFree(port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const probe = createServer();
@@ -22,7 +22,7 @@ export async function isFree(port: number): Promise<boolean> {
   return promise;
 }
 
-/** A loopback port that was free a moment ago. */
+/** A loopback port that was free when it was checked. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const port = randomInt(LOWEST_PORT, HIGHEST_PORT);
@@ -34,7 +34,7 @@ export async function freePort(): Promise<number> {
   );
 }
 
-/** Starts something on `wanted`, or on a free port, choosing again when another process took it in between. */
+/** Starts a server on `wanted` or on a free port; chooses another free port if a process took it in the meantime. */
 export async function onPort<T>(wanted: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (wanted !== undefined && wanted !== 0) return start(wanted);
   for (let tries = 1; ; tries += 1) {

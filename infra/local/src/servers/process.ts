@@ -1,4 +1,4 @@
-// One private server process: started, known to be ready by the line it prints, stopped, killed, and found again after a crash of ours.
+// One private server process: start, readiness by its log line, stop, and cleanup of a process that a crashed owner left.
 
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,16 +20,16 @@ export interface ServerExit {
 export interface ServerProcess extends AsyncDisposable {
   readonly name: string;
   readonly pid: number;
-  /** The loopback TCP port it listens on. Give it back as `port` to come back at the same address. */
+  /** The loopback TCP port it listens on. Pass it as `port` to restart at the same address. */
   readonly port: number;
   readonly dataDir: string;
-  /** Resolves when the process has ended, for whatever reason. Never rejects. */
+  /** Resolves when the process has ended for any reason. Never rejects. */
   readonly exited: Promise<ServerExit>;
-  /** What it logged last, at most 20 lines. */
+  /** The last lines of its log, at most 20. */
   lastLines(): string[];
-  /** Ends it in good order, at the latest after `graceMs` (default 10,000) by force. Safe to call twice. */
+  /** Stops it, and kills it after `graceMs` (default 10,000). Safe to call twice. */
   stop(graceMs?: number): Promise<void>;
-  /** Sends a signal as it is; after SIGKILL it resolves once the process is gone. */
+  /** Sends a signal; after SIGKILL it resolves when the process has ended. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
@@ -40,12 +40,12 @@ export interface Launch {
   readonly env: Record<string, string>;
   readonly port: number;
   readonly dataDir: string;
-  /** The line that says it accepts connections. */
+  /** Matches the log line that reports readiness. */
   readonly ready: RegExp;
-  /** The signal that ends it in good order without waiting for its clients. */
+  /** The signal for an orderly stop that does not wait for clients. */
   readonly stopSignal: "SIGINT" | "SIGTERM";
   readonly log?: LogSink | undefined;
-  /** How long it may take to be ready; recovery of a large database takes its time. Default 120,000. */
+  /** Timeout of the start, in milliseconds; recovery of a large database takes long. Default: 120,000. */
   readonly readyTimeoutMs?: number;
 }
 
@@ -53,11 +53,11 @@ const PID_FILE = "server.pid";
 const KEPT_LINES = 20;
 const GRACE_MS = 10_000;
 
-/** Starts the server and resolves once it has said that it is ready. */
+/** Starts the server and resolves when its log reports readiness. */
 export async function launch(options: Launch): Promise<ServerProcess> {
   const { name, dataDir, port, stopSignal } = options;
   const [command, args] = await dyingWithUs(options.command, options.args, stopSignal);
-  // In a session of its own: Ctrl-C in the terminal is for the supervisor, which stops the servers last.
+  // A separate session: Ctrl-C in the terminal goes only to the supervisor, which stops the servers last.
   const child = spawn(command, args, {
     cwd: dataDir,
     env: options.env,
@@ -90,7 +90,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
   const stop = async (graceMs = GRACE_MS): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
       send(stopSignal);
-      send("SIGCONT"); // a stopped process would never hear it
+      send("SIGCONT"); // a stopped process would not handle the signal
       const force = setTimeout(() => send("SIGKILL"), graceMs);
       await exited;
       clearTimeout(force);
@@ -125,7 +125,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
   };
 }
 
-/** Ends a server that an earlier, killed process of ours left behind on this data folder. */
+/** Stops a server that a killed owner left running on this data folder. */
 export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTERM"): Promise<void> {
   const path = join(dataDir, PID_FILE);
   const left = readPidFile(path);
@@ -134,12 +134,12 @@ export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTE
   rmSync(path, { force: true });
 }
 
-/** Writes the file a later start finds a left-over server by. Without it, on a full disk, the server runs all the same. */
+/** Writes the file by which a later start finds a leftover server. On a full disk, the server runs without it. */
 function writePidFile(dataDir: string, identity: ProcessName): void {
   try {
     writeFileSync(join(dataDir, PID_FILE), JSON.stringify(identity), { mode: 0o600 });
   } catch {
-    // The kernel ends the server with us in any case.
+    // The kernel ends the server with its owner in any case.
   }
 }
 
@@ -154,7 +154,7 @@ function readPidFile(path: string): ProcessName | null {
 
 let canDieWithUs: Promise<boolean> | undefined;
 
-/** Lets the kernel end the server when we die without a chance to (kill -9), where `setpriv` can ask it to. */
+/** Adds a parent-death signal with `setpriv`, if available, so that the kernel ends the server after a kill -9 of its owner. */
 async function dyingWithUs(
   command: string,
   args: readonly string[],
@@ -163,7 +163,7 @@ async function dyingWithUs(
   const pdeathsig = ["--pdeathsig", stopSignal.replace("SIG", "")];
   canDieWithUs ??= run("setpriv", [...pdeathsig, "true"]).then((outcome) => outcome.code === 0);
   if (!(await canDieWithUs)) return [command, args];
-  // A new user namespace clears the request, so it goes inside the wrapper that makes one.
+  // A new user namespace clears the parent-death signal, so `setpriv` runs inside the wrapper that creates it.
   const inner = args.indexOf("--");
   if (inner === -1) return ["setpriv", [...pdeathsig, "--", command, ...args]];
   return [command, [...args.slice(0, inner + 1), "setpriv", ...pdeathsig, "--", ...args.slice(inner + 1)]];

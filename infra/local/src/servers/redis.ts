@@ -1,4 +1,4 @@
-// A private Redis (or Valkey): append-only file, never evicts, password, loopback.
+// A private Redis (or Valkey) on loopback, with an append-only file, a password and no eviction.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,12 +10,12 @@ import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
 
 export interface RedisOptions {
-  /** Made when missing; holds the append-only file and the configuration with the password, mode 0600. */
+  /** Created if missing; contains the append-only file and the configuration with the password (mode 0600). */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
   readonly port?: number | undefined;
   readonly log?: LogSink;
-  /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
+  /** The folder for unpacked Debian packages; `.parley/servers` of the repository by default. */
   readonly cacheDir?: string;
 }
 
@@ -24,7 +24,7 @@ export interface RedisServer extends ServerProcess {
   readonly url: string;
 }
 
-/** Starts Redis on a data folder; the password is generated once and kept there. */
+/** Starts Redis on a data folder; the password is generated once and stored there. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const dataDir = privateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);

@@ -1,4 +1,4 @@
-// Running one command to its end, for the preparations: initdb, apt-get, ldd.
+// Runs one preparation command to its end: initdb, apt-get, ldd.
 
 import { spawn, type SpawnOptions } from "node:child_process";
 
@@ -11,11 +11,11 @@ export interface Outcome {
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Record<string, string>;
-  /** Given to the command on its standard input, which is closed otherwise. */
+  /** Written to the command's standard input, which is otherwise closed. */
   readonly input?: string;
 }
 
-/** Runs a command and returns what it said. A command that cannot be started at all is an outcome with code null. */
+/** Runs a command and returns its output. If it cannot be started, the code is null. */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>();
   const spawnOptions: SpawnOptions = { stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"] };
@@ -29,13 +29,13 @@ export async function run(command: string, args: readonly string[], options: Run
   child.once("error", (error) => resolve({ code: null, stdout, stderr: error.message }));
   child.once("close", (code) => resolve({ code, stdout, stderr }));
   if (options.input !== undefined) {
-    child.stdin?.on("error", () => {}); // it ended before reading everything; its exit code says so
+    child.stdin?.on("error", () => {}); // it ended before reading everything; its exit code is enough
     child.stdin?.end(options.input);
   }
   return promise;
 }
 
-/** The last lines of what a failed command said, for an error message. */
+/** The last lines of a command's output, for an error message. */
 export function tail(outcome: Outcome, lines = 5): string {
   return `${outcome.stdout}\n${outcome.stderr}`
     .split("\n")

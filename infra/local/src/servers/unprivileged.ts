@@ -1,4 +1,4 @@
-// PostgreSQL refuses to run as root. This finds a way to run a command as somebody else, without making a user in the system.
+// PostgreSQL refuses to run as root. This file finds another identity for its commands without creating a system user.
 
 import { chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -7,9 +7,9 @@ import { LocalError } from "../errors.ts";
 import { run } from "./run.ts";
 
 export interface Unprivileged {
-  /** The command line that runs `command` without root's rights; a `--` separates the wrapper from it. */
+  /** The command line that runs `command` without root's rights; `--` separates the wrapper from the command. */
   wrap(command: string, args: readonly string[]): [string, readonly string[]];
-  /** Hands a folder over to the identity the command runs as, where that is needed. */
+  /** Changes a folder's owner to the command's identity, if needed. */
   own(folder: string): void;
 }
 
@@ -19,13 +19,13 @@ interface Account {
   readonly gid: number;
 }
 
-/** The identity to run `command`s as: ourselves, unless we are root. `folder` is where they will keep their data. */
+/** The identity for commands: this process's user, unless it is root. `folder`: their data folder. */
 export async function unprivileged(folder: string): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { wrap: (command, args) => [command, args], own: () => {} };
   const accounts = systemAccounts();
 
-  // In a user namespace root's own files belong to the mapped account, so it works in folders only root may enter. The account
-  // has to be one the system knows, because initdb looks its name up; it gets no rights outside.
+  // In a user namespace, root's files belong to the mapped account, so this works in folders that only root may enter. The account must
+  // exist in the system, because initdb looks up its name; it gets no rights outside of the namespace.
   const mapped =
     accounts.find((account) => account.uid === 1000) ?? accounts.find((account) => account.name === "nobody");
   if (mapped !== undefined) {
@@ -49,9 +49,9 @@ export async function unprivileged(folder: string): Promise<Unprivileged> {
   }
   throw new LocalError(
     "server_failed",
-    "PostgreSQL refuses to run as root, and neither `unshare --user` nor `setpriv` works here.",
+    "PostgreSQL refuses to run as root, and neither `unshare --user` nor `setpriv` works on this machine.",
     {
-      fix: "Start as an ordinary user, or set DATABASE_URL to a PostgreSQL that runs elsewhere.",
+      fix: "Start as an ordinary user, or set DATABASE_URL to an external PostgreSQL.",
     },
   );
 }
@@ -61,9 +61,9 @@ function requireEntry(folder: string, account: Account): void {
     if ((statSync(parent).mode & 0o001) !== 0) continue;
     throw new LocalError(
       "server_failed",
-      `PostgreSQL runs as the user ${account.name} here, which may not enter ${parent}.`,
+      `PostgreSQL runs as the user ${account.name}, which may not enter ${parent}.`,
       {
-        fix: "Set PARLEY_HOME to a folder other users may enter, such as one under /var/lib, or start as an ordinary user.",
+        fix: "Set PARLEY_HOME to a folder that other users may enter, for example under /var/lib, or start as an ordinary user.",
       },
     );
   }

@@ -1,4 +1,4 @@
-// The three backing servers of a cluster: given by their addresses, handed in running, or started and kept here.
+// The three backing servers of a cluster: external ones, running ones from the caller, or private ones that it starts and supervises.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { superviseServer, type SupervisedServer } from "./supervised-server.ts";
 import { LogFile } from "./log-file.ts";
 import type { WriteTrouble } from "./write-trouble.ts";
 
-/** Servers that run already and that somebody else stops. */
+/** Servers that run already; their owner stops them. */
 export interface GivenServers {
   readonly postgres?: PostgresUrls;
   readonly redis?: { readonly url: string };
@@ -29,7 +29,7 @@ export interface Backing {
   readonly storeUrl: string;
   readonly redisUrl: string;
   readonly natsUrls: Readonly<Record<Role, string>>;
-  /** Those that are ours; null where the server is somebody else's. */
+  /** The supervised servers; null for an external server. */
   readonly postgres: SupervisedServer<PostgresServer> | null;
   readonly redis: SupervisedServer<RedisServer> | null;
   readonly nats: SupervisedServer<NatsServer> | null;
@@ -38,17 +38,17 @@ export interface Backing {
 
 export interface BackingOptions {
   readonly home: Home;
-  /** Where unpacked packages are kept. */
+  /** The folder for unpacked packages. */
   readonly serversDir: string;
   readonly namespace: string;
   readonly environment: Environment;
   readonly given: GivenServers;
   readonly say: LogSink;
-  /** Where a log that cannot be written is reported. */
+  /** Receives write failures of logs. */
   readonly trouble: WriteTrouble;
 }
 
-/** One NATS user a role, with a fresh password and exactly the role's permissions. */
+/** One NATS user per role, with a new password and exactly the role's permissions. */
 export function natsUsers(namespace: string): NatsUser[] {
   return roles.map((role) => ({
     user: role,
@@ -57,7 +57,7 @@ export function natsUsers(namespace: string): NatsUser[] {
   }));
 }
 
-/** Brings up what is missing, all at the same time. When one fails, the others are stopped again. */
+/** Starts the missing servers in parallel. If one fails, it stops the others. */
 export async function startBacking(options: BackingOptions): Promise<Backing> {
   const [postgres, redis, nats] = await Promise.allSettled([
     findPostgres(options),
@@ -86,7 +86,7 @@ export async function startBacking(options: BackingOptions): Promise<Backing> {
   };
 }
 
-/** One backing server: where it is, and what keeps it alive when it is ours. */
+/** One backing server: its address, and its supervision if it is private. */
 interface Found<A, S extends ServerProcess> {
   readonly address: A;
   readonly kept: SupervisedServer<S> | null;
@@ -97,15 +97,13 @@ async function findPostgres(options: BackingOptions): Promise<Found<PostgresUrls
   const { DATABASE_URL, DATABASE_OWNER_URL } = options.environment;
   if (options.given.postgres !== undefined) return elsewhere(options.given.postgres);
   if (isSet(DATABASE_URL)) {
-    options.say(`PostgreSQL: the one of DATABASE_URL`);
+    options.say(`PostgreSQL: using DATABASE_URL`);
     if (isSet(DATABASE_OWNER_URL)) return elsewhere({ ownerUrl: DATABASE_OWNER_URL, storeUrl: DATABASE_URL });
-    options.say(
-      "DATABASE_OWNER_URL is not set: the store uses the same role as the migrations and may change the schema",
-    );
+    options.say("DATABASE_OWNER_URL is not set: the store uses the role of the migrations and may change the schema");
     return elsewhere({ ownerUrl: DATABASE_URL, storeUrl: DATABASE_URL });
   }
   const dataDir = join(options.home.path, "postgres");
-  options.say("PostgreSQL: a private one");
+  options.say("PostgreSQL: starting a private server");
   return ours(
     options,
     "postgres",
@@ -118,13 +116,13 @@ async function findRedis(options: BackingOptions): Promise<Found<string, RedisSe
   const { REDIS_URL } = options.environment;
   if (options.given.redis !== undefined) return elsewhere(options.given.redis.url);
   if (isSet(REDIS_URL)) {
-    options.say("Redis: the one of REDIS_URL");
+    options.say("Redis: using REDIS_URL");
     return elsewhere(REDIS_URL);
   }
   const dataDir = join(options.home.path, "redis");
   const cacheDir = options.serversDir;
   await findServer("redis", cacheDir, options.say);
-  options.say("Redis: a private one");
+  options.say("Redis: starting a private server");
   return ours(
     options,
     "redis",
@@ -138,14 +136,14 @@ async function findNats(options: BackingOptions): Promise<Found<Readonly<Record<
   const { nats } = options.given;
   if (nats !== undefined) return elsewhere(forEachRole((role) => nats.urlFor(role)));
   if (isSet(NATS_URL)) {
-    options.say("NATS: the one of NATS_URL, with its one login for every service");
+    options.say("NATS: using NATS_URL; all services share its login");
     return elsewhere(forEachRole(() => NATS_URL));
   }
   const dataDir = join(options.home.path, "nats");
   const cacheDir = options.serversDir;
   const users = natsUsers(options.namespace);
   await findServer("nats", cacheDir, options.say);
-  options.say("NATS: a private one");
+  options.say("NATS: starting a private server");
   return ours(
     options,
     "nats",

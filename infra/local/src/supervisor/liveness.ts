@@ -1,18 +1,18 @@
-// Asks a replica again and again whether it can still work: a process that is alive need not be.
+// Polls the liveness probe of a replica: a running process may be unable to work.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
 
 export interface ProbeTimes {
   readonly periodMs: number;
-  /** How long one answer may take. */
+  /** Timeout of one request. */
   readonly timeoutMs: number;
-  /** Failures in a row. */
+  /** Consecutive failures until a replica counts as stuck. */
   readonly failures: number;
 }
 
 const probeTimes: ProbeTimes = { periodMs: 5_000, timeoutMs: 5_000, failures: 3 };
 
-/** Resolves with the last failure's reason when `/livez` has failed several times in a row; with undefined when it is aborted. */
+/** Resolves with the last failure's reason after several consecutive failures of `/livez`; undefined when aborted. */
 export async function whenStuck(
   healthPort: number,
   signal: AbortSignal,

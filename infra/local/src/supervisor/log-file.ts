@@ -1,17 +1,17 @@
-// One process's log: appended to, moved aside once when it gets large, and its end remembered for error messages.
+// The log file of one process: rotated once at its size limit. It keeps its last lines in memory for error messages.
 
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 
 import type { WriteTrouble } from "./write-trouble.ts";
 
-/** 10 MiB; with the one that was moved aside, a process's logs take at most twice that. */
+/** 10 MiB; with the rotated file, a process's logs take at most twice this size. */
 const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
 const TAIL_BYTES = 8 * 1024;
 
 export interface LogFileOptions {
   /** Default 10 MiB. */
   readonly limitBytes?: number;
-  /** Where failures to write are reported; by default they are not. */
+  /** Receives write failures; by default they are ignored. */
   readonly trouble?: WriteTrouble | undefined;
 }
 
@@ -24,7 +24,7 @@ export class LogFile implements Disposable {
   #tail: Buffer = Buffer.alloc(0);
   #closed = false;
 
-  /** Opens the file, made when missing; throws what the system throws. */
+  /** Opens or creates the file; throws system errors. */
   constructor(path: string, { limitBytes = LOG_LIMIT_BYTES, trouble }: LogFileOptions = {}) {
     this.path = path;
     this.#limitBytes = limitBytes;
@@ -33,7 +33,7 @@ export class LogFile implements Disposable {
     this.#size = fstatSync(this.#fd).size;
   }
 
-  /** Appends; does nothing once it is closed. Never throws: what a full disk does not take is lost. */
+  /** Appends; does nothing after it is closed. Never throws: on a full disk the output is lost. */
   write(chunk: Buffer): void {
     if (this.#closed) return;
     this.#tail = Buffer.concat([this.#tail, chunk]).subarray(-TAIL_BYTES);
@@ -55,7 +55,7 @@ export class LogFile implements Disposable {
       .slice(-count);
   }
 
-  /** The old file stays open until the new one is: where that fails, the next write tries again. */
+  /** The old file stays open until the new one is open; after a failure the next write retries. */
   #rotate(): void {
     renameSync(this.path, `${this.path}.1`);
     const fd = openSync(this.path, "a", 0o600);

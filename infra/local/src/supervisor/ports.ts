@@ -1,10 +1,10 @@
-// The ports people reach the gateways at, chosen once: a gateway that is started again comes back at its own.
+// Chooses the gateways' HTTP ports once: a restarted gateway keeps its port.
 
 import { LocalError } from "../errors.ts";
 import { listenerOf } from "../processes.ts";
 import { freePort, isFree } from "../servers/ports.ts";
 
-/** One port a gateway: the wanted one and the next free ones after it, or any with 0. */
+/** One port per gateway: the wanted one and the next free ones after it; 0: any free ports. */
 export async function gatewayPorts(wanted: number, count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let port = wanted; ports.length < count; port += 1) {
@@ -16,7 +16,7 @@ export async function gatewayPorts(wanted: number, count: number): Promise<numbe
     } else if (port === wanted) {
       const holder = listenerOf(port);
       throw new LocalError("port_taken", `Port ${port} is taken${holder === null ? "" : ` by ${holder}`}.`, {
-        fix: "Stop that, or choose another port with PARLEY_HTTP_PORT=<port> (0 takes any free one).",
+        fix: "Stop that program, or choose another port with PARLEY_HTTP_PORT=<port> (0: any free port).",
       });
     }
   }

@@ -1,4 +1,4 @@
-// Where the cluster's own programs are, and the one that runs to its end: the migration.
+// The scripts of the cluster's programs, and the run of the migration.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,7 +29,7 @@ function inRepository(path: string): string {
   return fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 }
 
-/** Brings the database's schema up to date, as a process of its own. Rejects with the signal's reason when that aborts. */
+/** Runs the migration as a child process. Rejects with the signal's reason when it aborts. */
 export async function migrate(
   script: string,
   env: Readonly<Record<string, string>>,
@@ -46,9 +46,8 @@ export async function migrate(
   child.stdout.on("data", (chunk: Buffer) => log.write(chunk));
   child.stderr.on("data", (chunk: Buffer) => log.write(chunk));
   const [code] = (await once(child, "close").catch((error: unknown) => {
-    // The error of an aborted process names neither who stopped it nor why.
+    // The error of an aborted process does not contain the signal's reason.
     throw signal.aborted ? signal.reason : error;
   })) as [number | null];
-  if (code !== 0)
-    throw new LocalError("service_failed", `The database could not be migrated:\n${log.lastLines().join("\n")}`);
+  if (code !== 0) throw new LocalError("service_failed", `Database migration failed:\n${log.lastLines().join("\n")}`);
 }

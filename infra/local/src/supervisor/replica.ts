@@ -1,9 +1,9 @@
-// One replica of a service: a process that is started, reports ready over its IPC channel, and is started again when it dies.
+// One replica of a service: starts its process, receives `ready` over IPC, and restarts the process after an exit.
 //
-//   starting ──ready──▶ ready          stop() from anywhere: SIGTERM, and SIGKILL when the drain takes too long ──▶ stopped
+//   starting ──ready──▶ ready          stop() in any state: SIGTERM, then SIGKILL if the drain takes too long ──▶ stopped
 //      ▲  │               │
-//      │  └─────exit──────┤            The first start is different: a wrong configuration (exit 78) or three deaths in a row
-//      └──── waiting ◀────┘            reject `firstReady`, and nothing is tried again.
+//      │  └─────exit──────┤            The first start differs: a wrong configuration (exit 78) or three exits in a row
+//      └──── waiting ◀────┘            reject `firstReady` without a retry.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -21,11 +21,11 @@ import { LogFile } from "./log-file.ts";
 import type { WriteTrouble } from "./write-trouble.ts";
 
 /**
- * Node lets the space for young objects grow with the machine's memory, and a start leaves it full: 16 MiB, Node's own limit for
- * years, saves about 70 MiB a service.
+ * Node sizes the young generation by the machine's memory, and a start fills it. The former limit of 16 MiB saves about 70 MiB per
+ * service.
  */
 const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=4"];
-/** The chassis ends with this code when the configuration is wrong: trying again would not help. */
+/** The chassis exits with this code when the configuration is wrong: a retry would not help. */
 const CONFIG_EXIT_CODE = 78;
 const FIRST_START_TRIES = 3;
 const FIRST_READY_TIMEOUT_MS = 60_000;
@@ -42,17 +42,17 @@ export interface ReplicaOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly logPath: string;
-  /** The port people reach it at, or null. */
+  /** The HTTP port, or null. */
   readonly httpPort: number | null;
-  /** Called with each line it prints. */
+  /** Called with each line of its output. */
   readonly onLine: ((replica: string, line: string) => void) | undefined;
   /** Called whenever `state()` has changed. */
   readonly onChange: () => void;
-  /** Called when it died by itself and is about to be started again. */
+  /** Called after an unexpected exit, before the restart. */
   readonly onDeath: (replica: string, how: string, delayMs: number) => void;
-  /** Called with each new reason for which its start waits. */
+  /** Called with each new reason that delays its start. */
   readonly onWaiting: (replica: string, subject: string, reason: string) => void;
-  /** Where a log that cannot be written is reported. */
+  /** Receives write failures of the log. */
   readonly trouble: WriteTrouble;
 }
 
@@ -60,7 +60,7 @@ export class Replica {
   readonly service: ServiceName;
   readonly number: number;
   readonly name: string;
-  /** Resolves when it is ready for the first time; rejects with what it said when it cannot be. */
+  /** Resolves when it is ready for the first time; rejects with its last output if it cannot start. */
   readonly firstReady: Promise<void>;
   readonly #options: ReplicaOptions;
   readonly #log: LogFile;
@@ -95,7 +95,7 @@ export class Replica {
       healthPort: null,
     };
     this.firstReady = this.#first.promise;
-    this.firstReady.catch(() => {}); // whoever waits for it hears of it
+    this.firstReady.catch(() => {}); // callers that wait for it handle the rejection
     this.#readyTimer = setTimeout(
       () => this.#giveUp(`was not ready after ${FIRST_READY_TIMEOUT_MS / 1000} s`),
       FIRST_READY_TIMEOUT_MS,
@@ -107,7 +107,7 @@ export class Replica {
     return { ...this.#state };
   }
 
-  /** Resolves when it is ready: now, or after its next start. */
+  /** Resolves when it is ready, now or after its next start. */
   async whenReady(): Promise<void> {
     if (this.#phase === "ready") return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ export class Replica {
     await promise;
   }
 
-  /** Sends a signal as it is; after SIGKILL it resolves once the process is gone. False when there is no process. */
+  /** Sends a signal; after SIGKILL it resolves when the process has ended. False if there is no process. */
   async kill(signal: NodeJS.Signals): Promise<boolean> {
     const child = this.#child;
     if (child === null || hasEnded(child)) return false;
@@ -125,7 +125,7 @@ export class Replica {
     return true;
   }
 
-  /** Ends the process in good order and resolves when its successor is ready. */
+  /** Drains the process and resolves when its successor is ready. */
   async restart(): Promise<void> {
     const successor = Promise.withResolvers<void>();
     this.#child?.once("exit", () => this.#waiters.push(successor.resolve));
@@ -133,7 +133,7 @@ export class Replica {
     await successor.promise;
   }
 
-  /** Ends it for good: drained with `drainMs` to do so in, or at once with 0. */
+  /** Stops it without a restart, after a drain of at most `drainMs`; 0: kills it at once. */
   async stop(drainMs: number): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#startTimer);
@@ -143,7 +143,7 @@ export class Replica {
     if (child !== null && !hasEnded(child)) {
       const gone = once(child, "exit");
       child.kill(drainMs === 0 ? "SIGKILL" : "SIGTERM");
-      child.kill("SIGCONT"); // a stopped process would never hear it
+      child.kill("SIGCONT"); // a stopped process would not handle the signal
       const force = setTimeout(() => child.kill("SIGKILL"), drainMs);
       await gone;
       clearTimeout(force);
@@ -156,7 +156,7 @@ export class Replica {
     const { entry, env, cwd, onChange } = this.#options;
     this.#phase = "starting";
     const begun = performance.now();
-    // In a session of its own: Ctrl-C in the terminal is for the supervisor, which drains the services in order.
+    // A separate session: Ctrl-C in the terminal goes only to the supervisor, which drains the services in order.
     const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
       cwd,
       env,
@@ -177,7 +177,7 @@ export class Replica {
     const closed = Promise.withResolvers<void>();
     child.once("close", () => closed.resolve());
     this.#outputEnded = closed.promise;
-    // "exit" and not "close": the streams may outlive the process in a child of its own.
+    // "exit" instead of "close": a child of the process may keep the streams open.
     child.once("exit", (code, signal) => this.#onExit(code, signal, performance.now() - begun));
     child.once("error", (error) => {
       this.#log.write(Buffer.from(`${error.message}\n`));
@@ -209,9 +209,9 @@ export class Replica {
     this.#phase = "waiting";
     this.#options.onChange();
     const how = signal === null ? `exit code ${code}` : signal;
-    if (!this.#everReady && code === CONFIG_EXIT_CODE) return this.#giveUp("has a wrong configuration");
+    if (!this.#everReady && code === CONFIG_EXIT_CODE) return this.#giveUp("has an invalid configuration");
     if (!this.#everReady && this.#state.restarts + 1 >= FIRST_START_TRIES)
-      return this.#giveUp(`ended ${FIRST_START_TRIES} times (${how})`);
+      return this.#giveUp(`exited ${FIRST_START_TRIES} times (${how})`);
     const delayMs = this.#backoff.nextDelayMs(livedMs);
     this.#options.onDeath(this.name, how, delayMs);
     this.#startTimer = setTimeout(() => {
@@ -225,7 +225,7 @@ export class Replica {
     void this.#failFirst(why);
   }
 
-  /** Kills a process that can no longer work; it is then started again as after any other death. */
+  /** Kills a stuck process, so that it is restarted like after any other exit. */
   #watchLiveness(healthPort: number): void {
     const child = this.#child;
     this.#probe?.abort();
@@ -234,14 +234,14 @@ export class Replica {
     const watch = async (): Promise<void> => {
       const reason = await whenStuck(healthPort, signal);
       if (reason === undefined || signal.aborted) return;
-      this.#log.write(Buffer.from(`${this.name} killed: it cannot work any more: ${reason}\n`));
+      this.#log.write(Buffer.from(`${this.name} killed: liveness probe failed: ${reason}\n`));
       child?.kill("SIGKILL");
     };
     void watch();
   }
 
   async #failFirst(why: string): Promise<void> {
-    // What it printed last may still be on its way to us.
+    // Its last output may not have been read yet.
     await Promise.race([this.#outputEnded, delay(LAST_WORDS_MS)]);
     const said = this.#log.lastLines().join("\n");
     const message = `${this.name} ${why}.${said === "" ? "" : ` Its last lines:\n${said}`}`;

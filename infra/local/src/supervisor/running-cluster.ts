@@ -1,4 +1,4 @@
-// What a start has brought up so far, what it says about itself in the home, and how it goes down again.
+// The started parts of a cluster: their state file in the home, and the order of the shutdown.
 
 import { join } from "node:path";
 
@@ -14,26 +14,26 @@ import { Replica, type ReplicaOptions } from "./replica.ts";
 import { WriteTrouble } from "./write-trouble.ts";
 
 const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
-/** A little longer than a service gives its own drain. */
+/** A little longer than a service's own drain timeout. */
 const DRAIN_MS = 25_000;
-/** After state.json could not be written. */
+/** The delay before another attempt to write state.json. */
 const SAVE_AGAIN_MS = 1_000;
 const HURRIED_SERVER_MS = 2_000;
 
 export class Started {
   readonly replicas: Replica[] = [];
   backing: Backing | null = null;
-  /** Everything in state.json but the replicas; from when it is set, the file is kept up to date. */
+  /** The content of state.json without the replicas; once it is set, every change is written. */
   about: Omit<ClusterState, "replicas"> | null = null;
   readonly #home: Home;
   readonly #lock: FileLock;
   readonly #say: LogSink;
-  /** For all writes that are a convenience. */
+  /** For all writes that may fail without harm. */
   readonly trouble: WriteTrouble;
   #stopping = false;
   #retry: NodeJS.Timeout | undefined;
 
-  /** `warn` gets what a person has to know at any time, `say` what is being done. */
+  /** `warn` receives warnings that must always be shown, `say` receives progress. */
   constructor(home: Home, lock: FileLock, say: LogSink, warn: LogSink) {
     this.trouble = new WriteTrouble(home.path, warn);
     this.#home = home;
@@ -41,10 +41,10 @@ export class Started {
     this.#say = say;
   }
 
-  /** Starts one more replica; its `firstReady` tells how that went. */
+  /** Starts another replica; its `firstReady` settles with the outcome. */
   add(options: Omit<ReplicaOptions, "onChange" | "onDeath" | "onWaiting" | "trouble">): void {
     const onDeath = (replica: string, how: string, delayMs: number): void => {
-      this.#say(`${replica} ended (${how}); starting it again${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
+      this.#say(`${replica} exited (${how}); restarting${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
     };
     const onWaiting = (replica: string, subject: string, reason: string): void => {
       this.#say(`${replica} waits for ${subject}: ${reason}`);
@@ -56,11 +56,11 @@ export class Started {
 
   replica(service: ServiceName, number: number): Replica {
     const found = this.replicas.find((replica) => replica.service === service && replica.number === number);
-    if (found === undefined) throw new LocalError("bad_option", `There is no ${service}-${number}.`);
+    if (found === undefined) throw new LocalError("bad_option", `There is no replica ${service}-${number}.`);
     return found;
   }
 
-  /** Drains and ends everything, in order. May be called again, and overtaken by `stopNow`. */
+  /** Drains and stops everything in order. Safe to call twice; `stopNow` may interrupt it. */
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const service of STOP_ORDER) {
@@ -72,7 +72,7 @@ export class Started {
     await this.#end();
   }
 
-  /** Ends everything at once. */
+  /** Kills everything without a drain. */
   async stopNow(): Promise<void> {
     this.#stopping = true;
     await Promise.all(this.replicas.map((replica) => replica.stop(0)));
@@ -100,7 +100,7 @@ export class Started {
   }
 }
 
-/** Ends the services of a supervisor that was killed: they hold the gateway's port and talk to servers that are gone. */
+/** Kills the services of a killed supervisor: they hold the gateway's port, and their servers have ended. */
 export async function endLeftOvers(home: Home): Promise<void> {
   const left = readAnyState(home.path)?.replicas ?? [];
   const processes = left.map((replica) => replica.process).filter((process) => process !== null);

@@ -1,4 +1,4 @@
-// A server of ours that is kept alive: when it dies by itself it comes back on the same port and data.
+// A supervised private server: after an unexpected exit it restarts with the same port and data.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
@@ -7,14 +7,14 @@ import type { ServerProcess } from "../servers/process.ts";
 import { Backoff } from "./backoff.ts";
 
 export interface SupervisedServer<S extends ServerProcess> {
-  /** The present process. */
+  /** The current process. */
   current(): S;
-  /** Sends SIGKILL, or another signal that ends it, and resolves with the process that took its place. */
+  /** Sends SIGKILL or another terminating signal, and resolves with the new process. */
   restart(signal?: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<S>;
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Starts a server and keeps it. `start` is called with no port first, and then with the port it had. */
+/** Starts and supervises a server. The first call of `start` has no port, later ones have its port. */
 export async function superviseServer<S extends ServerProcess>(
   start: (port?: number) => Promise<S>,
   say: (line: string) => void,
@@ -30,7 +30,7 @@ export async function superviseServer<S extends ServerProcess>(
       const { code, signal } = await server.exited;
       if (stopping.signal.aborted) return;
       const lines = server.lastLines().slice(-3).join("\n");
-      say(`${server.name} ended (${signal ?? `exit code ${code}`}); starting it again. Its last lines:\n${lines}`);
+      say(`${server.name} exited (${signal ?? `exit code ${code}`}); restarting. Its last lines:\n${lines}`);
       const next = await again(server.port, performance.now() - begun);
       if (next === null) return;
       server = next;
@@ -63,7 +63,7 @@ export async function superviseServer<S extends ServerProcess>(
       waiters = [];
       await server.stop(graceMs);
       await watching;
-      await server.stop(graceMs); // the one that came up while we were stopping
+      await server.stop(graceMs); // a process that started during the stop
     },
   };
 }

@@ -1,4 +1,4 @@
-// Writes of the supervisor that are a convenience (state.json, logs): one that fails is reported once and tried again, and ends nothing.
+// Write failures of the supervisor's state file and logs: they are reported once and retried, and stop nothing.
 import { errorMessage } from "@parley/contracts";
 
 import { isDiskFull } from "../errors.ts";
@@ -9,7 +9,7 @@ export class WriteTrouble {
   readonly #report: LogSink;
   readonly #failing = new Set<string>();
 
-  /** `where` is the data folder; `report` gets one sentence when writing begins to fail and one when it works again. */
+  /** `where` is the data folder; `report` receives one sentence at the first failure and one after recovery. */
   constructor(where: string, report: LogSink) {
     this.#where = where;
     this.#report = report;
@@ -22,8 +22,8 @@ export class WriteTrouble {
     if (!first) return;
     this.#report(
       isDiskFull(error)
-        ? `disk full: ${path} cannot be written. Free some space on the disk of ${this.#where}; Parley goes on and tries again.`
-        : `${path} cannot be written (${errorMessage(error)}); Parley goes on and tries again.`,
+        ? `disk full: ${path} cannot be written. Free some space on the disk of ${this.#where}; Parley continues and retries.`
+        : `${path} cannot be written (${errorMessage(error)}); Parley continues and retries.`,
     );
   }
 

@@ -1,3 +1,3 @@
-// Stands in for the migration: ends well when it was given a database.
+// A stand-in for the migration: exits with 0 if it has a database URL.
 
 process.exit(process.env.DATABASE_URL?.startsWith("postgres://parley_owner:") === true ? 0 : 1);

@@ -1,4 +1,4 @@
-// The stand-ins in the place of the repository's own scripts.
+// The stand-ins that replace the repository's scripts.
 
 import { fileURLToPath } from "node:url";
 

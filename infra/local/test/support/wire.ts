@@ -1,15 +1,15 @@
-// Just enough of the Redis and NATS wire formats to ask a real server one thing.
+// The part of the Redis and NATS wire formats that the tests need.
 
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/** Sends commands to Redis, the password first, and returns the raw replies. */
+/** Authenticates, sends commands to Redis and returns the raw replies. */
 export async function redis(url: string, ...commands: string[]): Promise<string> {
   const { port, password } = new URL(url);
   return talk(Number(port), [`AUTH ${password}`, ...commands, "QUIT"].map((line) => `${line}\r\n`).join(""));
 }
 
-/** Sends lines to NATS as one of its users and returns everything it said until the answer to the closing PING. */
+/** Sends lines to NATS as one of its users and returns its output up to the reply to the final PING. */
 export async function nats(url: string, ...lines: string[]): Promise<string> {
   const { port, username, password } = new URL(url);
   const login = JSON.stringify({ verbose: false, pedantic: false, user: username, pass: decodeURIComponent(password) });

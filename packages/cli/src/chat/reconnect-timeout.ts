@@ -17,7 +17,7 @@ export interface Patience extends Pick<Listener, "connected" | "disconnected"> {
 export function reconnectTimeout(io: Io, { conversation, session, thread }: ChatPlace): Patience {
   const key = session ?? (thread === "own" ? `${ownPrefix}${conversation}` : mainSession);
   const { promise, reject } = Promise.withResolvers<never>();
-  // Whoever has its answer does not wait any more.
+  // The caller may no longer wait: a rejection must not be unhandled.
   promise.catch(() => undefined);
   let downSince: number | null = null;
   return {

@@ -1,4 +1,4 @@
-// Runs the real command as a process of its own, and waits for what it says instead of for time.
+// Runs the real command as a child process, and waits for its output instead of a fixed time.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ export class Run {
     this.#child.kill(signal);
   }
 
-  /** Resolves when the pattern stands on standard output, colours aside, after what was waited for before. */
+  /** Resolves when standard output, without colours, matches the pattern after the previous match. */
   async says(pattern: RegExp): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = (): void => {
@@ -78,7 +78,7 @@ export function parley(home: string, args: readonly string[], env: Record<string
   return new Run(process.execPath, ["--conditions=@parley/source", main, ...args], { PARLEY_HOME: home, ...env });
 }
 
-/** The same in a pseudo terminal of util-linux's `script`. */
+/** The same in a pseudo-terminal of util-linux's `script`. */
 export function parleyOnTerminal(home: string, args: readonly string[]): Run {
   const command = [process.execPath, "--conditions=@parley/source", main, ...args].map((word) => `'${word}'`).join(" ");
   return new Run("script", ["-qefc", `stty cols 100 rows 40; ${command}`, "/dev/null"], {
