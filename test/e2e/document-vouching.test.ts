@@ -81,7 +81,7 @@ test("taints a turn that reads an untrusted note until the owner marks the note 
 
   const no = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
   await no.says(
-    /memory\/letters\.md is untrusted:[^]*The baker asks[^]*Mark all lines of version 2 as trusted\? \[y\/N\] /,
+    /memory\/letters\.md (?:is|are) untrusted:[^]*The baker asks[^]*Mark all lines of version 2 as trusted\? \[y\/N\] /,
   );
   no.write("\r");
   await no.says(/Nothing was marked as trusted\./);
