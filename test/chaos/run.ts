@@ -29,6 +29,12 @@ export interface RunOptions {
 /** When the leader dies, each turn of a trial in a model call may repeat one call; a paused leader and its successor may repeat two. */
 const repeatsPerCrash = 20;
 
+/**
+ * Some faults need input that arrives while its turn runs, and hints may be lost on purpose: a trial without its fault is accounted for
+ * like any other, and made again.
+ */
+const maxAttempts = 3;
+
 export async function run(options: RunOptions): Promise<Account> {
   await using cleanup = new Cleanup();
   const chaos = await startChaos(cleanup, { dropHints: options.dropHints });
@@ -38,12 +44,16 @@ export async function run(options: RunOptions): Promise<Account> {
   for (let number = 0; number < options.trials; number++) {
     const fault = chosen[number % chosen.length];
     if (fault === undefined) throw new Error(`no fault is called ${options.only ?? ""}`);
-    const result = await runTrial(chaos, fault).catch((error: unknown) => {
-      throw new Error(`trial ${number + 1} (${fault.name}) did not settle`, { cause: error });
-    });
-    if (fault.crashesTurn) repeats += repeatsPerCrash;
-    results.push(result);
-    options.report?.(result, number + 1);
+    for (let attempt = 1, fired = false; !fired; attempt++) {
+      if (attempt > maxAttempts) throw new Error(`the fault ${fault.name} did not fire in ${maxAttempts} trials`);
+      const result = await runTrial(chaos, fault).catch((error: unknown) => {
+        throw new Error(`trial ${number + 1} (${fault.name}) did not settle`, { cause: error });
+      });
+      if (fault.crashesTurn) repeats += repeatsPerCrash;
+      results.push(result);
+      options.report?.(result, number + 1);
+      fired = result.fired;
+    }
   }
   return await summarise(chaos, results, repeats);
 }
