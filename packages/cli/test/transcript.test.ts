@@ -113,7 +113,7 @@ test("shows only new text when an attempt repeats the shown text", () => {
 
 test("marks a restart once when an attempt differs from the shown text", () => {
   const pieces = shown(started, delta("one"), retry, delta("eins", 1, 2), delta(" zwei", 1, 2), answer("eins zwei"));
-  assert.equal(textOf(pieces), "one<retry><anew>eins zwei");
+  assert.equal(textOf(pieces), "one<retry><restart>eins zwei");
 });
 
 test("does not repeat text when another leader continues the turn", () => {
