@@ -60,7 +60,7 @@ interface ModelRequest {
   maxTokens: number;
 }
 
-export interface HouseOptions {
+export interface ClusterFixtureOptions {
   /** Appended to `preset = "…"`. */
   settings?: string;
   replicas?: NonNullable<Parameters<typeof startTestCluster>[1]>["replicas"];
@@ -76,7 +76,7 @@ export interface HouseOptions {
 export async function startClusterFixture(
   cleanup: Cleanup,
   preset: string | null,
-  options: HouseOptions = {},
+  options: ClusterFixtureOptions = {},
 ): Promise<ClusterFixture> {
   const cluster = await startTestCluster(cleanup, {
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
