@@ -120,7 +120,7 @@ test("ignores an untrusted heartbeat list until the owner marks it as trusted", 
   assert.equal((await beat()).outcome, "empty");
   await edit("HEARTBEAT.md", 1, (text) => `${text}say: the plants are dry\n`);
   const own = await fired();
-  assert.match(own, /1 line is left out below.*HEARTBEAT\.md:\\n\\nsay: the plants are dry/);
+  assert.match(own, /1 line is omitted below.*HEARTBEAT\.md:\\n\\nsay: the plants are dry/);
   assert.doesNotMatch(own, /baker/);
   await vouch("HEARTBEAT.md", 2);
   assert.match(await fired(), /HEARTBEAT\.md:\\n\\n- pay the baker\\nsay: the plants are dry/);
