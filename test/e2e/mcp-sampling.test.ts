@@ -218,7 +218,7 @@ test("is declined when a sub-agent's turn has nobody to approve", async () => {
   );
   assert.match(
     JSON.stringify(sentSince(from)),
-    /no consent to sampling: declined: no person can answer, a sub-agent works on this/,
+    /no consent to sampling: declined: no person can answer, sub-agents cannot ask people/,
   );
 });
 

@@ -224,7 +224,7 @@ test("declines an elicitation in a sub-agent's turn, because no person talks wit
   await client.ask(`tool: sessions_spawn ${spawn}\nthen\nsay: done`, "parent");
   const Request = z.object({ messages: z.array(z.unknown()) });
   const told = cluster.strict?.requests.slice(before).map((sent) => Request.parse(sent).messages);
-  assert.match(JSON.stringify(told), /declined: no person can answer, a sub-agent works on this/);
+  assert.match(JSON.stringify(told), /declined: no person can answer, sub-agents cannot ask people/);
 });
 
 test("shows the model a picture that a server returns", async () => {

@@ -72,7 +72,7 @@ describe("a checklist", () => {
     ]);
     assert.deepEqual(checklist, { text: "# Daily\n- water the plants", leftOut: 3 });
     const text = heartbeatText(checklist, "ALL_QUIET");
-    assert.match(text, /3 lines are omitted below .*`parley docs vouch HEARTBEAT\.md`/);
+    assert.match(text, /3 lines are omitted below, .*`parley docs vouch HEARTBEAT\.md`/);
     assert.match(text, /HEARTBEAT\.md:\n\n# Daily\n- water the plants$/);
     assert.match(heartbeatText({ text: "- a", leftOut: 1 }, "OK"), /1 line is omitted/);
     assert.ok(isEmptyChecklist(trustedChecklist(kept, [{ from: 2, to: Number.MAX_SAFE_INTEGER }]).text));
