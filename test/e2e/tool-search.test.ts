@@ -123,7 +123,7 @@ test("reports an invalid indirect call with the errors of the named tool", async
     "\nthen\n",
   );
   const { results } = await fixture.turn(script, "wrong");
-  assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
+  assert.match(results[0]?.content ?? "", /Invalid arguments for grep/);
   assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. Available tools: .*grep/);
   assert.match(results[2]?.content ?? "", /^Invalid arguments for tool_call: tool: /);
 });

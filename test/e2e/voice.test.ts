@@ -130,7 +130,7 @@ async function stop(chat: number): Promise<void> {
   await eventually(() =>
     texts(chat)
       .slice(before)
-      .some((text) => text.startsWith("Voice stopped")),
+      .some((text) => text.startsWith("Voice failed")),
   );
 }
 
@@ -152,7 +152,7 @@ test("starts one turn for each final utterance, in order, and answers in the cha
     /^Voice is listening to microphone through the MCP server speech.*2 utterances\.\nReport of the server: .*status: active/s,
   );
   say(42, "/voice start");
-  await until(42, /Stop with \/voice stop\.$/);
+  await until(42, /2 utterances\. \/voice stop ends it\.$/);
   assert.equal((await journal("start")).length, 1, "it is begun once");
   say(42, "/voice stop");
   await until(42, /^Voice stopped; 2 utterances received\.$/);
@@ -235,7 +235,7 @@ test("marks the session stopped, not failed, when the leader dies during the sto
   assert.ok(
     !texts(45)
       .slice(before)
-      .some((text) => text.startsWith("Voice stopped")),
+      .some((text) => text.startsWith("Voice failed")),
     "nobody is told of a failure",
   );
 });
@@ -253,7 +253,7 @@ test("ends voice with a notice and keeps earlier utterances when the server dies
   await final("say: before the end");
   await until(46, /^before the end$/);
   process.kill(begun.pid, "SIGKILL");
-  await until(46, /^Voice stopped: unknown session .*Start again with \/voice start\.$/s);
+  await until(46, /^Voice failed: unknown session .*Start again with \/voice start\.$/s);
   say(46, "/voice status");
   await until(46, /^Voice failed after 1 utterance: unknown session/);
 });

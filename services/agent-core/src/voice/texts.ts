@@ -8,7 +8,7 @@ export function listensText({ source }: VoiceSession): string {
 }
 
 export function failedText(problem: string, heard: boolean): string {
-  const what = heard ? "Voice stopped" : "Voice could not be started";
+  const what = heard ? "Voice failed" : "Voice could not be started";
   return `${what}: ${sentence(problem)} Start again with /voice start.`;
 }
 
