@@ -130,7 +130,7 @@ async function stop(chat: number): Promise<void> {
   await eventually(() =>
     texts(chat)
       .slice(before)
-      .some((text) => text.startsWith("Voice failed")),
+      .some((text) => text.startsWith("Voice stopped")),
   );
 }
 

@@ -99,7 +99,10 @@ describe("a form", () => {
   test("is declined when no person can answer, and cancelled when nobody does", async () => {
     const one = { a: { type: "string" } };
     const nobody = await talk(one, [{ kind: "nobody", reason: "sub-agents cannot ask people" }]);
-    assert.deepEqual([nobody.result.action, nobody.outcome.includes("a sub-agent")], ["decline", true]);
+    assert.deepEqual(
+      [nobody.result.action, nobody.outcome.includes("sub-agents cannot ask people")],
+      ["decline", true],
+    );
     assert.equal((await talk(one, [{ kind: "silent" }])).result.action, "cancel");
   });
 
