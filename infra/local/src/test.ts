@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, globSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -78,8 +78,8 @@ async function runTests(args: readonly string[]): Promise<number> {
   const started = performance.now();
   const postgres = files.length < SHARED_FROM ? undefined : await startSharedPostgres(folder);
   try {
-    const ordered = longestFirst(files.map((file) => resolve(root, file)));
-    const runs = files.length < SHARED_FROM ? ordered : bundlePureTests(ordered, root, folder);
+    const paths = files.map((file) => resolve(root, file));
+    const runs = files.length < SHARED_FROM ? paths : bundlePureTests(paths, root, folder);
     const runner = spawn(process.execPath, [...options, ...runs], {
       cwd: root,
       stdio: ["ignore", "inherit", "inherit"],
@@ -101,13 +101,6 @@ async function runTests(args: readonly string[]): Promise<number> {
 
 function addresses({ adminUrl, ownerUrl, storeUrl }: PostgresServer) {
   return { adminUrl, ownerUrl, storeUrl };
-}
-
-/** Cluster tests and property tests take longest; started last, they would leave the other workers idle. */
-function longestFirst(files: readonly string[]): string[] {
-  const rank = (file: string): number => (/\/e2e\/|\/attacks\/|\/chaos\//.test(file) ? 0 : 1);
-  const bytes = new Map(files.map((file) => [file, statSync(file).size]));
-  return files.toSorted((a, b) => rank(a) - rank(b) || (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
 }
 
 try {
