@@ -18,7 +18,6 @@ const longFiles: Record<string, number> = {
   "services/agent-core/src/turn/state.ts": 420,
   "services/agent-core/src/turn/tool-round.ts": 313,
   "services/tool-runner/src/mcp/server.ts": 334,
-  "services/tool-runner/src/service.ts": 332,
   "services/tool-runner/src/workspace/workspace.ts": 344,
 };
 
@@ -27,7 +26,13 @@ const maxFoldersInCycles: Record<(typeof services)[number], number> = {
   "agent-core": 0,
   "channel-gateway": 0,
   store: 0,
-  "tool-runner": 8,
+  "tool-runner": 0,
+};
+
+/** The folders of a service in order: a folder imports only folders before it. Nested folders that are named have their own place. */
+const folderOrders: Record<string, string> = {
+  "tool-runner":
+    "worker workspace search text snapshots documents tool calls network sandbox hooks mcp/interaction mcp/oauth mcp processes web tools docs",
 };
 
 const maxRootFiles = 8;
@@ -39,6 +44,12 @@ describe("structure", () => {
       .filter(({ path, lines }) => lines > (longFiles[path] ?? maxLines));
     assert.deepEqual(long, []);
   });
+
+  for (const [service, order] of Object.entries(folderOrders)) {
+    test(`folders of ${service} import only folders before them`, () => {
+      assert.deepEqual(importsAgainstOrder(`services/${service}/src`, order.split(" ")), []);
+    });
+  }
 
   for (const service of services) {
     test(`${service} has at most ${maxRootFiles} files at its root`, () => {
@@ -69,6 +80,25 @@ function importsBetweenFolders(base: string): Map<string, Set<string>> {
     }
   }
   return graph;
+}
+
+/** Imports from a folder to one after it, to an unlisted folder, or to a file at the root other than `events`. */
+function importsAgainstOrder(base: string, order: readonly string[]): string[] {
+  const placeOf = (file: string) => {
+    const folder = relative(base, dirname(file));
+    return order.indexOf(order.includes(folder) ? folder : (folder.split("/")[0] ?? ""));
+  };
+  const broken: string[] = [];
+  for (const path of sources) {
+    if (!path.startsWith(`${base}/`) || dirname(path) === base) continue;
+    for (const [, specifier = ""] of readFileSync(join(root, path), "utf8").matchAll(/from "(\.[^"]+)"/g)) {
+      const target = normalize(join(dirname(path), specifier));
+      if (target === `${base}/events.ts`) continue;
+      if (placeOf(path) === -1 || placeOf(target) === -1 || placeOf(target) > placeOf(path))
+        broken.push(`${path} imports ${target}`);
+    }
+  }
+  return broken;
 }
 
 /** Folders from which imports lead back to the same folder. */

@@ -1,15 +1,14 @@
 // The tool-runner's configuration. Only this module reads the environment.
 import { basename, dirname, join, resolve } from "node:path";
-import { isolationLevels, type IsolationLevel, type ParleySettings } from "@parley/contracts";
+import { isolationLevels, type IsolationLevel } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import type { CheckpointConfig } from "./snapshots/open.ts";
 import { hookVariables, requireSafeHooks, type HookVariables } from "./hooks/environment.ts";
 import { mcpConfig, type McpConfig } from "./mcp/server-config.ts";
-import { programFolderOf } from "./mcp/program-folder.ts";
-import type { ExecTimes } from "./tools/exec.ts";
-import type { WebFetchOptions } from "./tools/web-fetch.ts";
-import { fetchOptions, searchProvider } from "./web/settings.ts";
+import { programFolderOf } from "./sandbox/program-folder.ts";
+import { execTimes, type ExecTimes } from "./tools/exec.ts";
+import { fetchOptions, searchProvider, type WebFetchOptions } from "./web/settings.ts";
 import type { EgressSettings } from "./sandbox/egress/hosts.ts";
 import { isolationSettings, type IsolationSetting } from "./sandbox/isolation.ts";
 import { toolSecrets, type ToolSecrets } from "./sandbox/secrets.ts";
@@ -116,13 +115,5 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     mcp: mcpConfig(base.settings.mcp, env, { workspace, programFolder, searchPath: own.PATH }),
     // Half of the time is for running calls, half for stopping and settling the rest.
     drainGraceMs: Math.floor(base.drainMs / 2),
-  };
-}
-
-export function execTimes(exec: ParleySettings["tools"]["exec"]): ExecTimes {
-  return {
-    timeoutSeconds: exec.timeout_seconds,
-    backgroundAfterSeconds: exec.background_after_seconds,
-    backgroundTimeoutSeconds: exec.background_timeout_seconds,
   };
 }

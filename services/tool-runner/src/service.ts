@@ -11,10 +11,8 @@ import {
   toolProgress,
   toolRequirements,
   callToken,
-  type McpServerStatus,
 } from "@parley/contracts";
 import {
-  ConfigError,
   faultPoint,
   openChassis,
   openLog,
@@ -29,12 +27,13 @@ import { openCheckpoints } from "./snapshots/open.ts";
 import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
+import { healthDetails, warnAboutIsolation } from "./health.ts";
 import { createAttachmentStore } from "./tool/attachments.ts";
 import { DocumentCache, Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/client.ts";
 import { missingPrograms } from "./documents/requirements.ts";
 import { openExecutor } from "./sandbox/executor.ts";
-import { containmentOf, describeIsolation, isolationTag, hasInternet } from "./sandbox/isolation.ts";
+import { containmentOf, describeIsolation, isolationTag } from "./sandbox/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./sandbox/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
@@ -45,7 +44,7 @@ import { createStoreSync } from "./processes/store-sync.ts";
 import { Processes } from "./processes/processes.ts";
 import { serveStop } from "./processes/stop.ts";
 import { monitorReplicas, watchTimes, type WatchTimes } from "./processes/replica-monitor.ts";
-import { makeProgramFolder } from "./mcp/program-folder.ts";
+import { makeProgramFolder } from "./sandbox/program-folder.ts";
 import { createRegistry } from "./tool/registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { callTimes, type CallTimes } from "./calls/call-dependencies.ts";
@@ -108,7 +107,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   await makeProgramFolder(config.stateFolder);
   // Set only after the sandbox has been verified.
   const egressLog: { current?: Logger } = {};
-  const executor = await openExecutor({
+  const opening = openExecutor({
     workspace,
     setting: config.isolation,
     minimum: config.minIsolation,
@@ -123,15 +122,11 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       onEvent: (event, call) => egressLog.current?.info({ call, ...event }, "command network access handled"),
     },
   });
+  const executor = await opening.catch(async (error: unknown) => {
+    await workspace[Symbol.asyncDispose]();
+    throw error;
+  });
   const { isolation } = executor;
-  if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
-    await workspace[Symbol.asyncDispose]();
-    throw new ConfigError(`tools.exec.isolation is "bubblewrap", but bubblewrap cannot be used: ${isolation.reason}`);
-  }
-  if (executor.problem !== undefined) {
-    await workspace[Symbol.asyncDispose]();
-    throw new ConfigError(`tools.exec.allow_hosts cannot be enforced: ${executor.problem}.`);
-  }
   const chassis = await openChassis(config, { log, context: overrides.context });
   const { bus, metrics } = chassis;
   egressLog.current = log;
@@ -255,29 +250,17 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     epoch: epochs.highest === 0 ? null : epochs.highest,
     ready: bus.connected && !draining,
     details: {
-      isolation: describeIsolation(isolation),
-      ...(hasInternet(isolation) ? { commandsReachInternet: true } : {}),
-      limits: executor.limitedBy,
-      workspace: workspace.root,
-      ...roomDetail(workspace),
+      ...healthDetails({ executor, workspace, mcp: mcp.statuses() }),
       running: line.running,
       waiting: line.waiting,
       background: processes.running,
-      ...mcpDetail(mcp.statuses()),
     },
   }));
   const watch = monitorReplicas({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
   await bus.permitted();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
-  if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec disabled: no sandbox is available");
+  warnAboutIsolation(log, isolation);
   if (config.search.provider === null) log.info({ reason: config.search.reason }, "web_search disabled");
-  if (hasInternet(isolation)) {
-    log.warn(
-      { isolation: isolation.kind },
-      "commands not isolated from the internet: they share the tool-runner's network",
-    );
-  }
-  if (isolation.kind === "none") log.warn("command isolation disabled by the configuration");
 
   return {
     log,
@@ -309,24 +292,4 @@ function neededFolders({ workspace, stateFolder, checkpoints }: Config): NeededF
       ? [{ purpose: "the checkpoint folder", path: checkpoints.folder, variable: "PARLEY_CHECKPOINTS" }]
       : []),
   ];
-}
-
-/** The usage and limit of the workspace, in bytes. */
-function roomDetail({ room }: Workspace): Record<string, number> {
-  const { usedBytes, rules } = room;
-  return {
-    ...(usedBytes === null ? {} : { workspaceBytes: usedBytes }),
-    ...(rules.maxBytes === 0 ? {} : { workspaceMaxBytes: rules.maxBytes }),
-  };
-}
-
-/** A summary of the MCP servers, and how many of them are unusable. */
-function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string; mcpDown?: number } {
-  if (statuses === undefined) return {};
-  const words = statuses.map(
-    ({ server, state, tools, problem }) =>
-      `${server}: ${state}, ${tools} tools${problem === null ? "" : ` (${problem})`}`,
-  );
-  const down = statuses.filter(({ state, problem }) => problem !== null && state !== "ready");
-  return { mcp: words.join("; "), mcpDown: down.length };
 }

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { applyHunks } from "../src/patch/apply.ts";
-import { parsePatch, PatchError, type Hunk } from "../src/patch/parse.ts";
+import { applyHunks } from "../src/text/patch/apply.ts";
+import { parsePatch, PatchError, type Hunk } from "../src/text/patch/parse.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { makeWorkspaceFixture, type WorkspaceFixture } from "./support/workspace-fixture.ts";
 

@@ -8,7 +8,7 @@ import { editTool } from "../src/tools/edit.ts";
 import { lsTool } from "../src/tools/ls.ts";
 import { readPage } from "../src/tools/page.ts";
 import { readTool } from "../src/tools/read.ts";
-import { replaceText } from "../src/tools/replace-text.ts";
+import { replaceText } from "../src/text/replace-text.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 

@@ -6,14 +6,14 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { SecretMask } from "../src/sandbox/secrets.ts";
-import { applyHunks } from "../src/patch/apply.ts";
-import { parsePatch } from "../src/patch/parse.ts";
+import { applyHunks } from "../src/text/patch/apply.ts";
+import { parsePatch } from "../src/text/patch/parse.ts";
 import { createTextWorker, TextJobError } from "../src/text/text-worker.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
-import { replaceText } from "../src/tools/replace-text.ts";
+import { replaceText } from "../src/text/replace-text.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const signal = new AbortController().signal;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { z } from "zod";
-import { changeNotebook, type CellChange } from "../src/tools/notebook-change.ts";
+import { changeNotebook, type CellChange } from "../src/text/notebook-change.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";

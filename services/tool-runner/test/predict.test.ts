@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { predictChanges, type Change } from "../src/snapshots/predict.ts";
-import type { NamedPath } from "../src/snapshots/shell-words.ts";
+import { predictChanges, type Change } from "../src/text/predict.ts";
+import type { NamedPath } from "../src/text/shell-words.ts";
 
 const path = ({ path: text, pattern }: NamedPath) => (pattern ? `glob:${text}` : text);
 

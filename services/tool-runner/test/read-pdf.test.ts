@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { ToolResult } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
-import { notebookText } from "../src/tools/read-notebook.ts";
+import { notebookText } from "../src/text/read-notebook.ts";
 import { pageRange, presentPages } from "../src/tools/read-pdf.ts";
 import { readPdfPages } from "../src/tools/read-pdf-pages.ts";
 import { pdfOf, textPdf } from "./support/pdf.ts";

@@ -8,7 +8,8 @@ import { propertyRuns } from "@parley/testing/property-runs";
 import { reservedRange } from "../src/network/ip-address.ts";
 import { systemResolver } from "../src/web/fetch-page.ts";
 import { findTarget, BlockedTargetError, targetPolicy, type Address, type Resolver } from "../src/network/target.ts";
-import { webFetchTool, type WebFetchOptions } from "../src/tools/web-fetch.ts";
+import { webFetchTool } from "../src/tools/web-fetch.ts";
+import type { WebFetchOptions } from "../src/web/settings.ts";
 import type { ToolOutput } from "../src/tool/tool.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 

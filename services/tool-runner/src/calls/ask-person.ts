@@ -3,19 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { callToken, newId, store, WireError } from "@parley/contracts";
-
-/** The result of a question. */
-export type Reply =
-  | { kind: "said"; text: string }
-  /** No person can answer in this turn. */
-  | { kind: "nobody"; reason: string }
-  /** No answer arrived within the call's total time for questions. */
-  | { kind: "silent" };
-
-export interface PersonPrompt {
-  /** Rejects with the signal's reason, and closes the question. Questions of one call are asked one at a time. */
-  ask(question: string, options: readonly string[], signal: AbortSignal): Promise<Reply>;
-}
+import type { PersonPrompt, Reply } from "../tool/requests.ts";
 
 export interface PersonDeps {
   bus: Bus;

@@ -10,8 +10,8 @@ import type { Workspaces } from "../workspace/workspaces.ts";
 import type { RunnerId } from "../tool/claim-decision.ts";
 import type { EpochGate } from "./epoch.ts";
 import type { CallAnswer } from "./outcomes.ts";
-import type { PendingQuestion, PersonPrompt } from "./ask-person.ts";
-import type { SamplingClient } from "./sampling-client.ts";
+import type { PersonPrompt, SamplingClient } from "../tool/requests.ts";
+import type { PendingQuestion } from "./ask-person.ts";
 import type { StepClient } from "./step-client.ts";
 import type { FairSemaphore } from "../worker/fair-semaphore.ts";
 

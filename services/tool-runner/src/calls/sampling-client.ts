@@ -10,17 +10,9 @@ import {
   newId,
   WireError,
   type InputOf,
-  type OutputOf,
   type ToolCallRequest,
 } from "@parley/contracts";
-
-type Sample = Omit<InputOf<typeof agentSample>, "epoch" | "id" | "turnId" | "n">;
-type Sampled = OutputOf<typeof agentSample>;
-
-export interface SamplingClient {
-  /** Rejects with the signal's reason, and cancels the request. */
-  sample(sample: Sample, signal: AbortSignal): Promise<Sampled>;
-}
+import type { SampleResult, SamplingClient } from "../tool/requests.ts";
 
 export interface SamplingClientDeps {
   bus: Bus;
@@ -53,7 +45,11 @@ export function createSamplingClient(
 }
 
 /** `not begun`: no model was called, because there is no leader, the epoch is stale, or the leader has not accepted the call yet. */
-async function ask(bus: Bus, input: InputOf<typeof agentSample>, signal: AbortSignal): Promise<Sampled | "not begun"> {
+async function ask(
+  bus: Bus,
+  input: InputOf<typeof agentSample>,
+  signal: AbortSignal,
+): Promise<SampleResult | "not begun"> {
   const { id, epoch } = input;
   const gone = new AbortController();
   const heard = bus.subscribe(leaderChanged, {}, (leader) => {
@@ -79,6 +75,6 @@ async function ask(bus: Bus, input: InputOf<typeof agentSample>, signal: AbortSi
   }
 }
 
-function refused(reason: string): Sampled {
+function refused(reason: string): SampleResult {
   return { status: "refused", reason };
 }

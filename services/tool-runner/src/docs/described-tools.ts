@@ -1,9 +1,9 @@
 // The tools of this service for docs/tools.md, with default settings. They are only described, never run.
 import { ParleySettingsSchema } from "@parley/contracts";
-import { execTimes } from "../config.ts";
 import { defaultExecLimits } from "../sandbox/limits.ts";
 import { Processes } from "../processes/processes.ts";
 import type { Tool } from "../tool/tool.ts";
+import { execTimes } from "../tools/exec.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
 import { systemResolver } from "../web/fetch-page.ts";
 import { fetchOptions } from "../web/settings.ts";

@@ -8,7 +8,7 @@ import { maxHookOutputBytes } from "@parley/contracts";
 import { systemPath } from "../sandbox/executor.ts";
 import { killMarked, signalGroup } from "../workspace/process-tree.ts";
 import { parentDeathScript } from "../sandbox/run-command.ts";
-import { safeVariables } from "../mcp/program-folder.ts";
+import { safeVariables } from "../sandbox/program-folder.ts";
 
 export interface HookCommand {
   command: string;

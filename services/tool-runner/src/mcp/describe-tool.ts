@@ -2,7 +2,7 @@
 // they lower it only if the operator trusts the server. Pure.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolClass, ToolDescriptor, ToolRisk } from "@parley/contracts";
-import { oneLine } from "./one-line.ts";
+import { oneLine } from "./interaction/one-line.ts";
 import type { McpServerConfig } from "./server-config.ts";
 import { mcpToolName } from "./tool-names.ts";
 

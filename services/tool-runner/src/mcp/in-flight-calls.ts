@@ -7,7 +7,7 @@ import type {
   ElicitRequestParams,
   ElicitResult,
 } from "@modelcontextprotocol/client";
-import type { PersonPrompt } from "../calls/ask-person.ts";
+import type { PersonPrompt } from "../tool/requests.ts";
 import { elicit } from "./interaction/elicit.ts";
 import { SamplingRefused, type Sampling } from "./sampling/sampling.ts";
 

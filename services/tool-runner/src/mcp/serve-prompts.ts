@@ -5,7 +5,7 @@ import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } fr
 import { promptContents, type AttachmentStore } from "../tool/attachments.ts";
 import { truncateContent } from "@parley/bus";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
-import { oneLine } from "./one-line.ts";
+import { oneLine } from "./interaction/one-line.ts";
 import { argumentsOf, findByTypedName } from "./prompt-args.ts";
 import { blockText, Kept } from "./result-text.ts";
 import type { McpServer } from "./server.ts";

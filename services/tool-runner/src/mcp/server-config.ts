@@ -1,14 +1,9 @@
 // Converts the settings of MCP servers into connection plans, with the values of the named variables. It starts nothing.
 import { resolve } from "node:path";
 import { outsideProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
-import {
-  mcpClientOf,
-  type McpClient,
-  type McpServerSettings,
-  type McpSettings,
-  type ToolRisk,
-} from "@parley/contracts";
-import { safeVariables } from "./program-folder.ts";
+import { mcpClientOf, type McpServerSettings, type McpSettings, type ToolRisk } from "@parley/contracts";
+import { safeVariables } from "../sandbox/program-folder.ts";
+import type { IdentityPlan, OAuthPlan } from "./oauth/provider.ts";
 import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
 import type { SamplingPlan } from "./sampling/sampling.ts";
 
@@ -20,27 +15,6 @@ export interface StdioPlan {
   cwd: string;
   /** The complete environment of the program. */
   variables: Readonly<Record<string, string>>;
-}
-
-/** The identity provider for cross-app access. */
-export interface IdentityPlan {
-  tokenUrl: string;
-  clientId: string;
-  clientSecret: string | undefined;
-  tokenFile: string;
-}
-
-export interface OAuthPlan {
-  grant: "authorization_code" | "client_credentials" | "cross_app_access";
-  clientId: string | undefined;
-  clientSecret: string | undefined;
-  /** Replaces the client secret. */
-  signingKey: SigningKey | undefined;
-  identity: IdentityPlan | undefined;
-  scope: string | undefined;
-  issuer: string | undefined;
-  /** Our OAuth client metadata. */
-  client: McpClient;
 }
 
 interface HttpPlan {

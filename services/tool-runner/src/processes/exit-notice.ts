@@ -1,7 +1,7 @@
 // Formats the exit notice: what a session receives when a background process ends that no call was waiting for. Pure.
 import type { CommandReport } from "../sandbox/executor.ts";
 import { callText } from "../tool/tool.ts";
-import { endLines, type ExecConditions } from "../tools/format-result.ts";
+import { endLines, type ExecConditions } from "../sandbox/format-result.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import type { TextRingBuffer } from "./ring-buffer.ts";
 

@@ -2,7 +2,7 @@
 import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
 import type { ExecLimits } from "../sandbox/limits.ts";
 import { callText, failure, success, type ToolOutput } from "../tool/tool.ts";
-import { endLines } from "../tools/format-result.ts";
+import { endLines } from "../sandbox/format-result.ts";
 import type { BackgroundProcess, Processes, ProcessViewer } from "./processes.ts";
 
 export interface Local {

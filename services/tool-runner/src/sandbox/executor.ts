@@ -1,5 +1,6 @@
 // Runs the commands of `exec` on this replica, in the isolation chosen at start. Turns a command line into its output and exit.
 // Time limits and the wording of results belong to the tool.
+import { ConfigError } from "@parley/chassis";
 import type { IsolationLevel } from "@parley/contracts";
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -69,8 +70,6 @@ export interface CommandReport extends CommandEnd, KeptOutput {
 
 export interface Executor {
   readonly isolation: Isolation;
-  /** Why the list of allowed hosts cannot be enforced, and the remedy; undefined when it can. */
-  readonly problem?: string | undefined;
   /** What enforces each limit: `memory: cgroup; processes: cgroup; …`. */
   readonly limitedBy: string;
   /** Rejects when the command cannot be started. The caller must make sure that it ends. */
@@ -79,6 +78,7 @@ export interface Executor {
 
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** Throws ConfigError when the settings require a sandbox or a list of hosts that this machine cannot provide. */
 export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
   const files = await writeEtcFiles();
   const sandbox = {
@@ -94,11 +94,14 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
   const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
   const { isolation, egress, problem } = await openWayOut(chosen, options.egress, sandbox);
+  if (options.setting === "bubblewrap" && isolation.kind === "refused") {
+    throw new ConfigError(`tools.exec.isolation is "bubblewrap", but bubblewrap cannot be used: ${isolation.reason}`);
+  }
+  if (problem !== undefined) throw new ConfigError(`tools.exec.allow_hosts cannot be enforced: ${problem}.`);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
   const groups = runs ? await findControlGroups({ cpu: options.limits.maxCpus !== undefined }) : undefined;
   return {
     isolation,
-    problem,
     limitedBy: describeLimits(options.limits, {
       counted: groups !== undefined,
       cpus: groups?.cpu === true,

@@ -6,8 +6,8 @@ import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
 import { openEntry } from "./entry.ts";
-import type { Change } from "./predict.ts";
-import type { NamedPath } from "./shell-words.ts";
+import type { Change } from "../text/predict.ts";
+import type { NamedPath } from "../text/shell-words.ts";
 
 /** Paths captured per command. A larger tree is untracked as a whole, so that it does not delay the command. */
 const maxPaths = 1_000;

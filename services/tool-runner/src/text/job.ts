@@ -1,8 +1,8 @@
 // The jobs of the text thread and their results: work on whole texts whose cost depends on their content. Types only.
-import type { Change } from "../snapshots/predict.ts";
-import type { Hunk } from "../patch/parse.ts";
-import type { CellChange, NotebookChange } from "../tools/notebook-change.ts";
-import type { Replacement } from "../tools/replace-text.ts";
+import type { Change } from "./predict.ts";
+import type { Hunk } from "./patch/parse.ts";
+import type { CellChange, NotebookChange } from "./notebook-change.ts";
+import type { Replacement } from "./replace-text.ts";
 
 /** Input and result of each kind of job. */
 export interface TextJobs {

@@ -1,9 +1,9 @@
 // Runs the jobs on whole texts. Pure.
-import { predictChanges } from "../snapshots/predict.ts";
-import { patchContent } from "../patch/apply.ts";
-import { changeNotebook } from "../tools/notebook-change.ts";
-import { notebookText } from "../tools/read-notebook.ts";
-import { replaceText } from "../tools/replace-text.ts";
+import { predictChanges } from "./predict.ts";
+import { patchContent } from "./patch/apply.ts";
+import { changeNotebook } from "./notebook-change.ts";
+import { notebookText } from "./read-notebook.ts";
+import { replaceText } from "./replace-text.ts";
 import type { TextJob, TextJobKind, TextJobs } from "./job.ts";
 
 export function runTextJob(job: TextJob): TextJobs[TextJobKind]["answer"] {

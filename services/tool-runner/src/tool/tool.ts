@@ -15,8 +15,7 @@ import type { AttachmentStore } from "./attachments.ts";
 import type { Checkpoint } from "../snapshots/recorder.ts";
 import type { DocumentView } from "../documents/viewer.ts";
 import type { Searcher } from "../search/search.ts";
-import type { PersonPrompt } from "../calls/ask-person.ts";
-import type { SamplingClient } from "../calls/sampling-client.ts";
+import type { PersonPrompt, SamplingClient } from "./requests.ts";
 import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 

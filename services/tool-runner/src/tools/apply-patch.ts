@@ -3,7 +3,7 @@
 import { unlink } from "node:fs/promises";
 import { z } from "zod";
 import { resolveDocument } from "./document-access.ts";
-import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
+import { parsePatch, PatchError, type PatchOperation } from "../text/patch/parse.ts";
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { whileLocked } from "../workspace/locks.ts";

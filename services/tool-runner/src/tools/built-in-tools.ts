@@ -12,7 +12,8 @@ import { lsTool } from "./ls.ts";
 import { notebookEditTool } from "./notebook-edit.ts";
 import { processTool } from "./process.ts";
 import { readTool } from "./read.ts";
-import { webFetchTool, type WebFetchOptions } from "./web-fetch.ts";
+import type { WebFetchOptions } from "../web/settings.ts";
+import { webFetchTool } from "./web-fetch.ts";
 import { webSearchTool } from "./web-search.ts";
 import { writeTool } from "./write.ts";
 

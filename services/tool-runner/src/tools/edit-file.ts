@@ -7,7 +7,7 @@ import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
-import { decodeText } from "./file-kind.ts";
+import { decodeText } from "../text/file-kind.ts";
 import { editDocument } from "./document-files.ts";
 
 interface ChangeOfText {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { editText } from "./edit-file.ts";
-import { maxCharacters } from "./replace-text.ts";
+import { maxCharacters } from "../text/replace-text.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 

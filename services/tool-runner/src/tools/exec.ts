@@ -1,6 +1,7 @@
 // The tool `exec`: runs a command in the workspace. A command that takes too long, or is called with `background`, becomes a
 // background process, which the tool `process` controls.
 import { setTimeout as delay } from "node:timers/promises";
+import type { ParleySettings } from "@parley/contracts";
 import { z } from "zod";
 import type { Executor, StartedCommand } from "../sandbox/executor.ts";
 import { isolationTag, missingIsolation, leavesWorkspace, refusalText } from "../sandbox/isolation.ts";
@@ -8,7 +9,7 @@ import type { ExecLimits } from "../sandbox/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../processes/processes.ts";
 import { TextRingBuffer } from "../processes/ring-buffer.ts";
 import { callText, defineTool, failure, processScope, success, type Tool, type ToolOutput } from "../tool/tool.ts";
-import { formatReport } from "./format-result.ts";
+import { formatReport } from "../sandbox/format-result.ts";
 
 export interface ExecOptions {
   executor: Executor;
@@ -28,6 +29,14 @@ export interface ExecTimes {
   backgroundAfterSeconds: number;
   /** Default and maximum wall time limit in the background. */
   backgroundTimeoutSeconds: number;
+}
+
+export function execTimes(exec: ParleySettings["tools"]["exec"]): ExecTimes {
+  return {
+    timeoutSeconds: exec.timeout_seconds,
+    backgroundAfterSeconds: exec.background_after_seconds,
+    backgroundTimeoutSeconds: exec.background_timeout_seconds,
+  };
 }
 
 /** The longest a call waits for a command, unless the deployment's default is longer. */

@@ -4,8 +4,8 @@ import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
 import { callText, defineTool, failure, success, type ToolOutput } from "../tool/tool.ts";
 import { editText } from "./edit-file.ts";
-import { maxNotebookBytes } from "./notebook.ts";
-import type { CellChange, NotebookChange } from "./notebook-change.ts";
+import { maxNotebookBytes } from "../text/notebook.ts";
+import type { CellChange, NotebookChange } from "../text/notebook-change.ts";
 
 const Args = z
   .strictObject({

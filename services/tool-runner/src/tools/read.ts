@@ -10,9 +10,9 @@ import { callText, defineTool, failure, success, type ToolContext, type ToolOutp
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
-import { binaryKind, viewableKind } from "./file-kind.ts";
+import { binaryKind, viewableKind } from "../text/file-kind.ts";
 import { readPage, type Page } from "./page.ts";
-import { maxNotebookBytes } from "./notebook.ts";
+import { maxNotebookBytes } from "../text/notebook.ts";
 import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
 
 const maxPageCharacters = 50 * 1024;

@@ -1,21 +1,13 @@
 // The tool `web_fetch`: fetches one web page as text. `web/` decides which addresses are allowed.
 import { z } from "zod";
 import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
-import { binaryKind } from "./file-kind.ts";
+import { binaryKind } from "../text/file-kind.ts";
 import { fetchPage, type WebAnswer } from "../web/fetch-page.ts";
 import { PageCache, type CachedPage } from "../web/page-cache.ts";
 import { readHtmlInThread } from "../web/read-html.ts";
-import { BlockedTargetError, targetPolicy, type Resolver } from "../network/target.ts";
+import type { WebFetchOptions } from "../web/settings.ts";
+import { BlockedTargetError, targetPolicy } from "../network/target.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
-
-export interface WebFetchOptions {
-  /** Hosts, addresses or ranges of the private network that may be fetched from. */
-  allowPrivate: readonly string[];
-  ports: readonly number[];
-  maxBytes: number;
-  timeoutSeconds: number;
-  resolve: Resolver;
-}
 
 const maxCharacters = 50_000;
 const errorCharacters = 2_000;

@@ -1,7 +1,16 @@
 // Converts the web settings into options of the web tools. Pure.
 import type { SearchSettings, WebSettings } from "@parley/contracts";
-import type { WebFetchOptions } from "../tools/web-fetch.ts";
+import type { Resolver } from "../network/target.ts";
 import { publicSearchUrls, type SearchProvider } from "./search.ts";
+
+export interface WebFetchOptions {
+  /** Hosts, addresses or ranges of the private network that may be fetched from. */
+  allowPrivate: readonly string[];
+  ports: readonly number[];
+  maxBytes: number;
+  timeoutSeconds: number;
+  resolve: Resolver;
+}
 
 export function fetchOptions(web: WebSettings): Omit<WebFetchOptions, "resolve"> {
   return {

@@ -5,7 +5,7 @@ import { fromJsonSchema } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { elicit } from "../../src/mcp/interaction/elicit.ts";
 import { parseForm } from "../../src/mcp/interaction/fields.ts";
-import type { PersonPrompt, Reply } from "../../src/calls/ask-person.ts";
+import type { PersonPrompt, Reply } from "../../src/tool/requests.ts";
 
 type Form = Parameters<typeof elicit>[1];
 

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sampling } from "../../src/mcp/sampling/sampling.ts";
-import type { PersonPrompt, Reply } from "../../src/calls/ask-person.ts";
-import type { SamplingClient } from "../../src/calls/sampling-client.ts";
+import type { PersonPrompt, Reply, SamplingClient } from "../../src/tool/requests.ts";
 
 const params = {
   messages: [{ role: "user" as const, content: { type: "text" as const, text: "go" } }],

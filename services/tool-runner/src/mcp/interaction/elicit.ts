@@ -1,7 +1,7 @@
 // Puts an MCP server's elicitation to the person of the call in their conversation: a form field by field, or a link. It never
 // answers for the person: without an answer the server receives a decline or cancel.
 import type { ElicitRequestParams, ElicitResult } from "@modelcontextprotocol/client";
-import type { PersonPrompt, Reply } from "../../calls/ask-person.ts";
+import type { PersonPrompt, Reply } from "../../tool/requests.ts";
 import { parseControlWord, readAnswer, promptFor, parseYesNo } from "./answers.ts";
 import { isRequired, parseForm, type Field, type FieldValue } from "./fields.ts";
 

@@ -3,14 +3,13 @@ import { auth } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpAuthorize, mcpAuthorized, type InputOf, type OutputOf } from "@parley/contracts";
-import type { McpServerConfig } from "../server-config.ts";
-import { ConsentProvider, namesIssuer } from "./provider.ts";
+import { ConsentProvider, namesIssuer, type OAuthServer } from "./provider.ts";
 import type { TokenStore } from "./token-store.ts";
 
 export interface AuthorizeDeps {
   bus: Pick<Bus, "serve" | "publish" | "subscribe">;
   log: Logger;
-  plans: readonly McpServerConfig[];
+  plans: readonly OAuthServer[];
   /** Null without a key; then no server uses consent. */
   vault: TokenStore | null;
   /** Called when new tokens for a server are stored. */

@@ -8,9 +8,37 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
+import type { McpClient } from "@parley/contracts";
 import { z } from "zod";
-import type { OAuthPlan } from "../server-config.ts";
+import type { SigningKey } from "./signing-key.ts";
 import type { TokenStore } from "./token-store.ts";
+
+/** The identity provider for cross-app access. */
+export interface IdentityPlan {
+  tokenUrl: string;
+  clientId: string;
+  clientSecret: string | undefined;
+  tokenFile: string;
+}
+
+export interface OAuthPlan {
+  grant: "authorization_code" | "client_credentials" | "cross_app_access";
+  clientId: string | undefined;
+  clientSecret: string | undefined;
+  /** Replaces the client secret. */
+  signingKey: SigningKey | undefined;
+  identity: IdentityPlan | undefined;
+  scope: string | undefined;
+  issuer: string | undefined;
+  /** Our OAuth client metadata. */
+  client: McpClient;
+}
+
+/** A server as far as its authorization is concerned. */
+export interface OAuthServer {
+  name: string;
+  reach: { kind: "stdio" } | { kind: "http"; url: URL; oauth: OAuthPlan | null };
+}
 
 /** Lifetime of a link. */
 const linkMs = 15 * 60_000;

@@ -9,8 +9,7 @@ import {
   type AssertionCallback,
   type OAuthClientProvider,
 } from "@modelcontextprotocol/client";
-import type { IdentityPlan, McpServerConfig, OAuthPlan } from "../server-config.ts";
-import { ConsentProvider } from "./provider.ts";
+import { ConsentProvider, type IdentityPlan, type OAuthPlan, type OAuthServer } from "./provider.ts";
 import type { TokenStore } from "./token-store.ts";
 
 interface Providers {
@@ -20,10 +19,7 @@ interface Providers {
   consent: ConsentProvider | null;
 }
 
-export function providersOf(
-  { name, reach }: Pick<McpServerConfig, "name" | "reach">,
-  vault: TokenStore | null,
-): Providers {
+export function providersOf({ name, reach }: OAuthServer, vault: TokenStore | null): Providers {
   if (reach.kind !== "http" || reach.oauth === null) return { auth: null, consent: null };
   const { grant, identity } = reach.oauth;
   if (grant === "client_credentials") return { auth: ownAccount(reach.oauth), consent: null };

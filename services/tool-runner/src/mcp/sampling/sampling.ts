@@ -8,8 +8,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { SampleMessage } from "@parley/contracts";
 import { ContentRejectedError, type AttachmentStore } from "../../tool/attachments.ts";
-import type { PersonPrompt } from "../../calls/ask-person.ts";
-import type { SamplingClient } from "../../calls/sampling-client.ts";
+import type { PersonPrompt, SamplingClient } from "../../tool/requests.ts";
 import { elicit } from "../interaction/elicit.ts";
 import { readRequest, wordsOf, type ReadMessage, type ReadRequest } from "./read-request.ts";
 

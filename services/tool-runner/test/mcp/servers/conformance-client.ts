@@ -12,7 +12,7 @@ import { TokenStore } from "../../../src/mcp/oauth/token-store.ts";
 import { mcpConfig } from "../../../src/mcp/server-config.ts";
 import { restartTimes } from "../../../src/mcp/restart.ts";
 import { McpServers } from "../../../src/mcp/servers.ts";
-import type { PersonPrompt } from "../../../src/calls/ask-person.ts";
+import type { PersonPrompt } from "../../../src/tool/requests.ts";
 
 const Context = z.object({
   client_id: z.string().optional(),

@@ -1,8 +1,8 @@
 // Applies hunks to a text. Pure, and linear in the text per hunk. The lines of a hunk must match exactly or except for white
 // space; there is no other fuzzy matching.
-import { eachOccurrence } from "../text/occurrences.ts";
-import type { PatchAnswer } from "../text/job.ts";
-import { decodeText } from "../tools/file-kind.ts";
+import { eachOccurrence } from "../occurrences.ts";
+import type { PatchAnswer } from "../job.ts";
+import { decodeText } from "../file-kind.ts";
 import { FileLines, type Likeness } from "./lines.ts";
 import { PatchError, type Hunk } from "./parse.ts";
 

@@ -1,5 +1,5 @@
 // Replaces a passage of a text. Pure, and linear in the text's length.
-import { eachOccurrence } from "../text/occurrences.ts";
+import { eachOccurrence } from "./occurrences.ts";
 
 export type Replacement =
   | { status: "replaced"; text: string; count: number; line: number }

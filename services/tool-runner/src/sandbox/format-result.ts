@@ -1,7 +1,7 @@
 // Formats a command's result for the model: output, stop reason, exit code and isolation. Pure.
-import type { CommandReport } from "../sandbox/executor.ts";
-import type { ExecLimits } from "../sandbox/limits.ts";
-import type { StopReason } from "../sandbox/run-command.ts";
+import type { CommandReport } from "./executor.ts";
+import type { ExecLimits } from "./limits.ts";
+import type { StopReason } from "./run-command.ts";
 import { callText, type ToolOutput } from "../tool/tool.ts";
 
 export interface ExecConditions {

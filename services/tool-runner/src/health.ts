@@ -1,0 +1,56 @@
+// What the health report and the log state about this replica's isolation, workspace and MCP servers.
+import type { Logger } from "@parley/chassis";
+import type { McpServerStatus } from "@parley/contracts";
+import type { Executor } from "./sandbox/executor.ts";
+import { describeIsolation, hasInternet, type Isolation } from "./sandbox/isolation.ts";
+import type { Workspace } from "./workspace/workspace.ts";
+
+interface Reported {
+  executor: Pick<Executor, "isolation" | "limitedBy">;
+  workspace: Workspace;
+  /** Undefined when no MCP server is configured. */
+  mcp: readonly McpServerStatus[] | undefined;
+}
+
+export function healthDetails({ executor: { isolation, limitedBy }, workspace, mcp }: Reported) {
+  return {
+    isolation: describeIsolation(isolation),
+    ...(hasInternet(isolation) ? { commandsReachInternet: true } : {}),
+    limits: limitedBy,
+    workspace: workspace.root,
+    ...roomDetail(workspace),
+    ...mcpDetail(mcp),
+  };
+}
+
+/** Logs a warning when commands are refused or less isolated than in the sandbox. */
+export function warnAboutIsolation(log: Logger, isolation: Isolation): void {
+  if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec disabled: no sandbox is available");
+  if (hasInternet(isolation)) {
+    log.warn(
+      { isolation: isolation.kind },
+      "commands not isolated from the internet: they share the tool-runner's network",
+    );
+  }
+  if (isolation.kind === "none") log.warn("command isolation disabled by the configuration");
+}
+
+/** The usage and limit of the workspace, in bytes. */
+function roomDetail({ room }: Workspace): Record<string, number> {
+  const { usedBytes, rules } = room;
+  return {
+    ...(usedBytes === null ? {} : { workspaceBytes: usedBytes }),
+    ...(rules.maxBytes === 0 ? {} : { workspaceMaxBytes: rules.maxBytes }),
+  };
+}
+
+/** A summary of the MCP servers, and how many of them are unusable. */
+function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string; mcpDown?: number } {
+  if (statuses === undefined) return {};
+  const words = statuses.map(
+    ({ server, state, tools, problem }) =>
+      `${server}: ${state}, ${tools} tools${problem === null ? "" : ` (${problem})`}`,
+  );
+  const down = statuses.filter(({ state, problem }) => problem !== null && state !== "ready");
+  return { mcp: words.join("; "), mcpDown: down.length };
+}
