@@ -2,17 +2,25 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { link, mkdir, rm, statfs, symlink, truncate, writeFile } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import fc from "fast-check";
+import { propertyRuns } from "@parley/testing/property-runs";
+import { openExecutor } from "../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
 import { WorkspaceError } from "../src/workspace/errors.ts";
-import { WorkspaceQuota, type QuotaRules } from "../src/workspace/quota.ts";
+import { Gauge, WorkspaceQuota, type QuotaRules } from "../src/workspace/quota.ts";
 import { diskUsage } from "../src/workspace/disk-usage.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { writeTool } from "../src/tools/write.ts";
+import { bwrap, sleeper } from "./support/commands.ts";
+import { until } from "./support/until.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 const mebibyte = 1024 * 1024;
@@ -61,12 +69,10 @@ test("rejects writes that do not fit, changes nothing, and says what to do", asy
     .slice(0, 1_200);
   await writeFile(join(inside, "filler"), randomBytes(mebibyte - 64 * 1024));
   const patch = `*** Begin Patch\n*** Add File: added.txt\n${lines.map((line) => `+${line}`).join("\n")}\n*** End Patch`;
-  ground.workspace.room.watch().end();
   const patched = await ground.call(applyPatchTool, { patch });
   assert.match(patched.content, /^Nothing was changed\. The workspace is full/);
 
   await rm(join(inside, "big"));
-  ground.workspace.room.watch().end();
   assert.equal((await ground.call(writeTool, { path: "new.txt", content: "y".repeat(mebibyte) })).isError, false);
 });
 
@@ -91,10 +97,10 @@ test("counts what a command has written even if others deleted as much meanwhile
   await writeFile(join(outside, "theirs"), randomBytes(16 * mebibyte));
   const room = new WorkspaceQuota(inside, quota(mebibyte));
   await room.admit(1);
-  const watch = room.watch();
+  const unwatch = await room.watch(() => undefined);
   await writeFile(join(inside, "by-a-command"), randomBytes(2 * mebibyte));
   await rm(join(outside, "theirs"));
-  watch.end();
+  unwatch();
   // Counting keeps to its share of the time; until the next count, the disk estimate is trusted.
   const deadline = performance.now() + 10_000;
   const refused = async () => {
@@ -132,16 +138,96 @@ test("property: enforces the quota over any sequence of writes", async () => {
 
 test("stops a command for growth of the workspace, not for earlier content", async () => {
   await using ground = await makeWorkspaceFixture();
-  await writeFile(join(ground.inside, "before"), randomBytes(3 * mebibyte));
-  const room = new WorkspaceQuota(ground.inside, quota(2 * mebibyte));
-  const watch = room.watch();
-  assert.equal(await watch.look(), undefined);
-  await writeFile(join(ground.inside, "during"), randomBytes(2 * mebibyte), { flush: true });
-  let found = await watch.look();
-  while (found === undefined) found = await watch.look();
-  assert.equal(found, "workspace_full");
-  watch.end();
-  await rm(join(ground.inside, "before"));
-  await rm(join(ground.inside, "during"));
+  const { inside } = ground;
+  await writeFile(join(inside, "before"), randomBytes(3 * mebibyte));
+  const room = new WorkspaceQuota(inside, quota(2 * mebibyte));
+  const stopped = Promise.withResolvers<string>();
+  const unwatch = await room.watch(stopped.resolve);
+  await writeFile(join(inside, "little"), randomBytes(8192), { flush: true });
+  await until(() => (room.usedBytes ?? 0) > 3 * mebibyte + 4096, "the small file was counted");
+  assert.equal(await Promise.race([stopped.promise, turn("running")]), "running");
+  await writeFile(join(inside, "during"), randomBytes(2 * mebibyte), { flush: true });
+  assert.equal(await stopped.promise, "workspace_full");
+  unwatch();
+  for (const name of ["before", "little", "during"]) await rm(join(inside, name));
   await room.admit(mebibyte);
 });
+
+test("stops the newest command first, and an older one only while usage still grows", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { inside } = ground;
+  const room = new WorkspaceQuota(inside, quota(mebibyte));
+  const stopped: string[] = [];
+  const write = (name: string) => writeFileSync(join(inside, name), randomBytes(2 * mebibyte), { flush: true });
+  const counted = (bytes: number) => until(() => (room.usedBytes ?? 0) >= bytes, "the file was counted");
+  const ends = [];
+  for (const name of ["first", "second", "third"]) {
+    const stop = () => {
+      stopped.push(name);
+      // Written before it ends: no other command is stopped for it.
+      if (name === "third") write("late");
+    };
+    ends.push(await room.watch(stop));
+  }
+  write("early");
+  await counted(4 * mebibyte);
+  assert.deepEqual(stopped, ["third"]);
+  await until(() => {
+    write(`more-${room.usedBytes}`);
+    return stopped.length > 1;
+  }, "another was stopped");
+  assert.deepEqual(stopped, ["third", "second"]);
+  for (const end of ends) end();
+});
+
+test("property: a level counts as growing only above its limit, and above what was there before", () => {
+  const level = fc.integer({ min: 0, max: 40 }).map((n) => (n * mebibyte) / 2);
+  fc.assert(
+    fc.property(level, fc.array(level, { minLength: 1, maxLength: 20 }), (limit, levels) => {
+      const gauge = new Gauge(limit);
+      let lowest = Number.POSITIVE_INFINITY;
+      for (const each of levels) {
+        const grown = gauge.grows(each);
+        assert.equal(grown, each > limit && each > lowest + mebibyte);
+        lowest = grown ? Number.POSITIVE_INFINITY : Math.min(lowest, each);
+      }
+    }),
+    { numRuns: propertyRuns(2_000) },
+  );
+});
+
+for (const setting of ["bubblewrap", "none"] as const) {
+  const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
+  test(`keeps an older command while a newer one fills the workspace, isolation ${setting}`, { skip }, async () => {
+    await using ground = await makeWorkspaceFixture(quota(2 * mebibyte));
+    const { workspace } = ground;
+    const limits = defaultExecLimits(totalmem());
+    const executor = await openExecutor({
+      workspace,
+      setting,
+      bwrap: bwrap ?? "bwrap",
+      searchPath: "/usr/bin",
+      limits,
+    });
+    const start = async (command: string) => {
+      await using place = await workspace.resolve(".");
+      const rest = {
+        workspace,
+        secrets: false,
+        place,
+        interactive: false,
+        callName: "call",
+        onOutput: () => undefined,
+      };
+      return executor.start({ command, ...rest });
+    };
+    const sleeps = await start(sleeper());
+    try {
+      const writer = await start("while true; do head -c 3000000 /dev/urandom > large; done");
+      assert.equal((await writer.ended).stopped, "workspace_full");
+    } finally {
+      sleeps.stop("cancelled");
+    }
+    assert.equal((await sleeps.ended).stopped, "cancelled");
+  });
+}

@@ -161,11 +161,11 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
   const release = async () => {
     await wayOut?.close();
     output.close();
-    room.end();
+    unwatch();
     await directory.handle.close();
     await group?.remove();
   };
-  const room = workspace.room.watch();
+  const unwatch = await workspace.room.watch((reason) => running.stop(reason));
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
   const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();
@@ -198,10 +198,8 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     group,
     walled,
     mark: `PARLEY_CALL=${id}`,
-    overfull: room.look,
     onOutput: (chunk) => show(mask.push(chunk)),
   });
-  room.began(running.pid);
   const report = async (): Promise<CommandReport> => {
     try {
       const end = await running.ended;

@@ -34,8 +34,6 @@ export interface CommandSpec {
   walled: boolean;
   /** `NAME=value` in the environment of everything the command starts. */
   mark: string;
-  /** Reports whether the command uses too much disk space. Polled, never twice at the same time. */
-  overfull(): Promise<StopReason | undefined>;
   /** Reading pauses until a returned promise has settled. It must not reject. */
   onOutput(chunk: Buffer): Promise<void> | undefined;
 }
@@ -53,8 +51,6 @@ export interface CommandEnd {
 type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
 
 export interface RunningCommand {
-  /** Pid of its first process; undefined when it could not be started. */
-  readonly pid: number | undefined;
   /** Rejects when the command could not be started at all. */
   readonly ended: Promise<CommandEnd>;
   /** Ends it: SIGTERM first when the reason allows, SIGKILL `killAfterMs` later. The first reason counts. */
@@ -128,7 +124,6 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   if (pid === undefined || stdout === null) {
     const failed = exited.then(() => Promise.reject(new Error("the command could not be started")));
     return {
-      pid: undefined,
       ended: failed,
       stop: () => undefined,
       signal: () => false,
@@ -139,11 +134,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   lowerPriority(pid);
   const stopper = new Stopper(pid, spec);
   const output = collect(stdout, spec, stopper);
-  const watchDisk = diskWatch(spec, stopper);
-  const watch = setInterval(() => {
-    watchUsage(pid, spec, stopper);
-    watchDisk();
-  }, watchIntervalMs);
+  const watch = setInterval(() => watchUsage(pid, spec, stopper), watchIntervalMs);
   const finish = async (): Promise<CommandEnd> => {
     try {
       const { exitCode, signal } = await exited;
@@ -161,7 +152,6 @@ export function startCommand(spec: CommandSpec): RunningCommand {
     }
   };
   return {
-    pid,
     ended: finish(),
     stop: (reason) => stopper.stop(reason),
     signal: (signal) => stopper.signal(signal),
@@ -212,20 +202,6 @@ function watchUsage(pid: number, spec: CommandSpec, stopper: Stopper): void {
   const usage = usageOf(pid, maxProcesses);
   if (usage.processes > maxProcesses) stopper.stop("process_limit");
   else if (usage.residentBytes > spec.limits.maxMemoryBytes) stopper.stop("memory_limit");
-}
-
-function diskWatch(spec: CommandSpec, stopper: Stopper): () => void {
-  let looking = false;
-  return () => {
-    if (looking) return;
-    looking = true;
-    spec
-      .overfull()
-      .then((reason) => reason !== undefined && stopper.stop(reason))
-      // A failed disk check stops no command.
-      .catch(() => undefined)
-      .finally(() => (looking = false));
-  };
 }
 
 /** Ends a command with SIGTERM, then SIGKILL. The first reason counts. */

@@ -1,8 +1,6 @@
 // Inspects and kills process trees through /proc: on Linux only; elsewhere it finds nothing.
 // No other module reads /proc for this.
 import { readdirSync, readFileSync } from "node:fs";
-import { errnoOf } from "./errors.ts";
-import type { Writes } from "./writers.ts";
 
 const pageBytes = 4096;
 
@@ -28,67 +26,17 @@ export function usageOf(rootPid: number, maxProcesses: number): TreeUsage {
   return usage;
 }
 
+/** Processes with this session id. */
 function membersOfSession(session: number): number[] {
-  return processTable().flatMap((each) => (each.session === session ? [each.pid] : []));
-}
-
-interface ProcessEntry {
-  pid: number;
-  parent: number;
-  session: number;
-}
-
-function processTable(): ProcessEntry[] {
-  return allProcesses().flatMap((pid) => {
+  return allProcesses().filter((pid) => {
     try {
       // The name in parentheses may contain any character; state, parent, group and session follow it.
       const line = readFileSync(`/proc/${pid}/stat`, "latin1");
-      const [, parent, , session] = line.slice(line.lastIndexOf(")") + 2).split(" ");
-      return [{ pid, parent: Number(parent), session: Number(session) }];
+      return Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[3]) === session;
     } catch {
-      return [];
+      return false;
     }
   });
-}
-
-/**
- * Bytes written to disk by the commands with these root processes, and by this process with its ended descendants (the kernel adds
- * a process's count to its parent when it ends). Undefined when the kernel does not report the count for all of them.
- */
-export function writesOf(roots: readonly number[]): Writes | undefined {
-  const own = writtenBy("self");
-  if (own === undefined) return undefined;
-  const commands = new Map<number, number>();
-  const table = roots.length === 0 ? [] : processTable();
-  const children = Map.groupBy(table, ({ parent }) => parent);
-  const sessions = Map.groupBy(table, ({ session }) => session);
-  for (const root of roots) {
-    let bytes = 0;
-    const counted = new Set<number>();
-    const waiting = [root, ...(sessions.get(root) ?? []).map(({ pid }) => pid)];
-    for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
-      if (counted.has(pid)) continue;
-      counted.add(pid);
-      const written = writtenBy(pid);
-      if (written === undefined) return undefined;
-      bytes += written;
-      waiting.push(...(children.get(pid) ?? []).map((child) => child.pid));
-    }
-    commands.set(root, bytes);
-  }
-  return { own, commands };
-}
-
-/** Bytes written by one process: 0 when it has ended, undefined when the count is unavailable. */
-function writtenBy(pid: number | "self"): number | undefined {
-  try {
-    const line = /^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "latin1"));
-    return line === null ? undefined : Number(line[1]);
-  } catch (error) {
-    const code = errnoOf(error);
-    const isGone = code === "ESRCH" || (code === "ENOENT" && pid !== "self");
-    return isGone ? 0 : undefined;
-  }
 }
 
 function allProcesses(): number[] {

@@ -1,11 +1,9 @@
-// Enforces the quota of the workspace and the free space of its disk. Counting a large tree is slow, so it is done rarely, and
-// earlier when the whole disk has gained much since the last count, which takes one call to find out.
+// Enforces the quota of the workspace and the free space of its disk. While commands run, the free space is read every half second;
+// the workspace is counted again when the disk has changed. It does not know which command writes: the newest is stopped first.
 import { statfs } from "node:fs/promises";
 import { sizeText } from "@parley/contracts";
-import { writesOf } from "./process-tree.ts";
 import { WorkspaceError } from "./errors.ts";
 import { diskUsage, leastBytes } from "./disk-usage.ts";
-import { Books, Writers, type Look, type Writes } from "./writers.ts";
 
 export interface QuotaRules {
   /** Maximum size of the workspace; 0 = no limit. */
@@ -18,17 +16,16 @@ export const unlimitedQuota: QuotaRules = { maxBytes: 0, minFreeBytes: 0 };
 
 /** Why a running command is stopped. */
 type Overfull = "workspace_full" | "disk_full";
+type Stop = (reason: Overfull) => void;
 
-/** A command that started above a limit may still write this much: deleting files writes a little, too. */
+/** Every second look only measures what was left after a stop, so at most one command is stopped per second. */
+const lookMs = 500;
+/** Commands above a limit may together write this much: deleting files writes a little, too. */
 const slackBytes = 1024 * 1024;
 /** Counting takes at most a tenth of the time. */
 const restFactor = 9;
-/** Interval between counts while a command runs, as long as counting takes at most a tenth of the time: deletions by others hide growth of the disk. */
-const recountMs = 1_000;
-/** Minimum interval between checks of which commands fill the disk. */
-const diskJudgeMs = 200;
-/** An older count is repeated before a write is refused. */
-const freshMs = 30_000;
+/** An older count is repeated even if the disk seems unchanged: some file systems report their free space late or never. */
+const staleMs = 10_000;
 
 interface Disk {
   freeBytes: number;
@@ -36,34 +33,29 @@ interface Disk {
   takenBytes: number;
 }
 
-/** Disk watch of one command. */
-interface Watch {
-  /** Reports the pid of its first process, which identifies what it writes. */
-  began: (pid: number | undefined) => void;
-  /** Polled while it runs: resolves with the reason to stop it. */
-  look: () => Promise<Overfull | undefined>;
-  /** Ends the watch. */
-  end: () => void;
-}
-
-/** Free space before a command, and the allowed size of the workspace while it runs. */
-interface Begun {
-  free: number;
-  allowed: number;
-}
-
-interface Watched {
-  pid: number | undefined;
-  /** Undefined until it is known. */
-  begun: Begun | undefined;
-  stop: Overfull | undefined;
-}
-
 interface Count {
   bytes: number;
+  /** Of the disk, before the count. */
   takenBytes: number;
   at: number;
   tookMs: number;
+}
+
+/** Decides whether a level above its limit still grows. The first level, and the first after growth, is only measured. */
+export class Gauge {
+  readonly #limit: number;
+  #allowed = Number.POSITIVE_INFINITY;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  grows(level: number): boolean {
+    const grown = level > this.#allowed;
+    const allowed = Math.max(this.#limit, level + slackBytes);
+    this.#allowed = grown ? Number.POSITIVE_INFINITY : Math.min(this.#allowed, allowed);
+    return grown;
+  }
 }
 
 export class WorkspaceQuota {
@@ -72,18 +64,19 @@ export class WorkspaceQuota {
   #count: Count | undefined;
   /** Written by tools since the last count. */
   #added = 0;
-  /** Whether commands have run since the last count. */
-  #touched = false;
   #counting: Promise<Count> | undefined;
-  readonly #watched = new Set<Watched>();
-  /** Writers that fill the workspace, and writers that fill its disk. */
-  readonly #writers = { workspace: new Writers(), disk: new Writers() };
-  readonly #books = new Books();
-  #diskJudgedAt = Number.NEGATIVE_INFINITY;
+  /** Stops a running command; the oldest first. */
+  readonly #commands = new Set<Stop>();
+  #timer: NodeJS.Timeout | undefined;
+  #looking = false;
+  #workspaceGauge: Gauge;
+  #diskGauge: Gauge;
 
   constructor(root: string, rules: QuotaRules) {
     this.#root = root;
     this.rules = rules;
+    this.#workspaceGauge = new Gauge(rules.maxBytes);
+    this.#diskGauge = new Gauge(-rules.minFreeBytes);
   }
 
   /** For reports; null before the first count. */
@@ -94,86 +87,85 @@ export class WorkspaceQuota {
   /** Reserves space before a tool writes `bytes` in place of `replacedBytes`. Throws WorkspaceError when the quota or the disk does not allow it. */
   async admit(bytes: number, replacedBytes = 0): Promise<void> {
     const { maxBytes, minFreeBytes } = this.rules;
-    if (bytes === 0) return;
-    const { freeBytes, takenBytes } = minFreeBytes + maxBytes > 0 ? await this.#disk() : anyDisk;
-    if (freeBytes - bytes < minFreeBytes) throw new WorkspaceError("no_room", diskFull(freeBytes, minFreeBytes));
+    if (bytes === 0 || maxBytes + minFreeBytes === 0) return;
+    const disk = await this.#disk();
+    if (disk.freeBytes - bytes < minFreeBytes)
+      throw new WorkspaceError("no_room", diskFull(disk.freeBytes, minFreeBytes));
     const growth = bytes - replacedBytes;
     if (maxBytes === 0 || growth <= 0) return;
-    let count = this.#count ?? (await this.#countNow());
-    if (this.#isOld(count)) {
-      const gained = Math.max(this.#added, takenBytes - count.takenBytes);
-      // Deletions by others hide growth of the disk, so the estimate is trusted only while a new count would be too expensive.
-      if (count.bytes + gained + growth > maxBytes || hasRested(count)) count = await this.#countNow();
-    }
+    let count = this.#count;
+    // No write is refused because of an old count.
+    if (count === undefined || this.#isDue(count, disk) || this.#estimate(count, disk) + growth > maxBytes)
+      count = await this.#countNow();
     const used = count.bytes + this.#added;
     if (used + growth > maxBytes) throw new WorkspaceError("no_room", workspaceFull(used, maxBytes));
     this.#added += growth;
   }
 
-  /** Starts the watch of a command; call it before the command starts. */
-  watch(): Watch {
+  /**
+   * Watches a command until the returned function is called; await it before the command starts. `stop` is called at most once, when
+   * a limit is exceeded, usage still grows, and every newer command has been stopped. A failed check stops no command.
+   */
+  async watch(stop: Stop): Promise<() => void> {
     const { maxBytes, minFreeBytes } = this.rules;
-    const nothing = () => undefined;
-    if (maxBytes + minFreeBytes === 0) return { began: nothing, look: async () => undefined, end: nothing };
-    const begun = this.#begin();
-    begun.catch(() => undefined);
-    this.#touched = true;
-    const watched: Watched = { pid: undefined, begun: undefined, stop: undefined };
-    this.#watched.add(watched);
-    const look = async (): Promise<Overfull | undefined> => {
-      watched.begun ??= await begun;
+    if (maxBytes + minFreeBytes === 0) return () => undefined;
+    if (this.#commands.size === 0) await this.#measure().catch(() => undefined);
+    this.#commands.add(stop);
+    this.#timer ??= setInterval(() => void this.#look(), lookMs).unref();
+    return () => {
+      this.#commands.delete(stop);
+      if (this.#commands.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    };
+  }
+
+  /** Levels before a command: what it finds above a limit is not its own. */
+  async #measure(): Promise<void> {
+    const { maxBytes, minFreeBytes } = this.rules;
+    this.#workspaceGauge = new Gauge(maxBytes);
+    this.#diskGauge = new Gauge(-minFreeBytes);
+    const disk = await this.#disk();
+    this.#diskGauge.grows(-disk.freeBytes);
+    if (maxBytes === 0) return;
+    const count = this.#count;
+    const isFull = count === undefined || this.#estimate(count, disk) > maxBytes;
+    this.#workspaceGauge.grows(isFull ? (await this.#countNow()).bytes : count.bytes);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    try {
       const disk = await this.#disk();
-      if (disk.freeBytes < minFreeBytes) this.#judgeDisk(disk);
+      if (this.#diskGauge.grows(-disk.freeBytes)) this.#stopNewest("disk_full");
       const count = this.#count;
-      const isDue = maxBytes > 0 && (count === undefined || this.#isDue(count, disk, watched.begun.allowed));
-      if (isDue && watched.stop === undefined) await this.#countNow();
-      // Sample again before it is killed, or much of what it wrote would be attributed to no command.
-      if (watched.stop !== undefined) this.#writes();
-      return watched.stop;
-    };
-    const end = () => {
-      this.#touched = true;
-      this.#watched.delete(watched);
-    };
-    return { began: (pid) => (watched.pid = pid), look, end };
-  }
-
-  #judgeDisk({ freeBytes }: Disk): void {
-    if (performance.now() - this.#diskJudgedAt < diskJudgeMs) return;
-    this.#diskJudgedAt = performance.now();
-    const to = this.#writes();
-    const writers = this.#writers.disk.since({ bytes: -freeBytes, from: to, to });
-    this.#stop("disk_full", writers, ({ free }) => free - freeBytes > slackBytes);
-  }
-
-  /** Stops the affected commands; only the writers among them when these are known. */
-  #stop(why: Overfull, writers: ReadonlySet<number> | undefined, isAbout: (begun: Begun) => boolean): void {
-    for (const each of this.#watched) {
-      const mayWrite = writers === undefined || each.pid === undefined || writers.has(each.pid);
-      if (mayWrite && each.begun !== undefined && isAbout(each.begun)) each.stop ??= why;
+      if (this.rules.maxBytes === 0 || (count !== undefined && !this.#isDue(count, disk))) return;
+      const { bytes } = await this.#countNow();
+      if (this.#workspaceGauge.grows(bytes)) this.#stopNewest("workspace_full");
+    } catch {
+      // The next look tries again.
+    } finally {
+      this.#looking = false;
     }
   }
 
-  #writes(): Writes | undefined {
-    return this.#books.enter(writesOf([...this.#watched].flatMap(({ pid }) => pid ?? [])));
+  #stopNewest(reason: Overfull): void {
+    const newest = [...this.#commands].at(-1);
+    if (newest === undefined) return;
+    this.#commands.delete(newest);
+    newest(reason);
   }
 
-  async #begin(): Promise<Begun> {
-    const { maxBytes } = this.rules;
-    const { freeBytes: free } = await this.#disk();
-    if (maxBytes === 0) return { free, allowed: 0 };
-    let count = this.#count ?? (await this.#countNow());
-    if (count.bytes + this.#added > maxBytes) count = await this.#countNow();
-    return { free, allowed: Math.max(maxBytes, count.bytes + slackBytes) };
+  /** Whether the disk has changed since the count, and a new count keeps to its share of the time. */
+  #isDue(count: Count, { takenBytes }: Disk): boolean {
+    const ageMs = performance.now() - count.at;
+    return ageMs >= count.tookMs * restFactor && (takenBytes !== count.takenBytes || ageMs > staleMs);
   }
 
-  #isDue(count: Count, { takenBytes }: Disk, allowed: number): boolean {
-    if (!hasRested(count)) return false;
-    return age(count) > recountMs || count.bytes + Math.max(this.#added, takenBytes - count.takenBytes) > allowed;
-  }
-
-  #isOld(count: Count): boolean {
-    return this.#touched || age(count) > freshMs;
+  /** At least the size of the workspace, unless others have deleted files on its disk since the count. */
+  #estimate(count: Count, { takenBytes }: Disk): number {
+    return count.bytes + Math.max(this.#added, takenBytes - count.takenBytes);
   }
 
   /** Starts a new count: a running one may already have passed files that changed meanwhile. */
@@ -185,41 +177,19 @@ export class WorkspaceQuota {
 
   async #take(): Promise<Count> {
     const added = this.#added;
-    this.#touched = false;
     const from = performance.now();
-    const before = this.#writes();
-    const { takenBytes, freeBytes } = await this.#disk();
+    const { takenBytes } = await this.#disk();
     const bytes = await diskUsage(this.#root);
     const at = performance.now();
     this.#count = { bytes, takenBytes, at, tookMs: at - from };
     this.#added -= added;
-    this.#judge({ bytes, from: before, to: this.#writes() }, freeBytes);
     return this.#count;
-  }
-
-  /** `freeBytes`: free space when the count started. */
-  #judge(look: Look, freeBytes: number): void {
-    const { maxBytes, minFreeBytes } = this.rules;
-    if (freeBytes >= minFreeBytes) this.#writers.disk.calm({ ...look, bytes: -freeBytes });
-    if (maxBytes === 0 || look.bytes <= maxBytes) this.#writers.workspace.calm(look);
-    else this.#stop("workspace_full", this.#writers.workspace.since(look), ({ allowed }) => look.bytes > allowed);
   }
 
   async #disk(): Promise<Disk> {
     const { bsize, bavail, blocks, bfree, files, ffree } = await statfs(this.#root);
     return { freeBytes: bavail * bsize, takenBytes: (blocks - bfree) * bsize + (files - ffree) * leastBytes };
   }
-}
-
-const anyDisk: Disk = { freeBytes: Number.POSITIVE_INFINITY, takenBytes: 0 };
-
-function age(count: Count): number {
-  return performance.now() - count.at;
-}
-
-/** Whether a new count now would keep to its share of the time. */
-function hasRested(count: Count): boolean {
-  return age(count) >= count.tookMs * restFactor;
 }
 
 function workspaceFull(usedBytes: number, maxBytes: number): string {

@@ -19,10 +19,11 @@ import { attempt } from "./ledger.ts";
 
 const mebibyte = 1024 * 1024;
 const quotaBytes = 16 * mebibyte;
-/** A command may write one step between two polls of the disk; this many steps reach the limit. */
+/** A command may write one step at a time; this many steps reach the limit. */
 const steps = 4;
-/** At most this many steps are not yet counted, however late the polls are. */
+/** At most this many steps are not yet counted, however late the counts are. */
 const uncountedSteps = 2;
+const paceMs = 50;
 /** Maximum usage: the limit, the uncounted steps, and the directory entries. */
 const mostBytes = quotaBytes + ((uncountedSteps + 1) * quotaBytes) / steps;
 const limits = { ...defaultExecLimits(totalmem()), maxFileBytes: 64 * mebibyte };
@@ -37,7 +38,7 @@ interface Shell extends AsyncDisposable {
   allow(): void;
 }
 
-/** Permits to write, each a line of a pipe: the pace follows the polls, not the speed of the machine. */
+/** Permits to write, each a line of a pipe: the pace follows the counts, not the speed of the machine. */
 async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; close: () => Promise<void> }> {
   const path = join(ground.inside, "pace");
   execFileSync("mkfifo", [path]);
@@ -55,17 +56,12 @@ async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; 
     given += 1;
     writeSync(pipe.fd, "go\n");
   };
-  const watch = room.watch.bind(room);
-  room.watch = () => {
-    const watched = watch();
-    const look = async () => {
-      const found = await watched.look();
-      if (found === undefined) step();
-      return found;
-    };
-    return { ...watched, look };
+  const timer = setInterval(step, paceMs);
+  const close = async () => {
+    clearInterval(timer);
+    await pipe.close();
   };
-  return { allow: () => (allowed = true), close: () => pipe.close() };
+  return { allow: () => (allowed = true), close };
 }
 
 async function openShell(setting: "bubblewrap" | "none", rules: QuotaRules, disk?: string): Promise<Shell> {
