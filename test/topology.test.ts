@@ -60,16 +60,19 @@ const owners: Record<string, string[]> = {
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
 
+const serviceImports = ["@parley/bus", "@parley/chassis", "@parley/contracts", "@parley/kit"];
+
 /** The packages that each package may import. */
 const mayImport: Record<string, string[]> = {
   "packages/contracts": [],
-  "packages/bus": ["@parley/contracts"],
-  "packages/chassis": ["@parley/bus", "@parley/contracts"],
-  "packages/projections": ["@parley/contracts"],
-  "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/local", "@parley/projections"],
-  "infra/local": ["@parley/chassis", "@parley/contracts"],
-  ...Object.fromEntries(services.map((service) => [service, ["@parley/bus", "@parley/chassis", "@parley/contracts"]])),
-  "services/channel-gateway": ["@parley/bus", "@parley/chassis", "@parley/contracts", "@parley/projections"],
+  "packages/kit": [],
+  "packages/bus": ["@parley/contracts", "@parley/kit"],
+  "packages/chassis": ["@parley/bus", "@parley/contracts", "@parley/kit"],
+  "packages/projections": ["@parley/contracts", "@parley/kit"],
+  "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/kit", "@parley/local", "@parley/projections"],
+  "infra/local": ["@parley/chassis", "@parley/contracts", "@parley/kit"],
+  ...Object.fromEntries(services.map((service) => [service, serviceImports])),
+  "services/channel-gateway": [...serviceImports, "@parley/projections"],
 };
 
 describe("imports", () => {

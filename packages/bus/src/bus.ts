@@ -20,6 +20,8 @@ import {
   type NatsConnection,
   type Subscription,
 } from "nats";
+import { abortable } from "@parley/kit";
+
 import { openConnection, type BusLog, type Connection } from "./connect.ts";
 import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import type { TlsFiles } from "./tls.ts";
@@ -133,12 +135,12 @@ export class Bus {
             timeout: attemptMs,
             ...(headers === undefined ? {} : { headers }),
           }),
-          subject,
           options.signal,
         );
         return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
       } catch (error) {
-        const failure = asWireError(error, subject);
+        const aborted = options.signal?.aborted === true && error === options.signal.reason;
+        const failure = aborted ? cancelled(subject) : asWireError(error, subject);
         const again =
           options.once !== true &&
           (failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent));
@@ -309,21 +311,6 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
 
 function closing(subscription: Subscription): Served {
   return { close: () => subscription.unsubscribe() };
-}
-
-async function abortable<T>(work: Promise<T>, subject: string, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(cancelled(subject));
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-    // After an abort the outcome of the request is irrelevant.
-    work.catch(() => undefined);
-  }
 }
 
 function cancelled(subject: string): WireError {

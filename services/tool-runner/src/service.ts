@@ -23,6 +23,7 @@ import {
   type RunningService,
   type StartContext,
 } from "@parley/chassis";
+import { FairSemaphore } from "@parley/kit";
 import { openCheckpoints } from "./snapshots/open.ts";
 import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
@@ -54,7 +55,6 @@ import { EpochGate } from "./calls/epoch.ts";
 import { createPersonPrompt } from "./calls/ask-person.ts";
 import { createSamplingClient } from "./calls/sampling-client.ts";
 import { createStepClient } from "./calls/step-client.ts";
-import { FairSemaphore } from "./worker/fair-semaphore.ts";
 import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool/tool.ts";
 import { builtInTools } from "./tools/built-in-tools.ts";
@@ -183,7 +183,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   });
   const epochs = new EpochGate();
   const line = new FairSemaphore(config.maxConcurrentCalls);
-  const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
+  const events = createEvents(chassis, { running: () => line.held, waiting: () => line.waiting });
   const read = { owner: new DocumentCache(), others: new DocumentCache() };
   const calls = new Calls({
     registry,
@@ -251,7 +251,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ready: bus.connected && !draining,
     details: {
       ...healthDetails({ executor, workspace, mcp: mcp.statuses() }),
-      running: line.running,
+      running: line.held,
       waiting: line.waiting,
       background: processes.running,
     },

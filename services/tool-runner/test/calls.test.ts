@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WireError, type ToolCallRequest, type ToolStep } from "@parley/contracts";
+import { FairSemaphore } from "@parley/kit";
 import { noCheckpoint } from "../src/snapshots/recorder.ts";
 import { createRegistry } from "../src/tool/registry.ts";
 import { callTimes } from "../src/calls/call-dependencies.ts";
@@ -13,7 +14,6 @@ import { Workspaces } from "../src/workspace/workspaces.ts";
 import { decideClaim, stricterClass } from "../src/tool/claim-decision.ts";
 import { EpochGate } from "../src/calls/epoch.ts";
 import type { Settlement, StepClient } from "../src/calls/step-client.ts";
-import { FairSemaphore } from "../src/worker/fair-semaphore.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
@@ -159,32 +159,6 @@ test("leaves small pure results to a caller that settles them, and settles all o
   calls.cancel({ epoch: 1, turnId: request.turnId, n: 7 });
   assert.equal((await read(7, {})).state, "cancelled");
   assert.deepEqual(settled.map(({ result }) => result.id).toSorted(), ["c3", "c4", "c5", "c6", "c7"]);
-});
-
-test("gives a free slot to the first waiter, and none to a waiter that was aborted", async () => {
-  const line = new FairSemaphore(1);
-  const never = new AbortController().signal;
-  const leaving = new AbortController();
-  const release = await line.enter(never);
-  const order: string[] = [];
-  const first = line.enter(never).then((done) => {
-    order.push("first");
-    return done;
-  });
-  const left = line.enter(leaving.signal);
-  const second = line.enter(never).then((done) => {
-    order.push("second");
-    return done;
-  });
-  assert.equal(line.waiting, 3);
-  leaving.abort(new Error("left"));
-  await assert.rejects(left, /left/);
-  release();
-  release();
-  (await first)();
-  (await second)();
-  assert.deepEqual(order, ["first", "second"]);
-  assert.deepEqual([line.running, line.waiting], [0, 0]);
 });
 
 function makeCalls(

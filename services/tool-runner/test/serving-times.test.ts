@@ -1,8 +1,7 @@
-// The deadline of a call, paused while a person is asked, and the throttling of progress messages.
+// The deadline of a call, paused while a person is asked.
 import assert from "node:assert/strict";
 import { beforeEach, describe, mock, test } from "node:test";
 import { Deadline } from "../src/calls/deadline.ts";
-import { throttle } from "../src/calls/throttle.ts";
 
 beforeEach(() => {
   mock.timers.reset();
@@ -41,20 +40,5 @@ describe("a deadline", () => {
     goOn();
     mock.timers.tick(10_000);
     assert.equal(over.mock.callCount(), 0);
-  });
-});
-
-describe("a throttle", () => {
-  test("passes the first value at once, and the last of each interval", () => {
-    const said: number[] = [];
-    const pace = throttle<number>(1_000, (value) => said.push(value));
-    for (const value of [1, 2, 3]) pace.say(value);
-    assert.deepEqual(said, [1]);
-    mock.timers.tick(1_000);
-    assert.deepEqual(said, [1, 3]);
-    pace.say(4);
-    pace.close();
-    mock.timers.tick(10_000);
-    assert.deepEqual(said, [1, 3], "a held value is dropped on close");
   });
 });

@@ -1,6 +1,6 @@
 // Builds the view record that results from a compaction plan; pure.
 import type { ViewRecord } from "@parley/contracts";
-import { elideMiddle } from "./elide-middle.ts";
+import { elideMiddle } from "@parley/kit";
 import type { Plan } from "./plan-types.ts";
 import { withoutMarkers } from "./view-messages.ts";
 

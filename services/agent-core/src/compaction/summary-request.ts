@@ -1,7 +1,7 @@
 // Builds the request for a summary: appended to the cached prompt, or, for another model or a prompt that is too long, with a
 // transcript; pure.
 import { textOf, type Message, type Part } from "@parley/contracts";
-import { elideMiddle, clipNoteChars } from "./elide-middle.ts";
+import { elideMiddle, elisionNoteChars } from "@parley/kit";
 import type { Plan } from "./plan-types.ts";
 import { isPlaceholder, systemNote, withoutSummary } from "./view-messages.ts";
 
@@ -143,5 +143,5 @@ function spokenPart(part: Part): string[] {
 
 /** 500 characters from the beginning and 200 from the end. */
 function preview(text: string): string {
-  return elideMiddle(text, 700 + clipNoteChars, 500 / 700);
+  return elideMiddle(text, 700 + elisionNoteChars, 500 / 700);
 }

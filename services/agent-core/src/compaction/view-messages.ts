@@ -1,7 +1,7 @@
 // Derives the messages of a prompt from a session's log and view record; pure. For one record the result only grows at its end, which
 // keeps the provider's cache and the signatures of reasoning valid until the next compaction.
 import type { Message, Part, ToolResult, ViewRecord } from "@parley/contracts";
-import { elideMiddle } from "./elide-middle.ts";
+import { elideMiddle } from "@parley/kit";
 
 const summaryBegin = "[CONTEXT SUMMARY]";
 const summaryEnd = "[END CONTEXT SUMMARY]";

@@ -2,12 +2,12 @@
 // queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
 import { newId, sessionEvent, store, WireError, type controlCompact, type OutputOf } from "@parley/contracts";
+import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/give-up.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
 import { refreshView } from "../session/refresh-view.ts";
 import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
 import type { TurnPreparer } from "../turn/prepare.ts";
-import { Permit, FairSemaphore } from "../queue/fair-semaphore.ts";
 import { hasOutputHooks, redactedText } from "../hooks/matcher.ts";
 import type { TurnDeps } from "../turn/dependencies.ts";
 import { Views } from "../session/view.ts";

@@ -11,6 +11,7 @@
 // Committed work is never repeated; a crash before a commit repeats that one call.
 import { faultPoint } from "@parley/chassis";
 import { textOf, type Message } from "@parley/contracts";
+import { type Permit } from "@parley/kit";
 import { ModelError, type ModelReply } from "../model/provider.ts";
 import { transcribe } from "../voice/transcribe.ts";
 import { runStartHooks, runPromptHooks } from "./prompt-hooks.ts";
@@ -22,7 +23,6 @@ import { compactIfNeeded } from "./compact.ts";
 import { modelStep } from "./model-step.ts";
 import { failureNotice, stoppedByUser } from "./notices.ts";
 import { roundContext } from "./round-context.ts";
-import type { Permit } from "../queue/fair-semaphore.ts";
 import { runToolRound } from "./tool-round.ts";
 import { traceTurn } from "../telemetry/tracing.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";

@@ -8,13 +8,13 @@
 import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
+import { type Permit } from "@parley/kit";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
 import { deniedPaths } from "./denied-paths.ts";
 import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
 import { callGroups } from "../tools/call-groups.ts";
-import type { Permit } from "../queue/fair-semaphore.ts";
 import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
 import { traceTool } from "../telemetry/tracing.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, textOf, type Part } from "@parley/contracts";
+import { elideMiddle } from "@parley/kit";
 import type { StopReason } from "../../src/model/provider.ts";
-import { elideMiddle } from "../../src/compaction/elide-middle.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import { memoryFlushRequest, summaryRequest, transcriptRequest } from "../../src/compaction/summary-request.ts";

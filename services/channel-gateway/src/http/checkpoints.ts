@@ -1,7 +1,7 @@
 // Checkpoints and rewinds in the native API.
 import { checkpointRewind, store } from "@parley/contracts";
+import { nameUuid } from "@parley/kit";
 import { z } from "zod";
-import { nameUuid } from "../channels/digest.ts";
 import { requestRewind } from "../operations/request-rewind.ts";
 import { answerOf } from "../operations/session-service.ts";
 import type { HttpDeps } from "./deps.ts";

@@ -1,7 +1,7 @@
 // Derives operation ids from requests: a repeated Idempotency-Key is the same operation.
+import { nameUuid } from "@parley/kit";
 import { randomUUID } from "node:crypto";
 import type { FastifyRequest } from "fastify";
-import { nameUuid } from "../channels/digest.ts";
 
 export const keyHeader = { "Idempotency-Key": "A repeated key is the same operation and returns the same result." };
 

@@ -2,13 +2,13 @@
 // acknowledged only after the store's commit. Independent of platforms and of HTTP.
 import { faultPoint, type Logger } from "@parley/chassis";
 import { store, type InboundMessage, type InputOf, type OutputOf, type ReplyAddress } from "@parley/contracts";
+import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import type { AcceptResult, LeaseRef, InboundDraft } from "../channels/channel.ts";
 import { CommandError, type Speaker } from "../operations/operation.ts";
 import { runOperation } from "../operations/registry.ts";
 import { parseInput, type CommandLine } from "../operations/parse-input.ts";
-import { nameUuid } from "../channels/digest.ts";
 import { authorizeSender, type AccessPolicy } from "./authorize.ts";
 import { storeFiles } from "./attachments.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";

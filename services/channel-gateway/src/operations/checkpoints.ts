@@ -1,6 +1,6 @@
 // /checkpoint and /rewind: list the checkpoints of a session and restore files from one.
 import { store, type RewindReport } from "@parley/contracts";
-import { nameUuid } from "../channels/digest.ts";
+import { nameUuid } from "@parley/kit";
 import { requestRewind } from "./request-rewind.ts";
 import { answerOf } from "./session-service.ts";
 import { formatAge, oneLine, shortId, pluralize } from "./format.ts";

@@ -1,6 +1,6 @@
 // /mcp shows and switches MCP servers, their tools and prompts; /mcp__<server>__<prompt> sends a prompt to the agent.
 import { mcpPrompt, mcpPrompts, WireError } from "@parley/contracts";
-import { nameUuid } from "../channels/digest.ts";
+import { nameUuid } from "@parley/kit";
 import { getServer, listServers, switchServer } from "./mcp-service.ts";
 import { nameOf, CommandError, UsageError, type Command, type CommandDeps, type Invocation } from "./operation.ts";
 import { promptsText, serversText, switchedText, toolsText } from "./mcp-text.ts";

@@ -12,7 +12,7 @@ import {
   type PermissionMode,
   type SessionSummary,
 } from "@parley/contracts";
-import { nameUuid } from "../channels/digest.ts";
+import { nameUuid } from "@parley/kit";
 import type { SessionDirectory } from "../live/session-directory.ts";
 
 export interface SessionServiceDeps {

@@ -1,7 +1,7 @@
 // /voice: speech input for this conversation, and spoken answers.
 import { setTimeout as delay } from "node:timers/promises";
 import { controlVoice, store, type OutputOf, type VoiceSession } from "@parley/contracts";
-import { nameUuid } from "../channels/digest.ts";
+import { nameUuid } from "@parley/kit";
 import { answerOf, ServiceUnavailableError } from "./session-service.ts";
 import { currentSession, CommandError, UsageError, type Command, type Invocation } from "./operation.ts";
 import { eventLine, outcomeText, repliesText, statusText, stopText } from "./voice-text.ts";

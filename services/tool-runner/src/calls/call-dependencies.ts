@@ -1,5 +1,6 @@
 // The dependencies of tool calls: the tools and their resources, the store, and the timings of this replica.
 import { toolAliveIntervalMs, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
+import { type FairSemaphore } from "@parley/kit";
 import type { AttachmentStore } from "../tool/attachments.ts";
 import type { Checkpoint } from "../snapshots/recorder.ts";
 import type { Documents } from "../documents/documents.ts";
@@ -13,7 +14,6 @@ import type { CallAnswer } from "./outcomes.ts";
 import type { PersonPrompt, SamplingClient } from "../tool/requests.ts";
 import type { PendingQuestion } from "./ask-person.ts";
 import type { StepClient } from "./step-client.ts";
-import type { FairSemaphore } from "../worker/fair-semaphore.ts";
 
 export interface CallTimes {
   aliveMs: number;

@@ -117,7 +117,7 @@ export class Calls {
     if (left !== undefined) return this.#settle(key, call, left);
     let release: () => void;
     try {
-      release = await this.#deps.line.enter(call.control.signal);
+      release = await this.#deps.line.acquire(call.control.signal);
     } catch {
       if (call.stop !== "cancelled") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
       return this.#settle(key, call, cancelled());

@@ -1,5 +1,6 @@
 // Runs the tool of one call on this replica, until it ends, exceeds its deadline or is stopped.
 import { callToken, errorMessage, mainWorkspaceId, type ToolProgress } from "@parley/contracts";
+import { throttle } from "@parley/kit";
 import { noCheckpoint } from "../snapshots/recorder.ts";
 import { viewFor } from "../documents/viewer.ts";
 import { runTool } from "../tool/registry.ts";
@@ -9,7 +10,6 @@ import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { CallDependencies, GrantedCall } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
 import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
-import { throttle } from "./throttle.ts";
 import { withTaint, type GuardedContext } from "./taint-guard.ts";
 
 export interface RunningCall {
@@ -76,7 +76,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
       ? {}
       : { person: deps.person(request, { asksMs, waits }, call.claim()) }),
     ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
-    progress: (progress) => pace.say(progress),
+    progress: (progress) => pace.push(progress),
     signal: control.signal,
     grant: request.grant,
     sessionId: request.sessionId,

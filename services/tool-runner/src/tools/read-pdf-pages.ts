@@ -1,8 +1,8 @@
 // Reads the text of PDF pages in a separate thread, which is terminated when it exceeds its time or memory limit: no document
 // can block the service or exhaust its memory.
+import { FairSemaphore } from "@parley/kit";
 import { Worker } from "node:worker_threads";
 import { z } from "zod";
-import { FairSemaphore } from "../worker/fair-semaphore.ts";
 
 const PdfReadingSchema = z.discriminatedUnion("status", [
   z.object({
@@ -53,7 +53,7 @@ export async function readPdfPages(
   signal: AbortSignal,
   limits = pdfLimits,
 ): Promise<PdfReading> {
-  const release = await line.enter(signal);
+  const release = await line.acquire(signal);
   try {
     return await inThread({ content, ...range, maxCharacters }, signal, limits);
   } finally {

@@ -1,5 +1,6 @@
 // Sends one GET request to a checked address, with a size limit, and follows redirects after checking each target.
 // It ignores proxy variables of the environment: a proxy would choose the destination.
+import { abortable } from "@parley/kit";
 import { lookup } from "node:dns/promises";
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -118,12 +119,4 @@ function decoded(response: IncomingMessage): Readable {
     throw new BlockedTargetError(`The page has the unsupported content encoding ${encoding.slice(0, 40)}.`);
   // The reader of the decoder receives the errors.
   return pipeline(response, decoder, () => undefined);
-}
-
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", abort));
 }

@@ -1,0 +1,10 @@
+// Small helpers that every package may use. Imports nothing of the project.
+export * from "./abortable.ts";
+export * from "./backoff.ts";
+export * from "./fair-semaphore.ts";
+export * from "./ids.ts";
+export * from "./json.ts";
+export * from "./object.ts";
+export * from "./single-flight.ts";
+export * from "./text.ts";
+export * from "./throttle.ts";
