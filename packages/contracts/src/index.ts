@@ -257,3 +257,17 @@ export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";
 export { isUnfinished, maxTodos, TodoSchema, todosText, type Todo } from "./todos.ts";
+export * as operations from "./operations/index.ts";
+export { promptCommand, slashCommands } from "./operations/commands.ts";
+export {
+  type CliProjection,
+  type ControlProjection,
+  type HttpProjection,
+  type McpProjection,
+  type OperationDefinition,
+  type OperationInput,
+  type OperationOutput,
+  type SlashArgument,
+  type SlashCommand,
+  type SlashProjection,
+} from "./operations/operation.ts";

@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
-import { contactRoles } from "@parley/contracts";
+import { contactRoles, slashCommands as commands } from "@parley/contracts";
 import { accessRefusal, accessRuleFor, accessRules, hasRole } from "../src/operations/access.ts";
-import { commands } from "../src/operations/registry.ts";
 import { commandsDocument } from "../src/docs/commands-document.ts";
 
 test("has a row for every command and every subcommand in its usage", () => {

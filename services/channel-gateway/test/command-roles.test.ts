@@ -6,9 +6,9 @@ import fc from "fast-check";
 import { Client } from "pg";
 import type { Bus } from "@parley/bus";
 import { parseSettings } from "@parley/chassis";
-import { store, type ContactRole, type InboundMessage } from "@parley/contracts";
-import type { CommandDeps, Speaker } from "../src/operations/operation.ts";
-import { runOperation, commands } from "../src/operations/registry.ts";
+import { slashCommands as commands, store, type ContactRole, type InboundMessage } from "@parley/contracts";
+import type { OperationDeps, Speaker } from "../src/operations/operation.ts";
+import { runCommand } from "../src/operations/registry.ts";
 import { SessionService } from "../src/operations/session-service.ts";
 import { SessionDirectory } from "../src/live/session-directory.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
@@ -16,7 +16,7 @@ import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 let stack: GatewayStack;
 let bus: Bus;
 let database: Client;
-let deps: CommandDeps;
+let deps: OperationDeps;
 let letGo: () => void = () => undefined;
 let rooms = 0;
 let room: string;
@@ -81,7 +81,7 @@ async function say(from: Person, text: string): Promise<void> {
 function command(from: Person, text: string, where = inRoom()): Promise<string> {
   const [name = "", ...words] = text.split(" ");
   const speaker = { ...where, ...from, channel: "test", account: "main", replyTo: null, ref: randomUUID() };
-  return runOperation(deps, { name, rest: words.join(" ").trim() }, speaker);
+  return runCommand(deps, { name, rest: words.join(" ").trim() }, speaker);
 }
 
 /** Runs a turn of this person in the room until the next test; resolves with its id. */

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import { noUsage, store } from "@parley/contracts";
+import { noUsage, slashCommands as commands, store } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { accessRules } from "../src/operations/access.ts";
-import { runOperation, commands } from "../src/operations/registry.ts";
+import { runCommand } from "../src/operations/registry.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader } from "./support/watchers.ts";
@@ -108,7 +108,7 @@ test("refuses owner commands to guests with a text before any side effect", asyn
   for (const { command: name, forms = ["AB12"], direct } of accessRules) {
     if (direct !== "owner") continue;
     for (const form of forms) {
-      const said = await runOperation(untouched as never, { name, rest: form }, speaker);
+      const said = await runCommand(untouched as never, { name, rest: form }, speaker);
       assert.equal(said, `${forms[0] === "AB12" ? name : `${name} ${form}`} is for the owner only.`);
     }
   }
@@ -247,8 +247,8 @@ test("decides an approval once, by command, HTTP or control request, from any co
   assert.match(await command(elsewhere, "/approvals"), /AAAA {2}exec: rm x/);
   assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, along with similar calls/);
   assert.match(await command(elsewhere, "/deny AAAA"), /was already allowed by owner/);
-  assert.match(await command(elsewhere, "/deny ZZZZ"), /No approval ZZZZ found/);
-  assert.match(await command(elsewhere, "/approve"), /An approval id is required\.\nUsage: \/approve/);
+  assert.match(await command(elsewhere, "/deny ZZZZ"), /There is no approval ZZZZ/);
+  assert.match(await command(elsewhere, "/approve"), /The id is required\.\nUsage: \/approve/);
   const decided = await other.json<{ outcome: string }>("/api/approvals/BBBB", { body: { decision: "deny" } });
   assert.equal(decided.outcome, "decided");
   const ws = await WsReader.open(gateway);

@@ -1,12 +1,12 @@
 // Generates docs/commands.md: every slash command with its usage and required roles, from the access table.
+import { slashCommands } from "@parley/contracts";
 import { accessRules, type AccessRule } from "../operations/access.ts";
-import { commands } from "../operations/registry.ts";
 
 /** The whole page. */
 export function commandsDocument(): string {
   return `${[
     "# Commands and roles",
-    "Generated from `services/channel-gateway/src/commands` by `npm run docs`; a test fails when it is stale.",
+    "Generated from `services/channel-gateway/src/operations` and `packages/contracts/src/operations` by `npm run docs`; a test fails when it is stale.",
     "A command is a message that begins with a slash. The gateway executes it immediately, without waiting for the agent. Commands are the same in every channel, in the HTTP and WebSocket API and in the CLI.",
     [
       "The sender's role decides which commands they may use:",
@@ -34,7 +34,7 @@ function formsOf({ command, forms = [""] }: AccessRule): string {
 }
 
 function usageTable(): string {
-  const rows = commands.map(({ usage, summary }) => `| \`${cell(usage)}\` | ${cell(summary)} |`);
+  const rows = slashCommands.map(({ usage, summary }) => `| \`${cell(usage)}\` | ${cell(summary)} |`);
   return ["| usage | what it does |", "| --- | --- |", ...rows].join("\n");
 }
 

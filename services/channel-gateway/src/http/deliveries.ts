@@ -13,7 +13,7 @@ const gatherMs = 250;
 const modelTimeoutMs = 500;
 const defaultExpiresInMs = 60 * 60 * 1_000;
 
-export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+export function deliveryRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   const { bus } = deps;
   endpoints.add(
     {

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import { IdempotencyKeyReusedError } from "../ingress/inbox-writer.ts";
 import { MessageTooLargeError } from "../ingress/message-size.ts";
+import { InvalidInputError, OperationError } from "../operations/operation.ts";
 import { ServiceUnavailableError } from "../operations/session-service.ts";
 
 /** An error response: its status, a code for programs and a message for people. */
@@ -36,6 +37,8 @@ const busyRetrySeconds = 5;
 /** Converts any thrown value; an unknown one is a bug and becomes a generic 500. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
+  if (error instanceof OperationError) return new HttpError(error.status, error.code, error.message);
+  if (error instanceof InvalidInputError) return invalid(error.issues, "request");
   if (error instanceof MessageTooLargeError) return new HttpError(413, "message_too_large", error.message);
   if (error instanceof IdempotencyKeyReusedError) return keyReused(error);
   if (error instanceof SessionBusyError) {

@@ -2,7 +2,6 @@
 import { mcpLook, store } from "@parley/contracts";
 import { z } from "zod";
 import { getServer, listServers, switchServer } from "../operations/mcp-service.ts";
-import { approvedBy } from "./approvals.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { keyHeader, operationId } from "./operation-ref.ts";
@@ -73,7 +72,7 @@ export function mcpServerRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     ({ params: { server }, body: { action: to, tool }, request }) => {
       const opId = operationId(request, `mcp:${server}:${to}:${tool ?? ""}`);
-      return switchServer(deps, { to, server, tool }, { by: approvedBy, opId });
+      return switchServer(deps, { to, server, tool }, { by: "owner (API)", opId });
     },
   );
 }

@@ -1,5 +1,7 @@
 // Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
+import { mainSessionKey } from "@parley/contracts";
+import type { Speaker } from "../operations/operation.ts";
 import type { ParsedInput } from "../operations/parse-input.ts";
 import { sha256Hex } from "../channels/digest.ts";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
@@ -52,4 +54,20 @@ function externalId(conversation: string, key: string): string {
   }
   const id = `${conversation}/${key}`;
   return id.length <= maxExternalIdLength ? id : sha256Hex(id);
+}
+
+/** A holder of the API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request. */
+export function ownerCaller(place: string, ref: string): { speaker: Speaker; by: string } {
+  const speaker = {
+    route: mainSessionKey,
+    role: "owner" as const,
+    channel: "http",
+    account: "default",
+    conversation: defaultConversation,
+    contact: { id: "owner" },
+    replyTo: null,
+    direct: true,
+    ref,
+  };
+  return { speaker, by: `owner (${place})` };
 }

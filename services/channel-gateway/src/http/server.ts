@@ -18,9 +18,9 @@ import { mcpRoutes } from "./mcp/routes.ts";
 import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
 import { openapiDocument } from "./openapi.ts";
-import { operationRoutes } from "./deliveries.ts";
+import { deliveryRoutes } from "./deliveries.ts";
+import { operationRoutes } from "./operations.ts";
 import { scheduleRoutes } from "./schedules.ts";
-import { approvalRoutes } from "./approvals.ts";
 import { checkpointRoutes } from "./checkpoints.ts";
 import { queueRoutes } from "./queue.ts";
 import { sessionChangeRoutes } from "./session-changes.ts";
@@ -76,7 +76,6 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   sessionRoutes(endpoints, deps);
   sessionChangeRoutes(endpoints, deps);
   queueRoutes(endpoints, deps);
-  approvalRoutes(endpoints, deps);
   checkpointRoutes(endpoints, deps);
   usageRoutes(endpoints, deps);
   eventRoutes(endpoints, deps);
@@ -84,6 +83,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   webhookRoutes(app, endpoints, deps);
   platformRoutes(app, deps);
   operationRoutes(endpoints, deps);
+  deliveryRoutes(endpoints, deps);
   documentRoutes(endpoints, deps);
   scheduleRoutes(endpoints, deps);
   attachmentRoutes(app, endpoints, deps);

@@ -6,8 +6,9 @@ import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import type { AcceptResult, LeaseRef, InboundDraft } from "../channels/channel.ts";
-import { CommandError, type Speaker } from "../operations/operation.ts";
-import { runOperation } from "../operations/registry.ts";
+import { CommandError } from "../operations/hand-written.ts";
+import type { OperationDeps, Speaker } from "../operations/operation.ts";
+import { runCommand } from "../operations/registry.ts";
 import { parseInput, type CommandLine } from "../operations/parse-input.ts";
 import { authorizeSender, type AccessPolicy } from "./authorize.ts";
 import { storeFiles } from "./attachments.ts";
@@ -30,6 +31,8 @@ const albumMs = 90_000;
 export class InboundHandler {
   /** Session operations, shared by commands, HTTP and WebSocket. */
   readonly acts: SessionService;
+  /** What operations need. */
+  readonly operations: OperationDeps;
   readonly #deps: InboundDeps;
   readonly #writer: InboxWriter;
 
@@ -37,6 +40,16 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
+    const { bus, sessions, settings, live } = deps;
+    this.operations = {
+      bus,
+      sessions,
+      settings,
+      acts: this.acts,
+      cancel: (what) => this.cancel(what),
+      say: (message, route) => this.#say(message, route),
+      look: () => live.refresh(),
+    };
   }
 
   /** Accepts a draft from an adapter. Rejects when nothing was stored. */
@@ -147,14 +160,7 @@ export class InboundHandler {
 
   /** Executes a command and returns the answer. Rejects when the store is unavailable. */
   runCommand(command: CommandLine, speaker: Speaker): Promise<string> {
-    const { bus, sessions, settings, live } = this.#deps;
-    const cancel = this.cancel.bind(this);
-    const say = this.#say.bind(this);
-    return runOperation(
-      { bus, sessions, settings, acts: this.acts, cancel, say, look: () => live.refresh() },
-      command,
-      speaker,
-    );
+    return runCommand(this.operations, command, speaker);
   }
 
   /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */

@@ -1,6 +1,6 @@
 // The role that each command requires, in a direct conversation and in a group. No other file decides it. Pure; docs/commands.md is
 // generated from the same table.
-import type { ContactRole } from "@parley/contracts";
+import { operations, slashCommands, type ContactRole, type OperationDefinition } from "@parley/contracts";
 
 export interface AccessRule {
   /** The command's name with its slash, in lower case. */
@@ -18,8 +18,7 @@ export interface AccessRule {
   condition?: string;
 }
 
-/** In the order of /help. Each form of a command has one row. */
-export const accessRules: readonly AccessRule[] = [
+const handWritten: readonly AccessRule[] = [
   { command: "/help", direct: "guest", group: "guest" },
   { command: "/status", direct: "guest", group: "guest" },
   { command: "/whoami", direct: "guest", group: "guest" },
@@ -58,9 +57,6 @@ export const accessRules: readonly AccessRule[] = [
     group: "guest",
     condition: "The owner stops any turn; others only a turn they started. The message is stored in either case.",
   },
-  { command: "/approve", direct: "owner", group: "owner" },
-  { command: "/deny", direct: "owner", group: "owner" },
-  { command: "/approvals", direct: "owner", group: "owner" },
   { command: "/model", direct: "owner", group: "owner" },
   { command: "/effort", direct: "owner", group: "owner" },
   { command: "/mode", direct: "owner", group: "owner" },
@@ -79,6 +75,35 @@ export const accessRules: readonly AccessRule[] = [
     group: "owner",
   },
 ];
+
+/** In the order of /help. Each form of a command has one row. */
+export const accessRules: readonly AccessRule[] = [...handWritten, ...defined()].toSorted(
+  (a, b) => order(a.command) - order(b.command),
+);
+
+/** The rows of the operations. */
+function defined(): AccessRule[] {
+  const rows = Object.values<OperationDefinition>(operations).flatMap(({ role, slash = [] }) =>
+    slash.map(({ form, direct = role, group = direct, condition }) => ({ form, direct, group, condition })),
+  );
+  const unique = rows.filter((row, index) => rows.findIndex(({ form }) => form === row.form) === index);
+  const nameOf = (form: string) => form.split(" ")[0] ?? "";
+  return unique.map(({ form, condition, ...roles }) => {
+    const command = nameOf(form);
+    const hasForms = unique.some((row) => row.form !== form && nameOf(row.form) === command);
+    return {
+      command,
+      ...(hasForms ? { forms: [form.slice(command.length + 1)] } : {}),
+      ...roles,
+      ...(condition === undefined ? {} : { condition }),
+    };
+  });
+}
+
+function order(command: string): number {
+  const index = slashCommands.findIndex(({ name }) => name === command);
+  return index < 0 ? slashCommands.findIndex(({ name }) => name === "/mcp") + 0.5 : index;
+}
 
 /** The facts about a command's sender that decide access. */
 export interface Caller {

@@ -4,7 +4,8 @@ import { nameUuid } from "@parley/kit";
 import { requestRewind } from "./request-rewind.ts";
 import { answerOf } from "./session-service.ts";
 import { formatAge, oneLine, shortId, pluralize } from "./format.ts";
-import { currentSession, CommandError, UsageError, type Command, type Invocation } from "./operation.ts";
+import { currentSession, CommandError, type Command, type Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 const listed = 20;
 /** Files are restored one by one, and a concurrent rewind is waited for. A repeated request continues the same rewind. */

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { store, type Cost } from "@parley/contracts";
 import { costText, count, pluralize, tokensText } from "./format.ts";
-import { currentSession, UsageError, type Command, type Invocation } from "./operation.ts";
+import { currentSession, type Command, type Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 const dayMs = 86_400_000;
 const maxDays = 90;

@@ -1,12 +1,13 @@
 // /help, /status and /whoami: read-only information about commands, the conversation and the sender.
-import { store } from "@parley/contracts";
+import { store, type SlashCommand } from "@parley/contracts";
 import { version } from "../version.ts";
 import { costText, pluralize, tokensText } from "./format.ts";
 import { accessRules, maySee } from "./access.ts";
-import { UsageError, type Command, type Invocation } from "./operation.ts";
+import type { Command, Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 /** `commands`: all registered commands, including this group. */
-export function aboutCommands(commands: () => readonly Command[]): readonly Command[] {
+export function aboutCommands(commands: () => readonly SlashCommand[]): readonly Command[] {
   return [
     {
       name: "/help",
@@ -29,7 +30,7 @@ export function aboutCommands(commands: () => readonly Command[]): readonly Comm
   ];
 }
 
-function help(commands: readonly Command[], speaker: Invocation["speaker"], about: string | undefined): string {
+function help(commands: readonly SlashCommand[], speaker: Invocation["speaker"], about: string | undefined): string {
   if (about !== undefined) {
     const name = about.startsWith("/") ? about.toLowerCase() : `/${about.toLowerCase()}`;
     const command = commands.find((each) => each.name === name);

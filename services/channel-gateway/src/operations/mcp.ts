@@ -2,7 +2,8 @@
 import { mcpPrompt, mcpPrompts, WireError } from "@parley/contracts";
 import { nameUuid } from "@parley/kit";
 import { getServer, listServers, switchServer } from "./mcp-service.ts";
-import { nameOf, CommandError, UsageError, type Command, type CommandDeps, type Invocation } from "./operation.ts";
+import { CommandError, type Command, type Invocation } from "./hand-written.ts";
+import { nameOf, UsageError, type OperationDeps } from "./operation.ts";
 import { promptsText, serversText, switchedText, toolsText } from "./mcp-text.ts";
 
 /** Slightly longer than a tool-runner waits for servers to list their prompts, or for one server to render a prompt. */
@@ -43,7 +44,7 @@ export const mcpCommands: readonly Command[] = [
   },
 ];
 
-async function prompts({ bus }: CommandDeps, server: string | undefined): Promise<string> {
+async function prompts({ bus }: OperationDeps, server: string | undefined): Promise<string> {
   const input = server === undefined ? {} : { server };
   const found = await orRefuse(bus.request(mcpPrompts, input, { timeoutMs: listMs, attemptMs: listMs }));
   return promptsText(found.prompts, found.servers);

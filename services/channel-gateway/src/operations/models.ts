@@ -1,6 +1,7 @@
 // /model, /effort and /mode: settings that apply to one session only.
 import { efforts, permissionModes } from "@parley/contracts";
-import { UsageError, type Command, type Invocation } from "./operation.ts";
+import type { Command, Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 async function sessionId({ deps, speaker }: Invocation): Promise<string> {
   return (await deps.acts.ensure(speaker.route, speaker.ref)).sessionId;

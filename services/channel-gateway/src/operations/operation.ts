@@ -1,16 +1,18 @@
-// The types of a slash command and its errors. Every channel, the HTTP and WebSocket API and the CLI share one registry (registry.ts);
-// `access.ts` decides who may use a command.
+// What an operation is in this service: its definition from the contracts with its implementation, and who may call it from where.
 import type { Bus } from "@parley/bus";
 import type {
   ContactRole,
   InboundMessage,
   InputOf,
+  OperationDefinition,
   OutputOf,
   ParleySettings,
   ReplyAddress,
   SessionSummary,
   store,
 } from "@parley/contracts";
+import type { z } from "zod";
+import { nameUuid } from "@parley/kit";
 import type { SessionService } from "./session-service.ts";
 import type { SessionDirectory } from "../live/session-directory.ts";
 
@@ -31,60 +33,105 @@ export interface Speaker {
   ref: string;
 }
 
-export interface CommandDeps {
+export interface OperationDeps {
   bus: Bus;
   sessions: SessionDirectory;
   settings: ParleySettings;
   acts: SessionService;
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
-  /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws Refusal. */
+  /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws OperationError. */
   say(message: InboundMessage, route: string): Promise<void>;
   /** Invalidates live views after a change that publishes no event. */
   look(): void;
 }
 
-export interface Invocation {
-  deps: CommandDeps;
-  speaker: Speaker;
-  /** The text after the command's name. */
-  argumentText: string;
-  /** `rest`, split at white space. */
-  words: readonly string[];
+/** One call of an operation. */
+export class OperationCall {
+  readonly deps: OperationDeps;
+  readonly speaker: Speaker;
+  /** Names the caller in records of decisions. */
+  readonly by: string;
+
+  constructor(deps: OperationDeps, speaker: Speaker, by: string) {
+    this.deps = deps;
+    this.speaker = speaker;
+    this.by = by;
+  }
+
+  /** Returns the session with this id or key. Throws OperationError when there is none. */
+  async session(idOrKey: string): Promise<SessionSummary> {
+    const session = await this.deps.sessions.find(idOrKey);
+    if (session !== null) return session;
+    if (idOrKey === this.speaker.route) throw new OperationError("not_found", "this conversation has no messages yet");
+    throw new OperationError("not_found", `there is no session "${idOrKey}"`);
+  }
+
+  /** The id of a store operation. `what` names the operation and its target; a repeated call has the same id. */
+  operationId(what: string): string {
+    return nameUuid(`${what}:${this.speaker.ref}`);
+  }
 }
 
-export interface Command {
-  /** In lower case, including the slash. */
-  name: string;
-  /** The syntax, shown by /help and after a usage error. */
-  usage: string;
-  /** One line for /help. */
-  summary: string;
-  /** Does not end a coalescing window, because the command is about the queued messages. */
-  keepsWindow?: boolean;
-  /** Returns the text of the answer. Throws `Refusal` when the command cannot be executed. */
-  run(invocation: Invocation): Promise<string> | string;
+/** A definition with its implementation; `implement` has checked the types. */
+export interface Operation {
+  definition: OperationDefinition;
+  run(input: unknown, call: OperationCall): Promise<unknown>;
+  text(output: unknown, call: OperationCall, input: unknown): Promise<string> | string;
 }
 
-/** Thrown when a command cannot be executed; the sender receives the message. */
-export class CommandError extends Error {
-  override readonly name = "Refusal";
+/** Implements a definition. `text` is the answer of its slash commands. */
+export function implement<I extends z.ZodType, O extends z.ZodType>(
+  definition: OperationDefinition<I, O>,
+  run: (input: z.output<I>, call: OperationCall) => Promise<z.input<O>> | z.input<O>,
+  text: (output: z.input<O>, call: OperationCall, input: z.output<I>) => Promise<string> | string = String,
+): Operation {
+  return {
+    definition,
+    run: async (input, call) => run(input as z.output<I>, call),
+    text: (output, call, input) => text(output as z.input<O>, call, input as z.output<I>),
+  };
+}
+
+const statuses = {
+  invalid_request: 400,
+  not_found: 404,
+  no_such_account: 404,
+  conflict: 409,
+  expired: 409,
+  ambiguous: 409,
+  not_waiting: 409,
+  account_disabled: 503,
+} as const;
+
+/** Thrown when an operation cannot be executed; the caller receives the message. */
+export class OperationError extends Error {
+  override readonly name = "OperationError";
+  /** For programs. */
+  readonly code: keyof typeof statuses;
+  /** The HTTP status. */
+  readonly status: number;
+
+  constructor(code: keyof typeof statuses, message: string) {
+    super(message);
+    this.code = code;
+    this.status = statuses[code];
+  }
+}
+
+/** Thrown when the input of an operation does not match its schema. */
+export class InvalidInputError extends Error {
+  override readonly name = "InvalidInputError";
+  readonly issues: z.core.$ZodError;
+
+  constructor(issues: z.core.$ZodError) {
+    super(issues.message);
+    this.issues = issues;
+  }
 }
 
 /** Thrown when a command has invalid arguments; the sender receives the message and the usage. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-}
-
-/** Throws Refusal unless the sender is an owner. */
-export function onlyOwners({ role }: Speaker, what: string): void {
-  if (role !== "owner") throw new CommandError(`${what} is for the owner only.`);
-}
-
-/** Returns the session of the speaker's route. Throws Refusal when the conversation has no session yet. */
-export async function currentSession({ deps, speaker }: Invocation): Promise<SessionSummary> {
-  const session = await deps.sessions.find(speaker.route);
-  if (session === null) throw new CommandError("This conversation has no messages yet.");
-  return session;
 }
 
 /** Names a person in logs and in records of decisions. */

@@ -1,7 +1,8 @@
 // /queue, /steer, /later and /now: queued messages, and how a session queues new ones.
 import { queueModes, store, type InputOf, type QueuedMessage, type QueueMode } from "@parley/contracts";
 import { oneLine } from "./format.ts";
-import { currentSession, onlyOwners, CommandError, UsageError, type Command, type Invocation } from "./operation.ts";
+import { currentSession, onlyOwners, CommandError, type Command, type Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 const listed = 50;
 

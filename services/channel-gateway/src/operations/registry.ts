@@ -1,28 +1,40 @@
-// The registry of all commands, and their execution: access check, answer, and the text for errors.
-import { nearestName, store, WireError } from "@parley/contracts";
+// All operations, and their execution: access check, parsed input, answer, and the text for errors.
+import { slashCommands, store, WireError } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { aboutCommands } from "./help.ts";
-import { approvalCommands } from "./approvals.ts";
+import { approvalOperations } from "./approvals.ts";
 import { checkpointCommands } from "./checkpoints.ts";
-import { CommandError, UsageError, type Command, type CommandDeps, type Speaker } from "./operation.ts";
-import { ServiceUnavailableError } from "./session-service.ts";
 import { contextCommands } from "./context.ts";
+import { CommandError, type Command } from "./hand-written.ts";
 import { mcpCommands, promptCommand } from "./mcp.ts";
 import { modelCommands } from "./models.ts";
+import {
+  InvalidInputError,
+  nameOf,
+  OperationCall,
+  OperationError,
+  UsageError,
+  type Operation,
+  type OperationDeps,
+  type Speaker,
+} from "./operation.ts";
 import { queueCommands } from "./queue.ts";
 import { sessionCommands } from "./sessions.ts";
+import { ServiceUnavailableError } from "./session-service.ts";
+import { findForm, slashForms, slashInput, unknownText } from "./slash.ts";
 import type { CommandLine } from "./parse-input.ts";
 import { stopCommands } from "./stop.ts";
 import { todoCommands } from "./todos.ts";
 import { voiceCommands } from "./voice.ts";
 
-/** In the order of /help. */
-export const commands: readonly Command[] = [
-  ...aboutCommands(() => commands),
+/** Every operation, each once. */
+export const operations: readonly Operation[] = [...approvalOperations];
+
+const handWritten: readonly Command[] = [
+  ...aboutCommands(() => slashCommands),
   ...stopCommands,
   ...sessionCommands,
   ...queueCommands,
-  ...approvalCommands,
   ...modelCommands,
   ...contextCommands,
   ...todoCommands,
@@ -31,38 +43,64 @@ export const commands: readonly Command[] = [
   ...voiceCommands,
 ];
 
-/** Executes a command and returns the answer. Rejects when the store is unavailable; the same command may then be repeated. */
-export async function runOperation(deps: CommandDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
-  const command = commands.find((each) => each.name === name) ?? promptCommand(name);
-  if (command === undefined) return unknownText(name);
+const forms = slashForms(operations);
+
+/** Parses the input and runs an operation. Throws InvalidInputError, OperationError, WireError or ServiceUnavailableError. */
+export async function callOperation(
+  deps: OperationDeps,
+  operation: Operation,
+  input: unknown,
+  caller: { speaker: Speaker; by: string },
+): Promise<unknown> {
+  return operation.run(parsed(operation, input), new OperationCall(deps, caller.speaker, caller.by));
+}
+
+function parsed({ definition }: Operation, input: unknown): unknown {
+  const result = definition.input.safeParse(input);
+  if (!result.success) throw new InvalidInputError(result.error);
+  return result.data;
+}
+
+/** Executes a slash command and returns the answer. Rejects when the store is unavailable; the command may then be repeated. */
+export async function runCommand(deps: OperationDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
   const words = rest === "" ? [] : rest.split(/\s+/);
+  const found = findForm(forms, name, words);
+  const written = handWritten.find((each) => each.name === name) ?? promptCommand(name);
+  if (found === undefined && written === undefined) return unknownText(name);
   const refused = accessRefusal(name, words, speaker);
   if (refused !== undefined) return refused;
+  const { keepsWindow = false, usage = name } = slashCommands.find((each) => each.name === name) ?? {};
   // In a group the window also holds messages of other people, so a guest does not end it.
   const mayFlush = speaker.direct || speaker.role !== "guest";
-  if (command.keepsWindow !== true && mayFlush) await flushWindow(deps, speaker.route);
+  if (!keepsWindow && mayFlush) await flushWindow(deps, speaker.route);
   try {
-    return await command.run({ deps, speaker, argumentText: rest, words });
+    if (found === undefined) return (await written?.run({ deps, speaker, argumentText: rest, words })) ?? "";
+    const { operation } = found.form;
+    const input = parsed(operation, slashInput(found.form, rest, speaker));
+    const call = new OperationCall(deps, speaker, nameOf(speaker));
+    return await operation.text(await operation.run(input, call), call, input);
   } catch (error) {
-    if (error instanceof UsageError) return `${error.message}\nUsage: ${command.usage}`;
+    if (error instanceof UsageError) return `${error.message}\nUsage: ${usage}`;
+    if (error instanceof InvalidInputError) return `${invalidText(error)}\nUsage: ${usage}`;
     if (error instanceof CommandError) return error.message;
-    const said = whatFailed(error);
-    if (said === undefined) throw error;
-    return said;
+    if (error instanceof OperationError) return sentence(error.message);
+    const failure = failureText(error);
+    if (failure === undefined) throw error;
+    return failure;
   }
 }
 
-function unknownText(name: string): string {
-  const near = nearestName(
-    name.slice(1),
-    commands.map((each) => each.name.slice(1)),
-  );
-  const hint = near === null ? "" : ` Did you mean /${near}?`;
-  return `Unknown command ${name}; nothing was sent to the agent.${hint} /help lists the commands, /stop stops the running turn. To send text that begins with a slash, put a space before it.`;
+function invalidText({ issues }: InvalidInputError): string {
+  const issue = issues.issues[0];
+  return sentence(`${issue?.path.join(".") ?? "the input"}: ${issue?.message ?? "invalid"}`);
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
 /** A command shows that its sender has finished writing, so the coalescing window ends. */
-async function flushWindow({ bus, sessions, settings }: CommandDeps, route: string): Promise<void> {
+async function flushWindow({ bus, sessions, settings }: OperationDeps, route: string): Promise<void> {
   const mode = (await sessions.queueModeOf(route)) ?? settings.queue.mode;
   if (mode !== "coalesce") return;
   const session = await sessions.find(route);
@@ -70,7 +108,7 @@ async function flushWindow({ bus, sessions, settings }: CommandDeps, route: stri
 }
 
 /** Returns the text for the sender, or undefined when the error is transient and the caller should retry. */
-function whatFailed(error: unknown): string | undefined {
+function failureText(error: unknown): string | undefined {
   if (
     !(error instanceof ServiceUnavailableError) &&
     !WireError.is(error, "INVALID_INPUT", "NOT_FOUND", "CONFLICT", "TOO_LARGE")

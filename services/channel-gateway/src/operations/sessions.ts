@@ -2,7 +2,8 @@
 import { store, type SessionSummary } from "@parley/contracts";
 import { formatAge, costText, shortId, pluralize, tokensText } from "./format.ts";
 import { recap } from "./recap.ts";
-import { currentSession, CommandError, UsageError, type Command, type Invocation } from "./operation.ts";
+import { currentSession, CommandError, type Command, type Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 
 const defaultListed = 10;
 const maxTitle = 200;

@@ -2,7 +2,8 @@
 import { store, toolStop, type OutputOf } from "@parley/contracts";
 import { formatAge, oneLine, pluralize } from "./format.ts";
 import { startedByOf } from "./started-by.ts";
-import { UsageError, type Command, type CommandDeps } from "./operation.ts";
+import type { Command } from "./hand-written.ts";
+import { UsageError, type OperationDeps } from "./operation.ts";
 
 type Process = OutputOf<typeof store.processList>["processes"][number];
 
@@ -39,7 +40,7 @@ function goesOn(processes: readonly Process[], stopped: string): string {
 }
 
 /** Ends the session's processes on each tool-runner. Returns the number of processes that could not be reached. */
-async function endAll({ bus }: CommandDeps, processes: readonly Process[]): Promise<number> {
+async function endAll({ bus }: OperationDeps, processes: readonly Process[]): Promise<number> {
   const placeOf = ({ sessionId, replica }: Process) => `${sessionId} ${replica}`;
   const unreached = new Set<string>();
   await Promise.all(

@@ -1,6 +1,6 @@
 // /todo: the agent's todo list of this session.
 import { todosText } from "@parley/contracts";
-import type { Command } from "./operation.ts";
+import type { Command } from "./hand-written.ts";
 
 export const todoCommands: readonly Command[] = [
   {

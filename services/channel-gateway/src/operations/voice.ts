@@ -3,7 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { controlVoice, store, type OutputOf, type VoiceSession } from "@parley/contracts";
 import { nameUuid } from "@parley/kit";
 import { answerOf, ServiceUnavailableError } from "./session-service.ts";
-import { currentSession, CommandError, UsageError, type Command, type Invocation } from "./operation.ts";
+import { currentSession, CommandError, type Command, type Invocation } from "./hand-written.ts";
+import { UsageError } from "./operation.ts";
 import { eventLine, outcomeText, repliesText, statusText, stopText } from "./voice-text.ts";
 
 /** The leader takes up to 8 s to answer a start; the rest covers a change of the leader. */

@@ -1,10 +1,12 @@
 // Parley's tools for MCP clients: send messages, read sessions, decide approvals. Every holder of the API token is the owner.
+import { randomUUID } from "node:crypto";
 import { store, textOf } from "@parley/contracts";
 import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { parseInput } from "../../operations/parse-input.ts";
 import { version } from "../../version.ts";
-import { ownerInput } from "../owner-input.ts";
+import { callOperation, operations } from "../../operations/registry.ts";
+import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, toHttpError } from "../errors.ts";
 
@@ -25,7 +27,7 @@ export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
   );
   sendMessage(server, deps, signal);
   sessions(server, deps);
-  approvals(server, deps);
+  projected(server, deps);
   return server;
 }
 
@@ -140,66 +142,28 @@ function sessions(server: McpServer, deps: HttpDeps): void {
   );
 }
 
-function approvals(server: McpServer, deps: HttpDeps): void {
-  server.registerTool(
-    "approvals_list",
-    {
-      title: "List approvals of Parley",
-      description: "Tool calls that wait for a person's approval, newest first.",
-      inputSchema: z.strictObject({
-        pending: z.boolean().default(true).describe("Only pending approvals; false: also decided and expired ones."),
-        limit: z.number().int().min(1).max(maxListed).default(20),
-      }),
-      annotations: readOnly,
-    },
-    (input) => answer(deps, () => deps.bus.request(store.approvalList, input)),
-  );
-  server.registerTool(
-    "approval_get",
-    {
-      title: "Show one approval of Parley",
-      description:
-        "One approval with its full text and the full arguments of the tool call. Use it when approvals_list hides characters.",
-      inputSchema: z.strictObject({
-        id: z.string().min(1).max(12).describe("Id of the approval, from approvals_list."),
-      }),
-      annotations: readOnly,
-    },
-    ({ id }) =>
-      answer(deps, async () => {
-        const found = await deps.bus.request(store.approvalGet, { id });
-        if (found.approval === null) throw new HttpError(404, "not_found", `there is no approval ${id}`);
-        return found;
-      }),
-  );
-  server.registerTool(
-    "approval_decide",
-    {
-      title: "Decide an approval of Parley",
-      description: "Allow or deny one pending tool call. The first decision counts.",
-      inputSchema: z.strictObject({
-        id: z.string().min(1).max(12).describe("Id of the approval, from approvals_list."),
-        allow: z.boolean(),
-        always: z.boolean().default(false).describe("Also allow similar calls in this session from now on."),
-      }),
-      annotations: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
-    },
-    ({ id, allow, always }) =>
-      answer(deps, async () => {
-        const decision = { id: id.toUpperCase(), allow, always: allow && always, by: "owner (mcp)" };
-        const decided = await deps.bus.request(store.approvalDecide, decision);
-        if (decided.outcome === "not_found")
-          throw new HttpError(404, "not_found", `there is no approval ${decision.id}`);
-        return decided;
-      }),
-  );
+/** The tools that are projections of operations. */
+function projected(server: McpServer, deps: HttpDeps): void {
+  for (const operation of operations) {
+    const { mcp } = operation.definition;
+    if (mcp === undefined) continue;
+    const { name, title, description, input: inputSchema, annotations } = mcp;
+    server.registerTool(name, { title, description, inputSchema, annotations }, (input) =>
+      answer(deps, () =>
+        callOperation(deps.inbound.operations, operation, input, ownerCaller("mcp", `mcp:${randomUUID()}`)),
+      ),
+    );
+  }
 }
 
 /** Returns the value as text and as structured content; an error becomes its code and message, without internal details. */
-async function answer({ log }: Pick<HttpDeps, "log">, act: () => Promise<object>): Promise<CallToolResult> {
+async function answer({ log }: Pick<HttpDeps, "log">, act: () => Promise<unknown>): Promise<CallToolResult> {
   try {
     const value = await act();
-    return { content: [{ type: "text", text: JSON.stringify(value, null, 2) }], structuredContent: { ...value } };
+    return {
+      content: [{ type: "text", text: JSON.stringify(value, null, 2) }],
+      structuredContent: { ...(value as object) },
+    };
   } catch (error) {
     const { code, message } = toHttpError(error);
     if (code === "internal") log.error({ err: error }, "MCP call failed");

@@ -1,15 +1,13 @@
 // Control requests over a WebSocket. Each is executed or refused with a reason; an unknown one gets an error response.
-import { efforts, permissionModes, queueModes, store } from "@parley/contracts";
+import { efforts, permissionModes, queueModes } from "@parley/contracts";
 import { z } from "zod";
-import { ownerInput } from "../owner-input.ts";
-import { approvedBy, readAdditions } from "../approvals.ts";
+import { callOperation, operations } from "../../operations/registry.ts";
+import { ownerCaller, ownerInput } from "../owner-input.ts";
 import { rewind, RewindBody } from "../checkpoints.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, invalid } from "../errors.ts";
 import { defaultConversation } from "../openai-format.ts";
 import { requireSession } from "../sessions.ts";
-
-const decision = { approval_id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not a valid approval id") };
 
 const ControlRequest = z.discriminatedUnion("subtype", [
   /** Stops the running turn. `queued`: also cancels queued messages. `all`: also stops background sub-agents. */
@@ -29,18 +27,6 @@ const ControlRequest = z.discriminatedUnion("subtype", [
   z.strictObject({ subtype: z.literal("set_model"), model: z.string().min(1).max(200).nullable() }),
   z.strictObject({ subtype: z.literal("set_permission_mode"), mode: z.enum(permissionModes).nullable() }),
   z.strictObject({ subtype: z.literal("set_effort"), effort: z.enum(efforts).nullable() }),
-  z.strictObject({
-    subtype: z.literal("approve"),
-    ...decision,
-    always: z.boolean().default(false),
-    updated_input: z.record(z.string(), z.unknown()).optional(),
-  }),
-  z.strictObject({
-    subtype: z.literal("deny"),
-    ...decision,
-    message: z.string().min(1).max(4_000).optional(),
-    interrupt: z.boolean().optional(),
-  }),
   /** The answer to a question of the agent is sent as a message. */
   z.strictObject({
     subtype: z.literal("answer"),
@@ -51,7 +37,13 @@ const ControlRequest = z.discriminatedUnion("subtype", [
   RewindBody.extend({ subtype: z.literal("rewind_files") }),
 ]);
 
-const known = ControlRequest.options.map(({ shape }) => shape.subtype.value);
+const handWritten = ControlRequest.options.map(({ shape }) => shape.subtype.value);
+
+/** Control requests that are projections of operations. */
+const projected = operations.flatMap((operation) =>
+  (operation.definition.ws ?? []).map((projection) => ({ operation, projection })),
+);
+const known = [...handWritten, ...projected.map(({ projection }) => projection.subtype)];
 
 export interface ControlFrame {
   request_id: string;
@@ -61,16 +53,27 @@ export interface ControlFrame {
 
 /** Executes a control request and returns the response. Throws HttpError with the reason of a refusal. */
 export async function control(deps: HttpDeps, frame: ControlFrame): Promise<object> {
-  const { inbound, bus } = deps;
+  const { inbound } = deps;
   const { subtype } = frame.request;
   if (!known.some((each) => each === subtype)) {
     const name = typeof subtype === "string" ? `"${subtype.slice(0, 64)}"` : "without a subtype";
     throw new HttpError(400, "unknown_request", `unknown control request ${name}; supported: ${known.join(", ")}`);
   }
+  const ref = `control:${frame.session}:${frame.request_id}`;
+  const found = projected.find(({ projection }) => projection.subtype === subtype);
+  if (found !== undefined) {
+    const { subtype: _, ...fields } = frame.request;
+    const input = found.projection.input.safeParse(fields);
+    if (!input.success) throw invalid(input.error, "request");
+    const { session: field } = found.operation.definition;
+    const target = field === undefined ? {} : { [field]: frame.session };
+    const caller = ownerCaller("API", ref);
+    const output = await callOperation(inbound.operations, found.operation, { ...input.data, ...target }, caller);
+    return chosen(output, found.projection.output);
+  }
   const parsed = ControlRequest.safeParse(frame.request);
   if (!parsed.success) throw invalid(parsed.error, "request");
   const request = parsed.data;
-  const ref = `control:${frame.session}:${frame.request_id}`;
   const session = async () => (await requireSession(deps, frame.session)).sessionId;
   switch (request.subtype) {
     case "interrupt": {
@@ -92,23 +95,15 @@ export async function control(deps: HttpDeps, frame: ControlFrame): Promise<obje
       return { session: await inbound.acts.override(await session(), { permissionMode: request.mode }) };
     case "set_effort":
       return { session: await inbound.acts.override(await session(), { effort: request.effort }) };
-    case "approve":
-    case "deny": {
-      const allow = request.subtype === "approve";
-      const id = request.approval_id.toUpperCase();
-      const always = request.subtype === "approve" && request.always;
-      const additions =
-        request.subtype === "approve"
-          ? readAdditions(true, always, { updatedInput: request.updated_input })
-          : readAdditions(false, false, { message: request.message, interrupt: request.interrupt });
-      const decided = await bus.request(store.approvalDecide, { id, allow, always, by: approvedBy, ...additions });
-      if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no approval ${id}`);
-      if (decided.outcome === "expired") throw new HttpError(409, "expired", `the approval ${id} has expired`);
-      return decided;
-    }
     case "compact":
       return inbound.acts.compact(await session(), request.instructions);
     default:
       return rewind(deps, await session(), request, ref);
   }
+}
+
+/** The fields of an output that a response has. */
+function chosen(output: unknown, fields: readonly string[] | undefined): object {
+  const all = Object.entries(output ?? {});
+  return Object.fromEntries(fields === undefined ? all : all.filter(([name]) => fields.includes(name)));
 }

@@ -1,0 +1,85 @@
+// Slash commands as projections of operations: finds the form that a person typed, and converts its arguments to the operation's input.
+import { nearestName, slashCommands, type SlashProjection } from "@parley/contracts";
+import { UsageError, type Operation, type Speaker } from "./operation.ts";
+
+/** One form of a command: the operation that it runs. */
+export interface SlashForm {
+  /** The command's name with its slash, in lower case. */
+  command: string;
+  /** The words of the subcommand; empty for the command alone. */
+  subcommand: readonly string[];
+  projection: SlashProjection;
+  operation: Operation;
+}
+
+/** All forms of the operations. */
+export function slashForms(operations: readonly Operation[]): SlashForm[] {
+  return operations.flatMap((operation) =>
+    (operation.definition.slash ?? []).map((projection) => {
+      const [command = "", ...subcommand] = projection.form.split(" ");
+      return { command, subcommand, projection, operation };
+    }),
+  );
+}
+
+/** The form that was typed: the one with the longest matching subcommand whose arguments fit. `fits` is false when none does. */
+export function findForm(
+  forms: readonly SlashForm[],
+  name: string,
+  words: readonly string[],
+): { form: SlashForm; fits: boolean } | undefined {
+  const matching = forms
+    .filter(({ command }) => command === name)
+    .filter(({ subcommand }) => subcommand.every((word, index) => words[index]?.toLowerCase() === word))
+    .toSorted((a, b) => b.subcommand.length - a.subcommand.length);
+  const longest = matching.filter(({ subcommand }) => subcommand.length === matching[0]?.subcommand.length);
+  const fitting = longest.find((form) => problemOf(form, words.slice(form.subcommand.length)) === undefined);
+  const form = fitting ?? longest.at(-1);
+  return form === undefined ? undefined : { form, fits: fitting !== undefined };
+}
+
+/** What is wrong with the arguments of a form; undefined: nothing. */
+function problemOf({ projection }: SlashForm, words: readonly string[]): string | undefined {
+  const all = projection.arguments ?? [];
+  const flags = all.flatMap(({ flag }) => flag ?? []);
+  const given = words.filter((word) => !flags.includes(word.toLowerCase()));
+  const expected = all.filter(({ flag }) => flag === undefined);
+  const missing = expected.find(({ optional }, index) => optional !== true && given[index] === undefined);
+  if (missing !== undefined) return `The ${missing.label ?? missing.field} is required.`;
+  if (given.length <= expected.length || expected.at(-1)?.rest === true) return undefined;
+  return `Unexpected argument: "${given.slice(expected.length).join(" ")}".`;
+}
+
+/** Returns the unparsed input of the operation. Throws UsageError when the arguments do not fit the form. */
+export function slashInput(form: SlashForm, rest: string, speaker: Speaker): Record<string, unknown> {
+  const { projection, operation, subcommand } = form;
+  const words = rest === "" ? [] : rest.split(/\s+/);
+  const problem = problemOf(form, words.slice(subcommand.length));
+  if (problem !== undefined) throw new UsageError(problem);
+  const input: Record<string, unknown> = { ...projection.set };
+  const { session } = operation.definition;
+  if (session !== undefined) input[session] = speaker.route;
+  let text = rest.replace(new RegExp(`^(?:\\S+\\s*){${subcommand.length}}`), "");
+  for (const { field, flag, rest: all } of projection.arguments ?? []) {
+    if (flag !== undefined) {
+      const kept = text.split(/\s+/).filter((word) => word.toLowerCase() !== flag);
+      if (kept.join(" ").length < text.trim().length) input[field] = true;
+      text = kept.join(" ");
+    } else if (text !== "") {
+      const word = all === true ? text : (/^\S+/.exec(text)?.[0] ?? "");
+      input[field] = word;
+      text = text.slice(word.length).trimStart();
+    }
+  }
+  return input;
+}
+
+/** The answer to a command that does not exist. */
+export function unknownText(name: string): string {
+  const near = nearestName(
+    name.slice(1),
+    slashCommands.map((each) => each.name.slice(1)),
+  );
+  const hint = near === null ? "" : ` Did you mean /${near}?`;
+  return `Unknown command ${name}; nothing was sent to the agent.${hint} /help lists the commands, /stop stops the running turn. To send text that begins with a slash, put a space before it.`;
+}

@@ -1,0 +1,106 @@
+// What clients see of the gateway stays the same: paths, schemas, commands, MCP tools and control frames. Texts may change.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
+import { WsReader } from "./support/watchers.ts";
+
+/** The recorded surface. A deliberate change of the API changes this file too. */
+interface Surface {
+  /** By method and path: parameters, body, and the top-level fields of each answer. */
+  routes: unknown;
+  /** The usage of each command, in the order of /help. */
+  commands: string[];
+  tools: unknown;
+  /** The names of the control requests. */
+  controlRequests: string[];
+}
+
+let stack: GatewayStack;
+let replica: Replica;
+let recorded: Surface;
+
+before(async () => {
+  recorded = JSON.parse(await readFile(new URL("fixtures/surface.json", import.meta.url), "utf8")) as Surface;
+  stack = await startGatewayStack();
+  replica = await stack.gateway();
+});
+after(() => stack[Symbol.asyncDispose]());
+
+/** A copy without the texts for people. */
+function withoutTexts(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutTexts);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(
+    ([name, each]) =>
+      !(typeof each === "string" && ["summary", "description", "title", "version", "$schema"].includes(name)),
+  );
+  return Object.fromEntries(kept.map(([name, each]) => [name, withoutTexts(each)]));
+}
+
+interface Described {
+  security?: unknown[];
+  parameters?: unknown[];
+  requestBody?: { content: Record<string, { schema: unknown }> };
+  responses: Record<string, { content?: Record<string, { schema?: { properties?: object } }> }>;
+}
+
+function routesOf(paths: Record<string, Record<string, Described>>): unknown {
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, route]) => {
+      const body = route.requestBody?.content["application/json"]?.schema;
+      const answers = Object.entries(route.responses).filter(([status]) => status !== "default");
+      const described = {
+        open: route.security?.length === 0,
+        parameters: route.parameters ?? [],
+        ...(body === undefined ? {} : { body }),
+        answers: Object.fromEntries(
+          answers.map(([status, { content }]) => {
+            const [type, media] = Object.entries(content ?? {})[0] ?? [];
+            return [
+              status,
+              type === undefined ? null : [type, ...Object.keys(media?.schema?.properties ?? {}).toSorted()],
+            ];
+          }),
+        ),
+      };
+      return [`${method.toUpperCase()} ${path}`, described];
+    }),
+  );
+  return Object.fromEntries(routes);
+}
+
+test("serves the recorded routes", async () => {
+  const { paths } = await replica.json<{ paths: Record<string, Record<string, Described>> }>("/openapi.json");
+  assert.deepEqual(withoutTexts(routesOf(paths)), withoutTexts(recorded.routes));
+});
+
+test("lists the recorded commands with their usage", async () => {
+  const { text } = await replica.json<{ text: string }>("/api/messages", { body: { text: "/help" } });
+  assert.deepEqual(
+    text.split("\n").filter((line) => line.startsWith("/")),
+    recorded.commands,
+  );
+});
+
+test("offers the recorded MCP tools with their schemas", async () => {
+  const client = new Client({ name: "test", version: "1" });
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${replica.url}/mcp`), { requestInit }));
+  const { tools } = await client.listTools();
+  await client.close();
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  assert.deepEqual(withoutTexts(tools.toSorted(byName)), withoutTexts(recorded.tools));
+});
+
+test("accepts the recorded control requests", async () => {
+  const ws = await WsReader.open(replica);
+  ws.say({ type: "control_request", request_id: "1", session: "main", request: { subtype: "none" } });
+  const { response } = (await ws.until(({ type }) => type === "control_response")) as unknown as {
+    response: { error: string };
+  };
+  ws.socket.close();
+  const supported = (response.error.split("supported: ")[1] ?? "").split(", ").toSorted();
+  assert.deepEqual(supported, recorded.controlRequests);
+});
