@@ -61,3 +61,23 @@ test("config check names the hook when its matcher matches no tool", async () =>
     await rm(folder, { recursive: true });
   }
 });
+
+test("config check names the voice settings that have no effect", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "parley-config-"));
+  try {
+    const file = join(folder, "parley.toml");
+    await writeFile(
+      file,
+      '[voice]\npush_poll_ms = 5000\nnotify = "notifications/stt/updated"\nresource = "stt://{session_id}"\n',
+    );
+    const { code, stdout } = await parley(folder, ["config", "check", file, "--json"]).endInput().outcome();
+    assert.equal(code, 0);
+    const { warnings } = JSON.parse(stdout) as { warnings: string[] };
+    assert.deepEqual(
+      warnings.map((warning) => /^voice\.(\w+) has no effect/.exec(warning)?.[1]),
+      ["notify", "resource", "push_poll_ms"],
+    );
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

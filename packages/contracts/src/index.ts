@@ -10,17 +10,8 @@ export {
   sizeText,
 } from "./attachments.ts";
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
-export { type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
-export {
-  controlVoice,
-  type SttTool,
-  sttTools,
-  voiceCall,
-  voiceChanged,
-  type VoiceNews,
-  voiceNews,
-  voiceServers,
-} from "./voice.ts";
+export { ineffectiveVoiceSettings, type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
+export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";
 export { maxHiddenTools, type McpChange, type McpSwitch } from "./store/mcp.ts";
 export { maxUtteranceCharacters, type Utterance, type SpokenReply, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";

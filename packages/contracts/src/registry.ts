@@ -249,7 +249,6 @@ export const registry: readonly Contract[] = [
   voice.voiceServers,
   voice.voiceCall,
   voice.voiceChanged,
-  voice.voiceNews,
   checkpointRewind,
   hookRun,
   sessionEvent,

@@ -66,7 +66,7 @@ export const controlVoice = request({
   output: z.object({
     /** Its current state; null where the request concerns no session. */
     voice: VoiceSessionSchema.nullable(),
-    /** The server's status or the reason why there is none, and how updates arrive; null: no text. */
+    /** The server's status or the reason why there is none; null: no text. */
     text: z.string().nullable(),
   }),
 });
@@ -78,18 +78,3 @@ export const voiceChanged = hint({
   doc: "A voice session must end, or an answer waits to be spoken.",
   payload: z.object({}),
 });
-
-export const voiceNews = hint({
-  subject: "voice.news",
-  publishers: ["tool-runner"],
-  consumers: ["agent-core"],
-  doc: "An MCP server of this tool-runner reported new speech or was reconnected: poll it now. At most 20 per second and server.",
-  payload: z.object({
-    /** The replica's name. */
-    runner: z.string(),
-    server: z.string(),
-    /** The server's id of the session; null: all its sessions. */
-    sttSessionId: z.string().max(500).nullable(),
-  }),
-});
-export type VoiceNews = z.infer<typeof voiceNews.payload>;

@@ -235,7 +235,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     }),
     ...serveProcesses(bus, runner, local),
     serveStop(bus, runner, processes, ledger),
-    ...serveVoiceTools({ bus, log, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
+    ...serveVoiceTools({ bus, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
   ];
   const { hookVariables: variables } = config;
   const hooks = serveHooks({

@@ -3,7 +3,7 @@
 import { dirname, join } from "node:path";
 
 import { ConfigError, outsideProgramProblems } from "@parley/chassis";
-import { unmatchedHooks } from "@parley/contracts";
+import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
 
 import { homePath } from "../cluster/home.ts";
 import type { Run } from "../command-line/command.ts";
@@ -28,7 +28,7 @@ export const run: Run = async ({ values, positionals, io }) => {
         [`${file ?? "settings"}:`, ...problems.map((each) => `  ${each.setting}: ${each.problem}`)].join("\n"),
       );
     }
-    const warnings = unmatchedHooks(settings.hooks);
+    const warnings = [...unmatchedHooks(settings.hooks), ...ineffectiveVoiceSettings(settings.voice)];
     if (values.has("json")) printJson(io, { file, ok: true, errors: [], warnings, missingSecrets: missing });
     else {
       if (file === null) print(io, "There is no parley.toml: the defaults apply.");

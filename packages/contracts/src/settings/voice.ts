@@ -42,13 +42,6 @@ const SpeechSettings = z.strictObject({
 });
 export type SpeechSettings = z.infer<typeof SpeechSettings>;
 
-/** MCP itself uses these notifications, so they cannot report new speech. */
-const takenNotifications = new Set([
-  "notifications/cancelled",
-  "notifications/progress",
-  "notifications/tools/list_changed",
-]);
-
 export const VoiceSettings = z
   .strictObject({
     /** The speech-to-text server among `mcp.servers`; left out: the only one that has the tools. */
@@ -59,23 +52,10 @@ export const VoiceSettings = z
     start_arguments: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
     /** Milliseconds between two polls for new events. */
     poll_ms: z.number().int().min(50).max(60_000).default(500),
-    /**
-     * The notification by which the server reports new speech, such as `notifications/stt/updated`. Its `session_id` names the session;
-     * without it, all sessions are polled. Left out: there is no notification.
-     */
-    notify: z
-      .string()
-      .regex(/^[\w$.-]+(?:\/[\w$.-]+)*$/, "must be the name of a notification, such as notifications/stt/updated")
-      .max(200)
-      .refine((method) => !takenNotifications.has(method), "MCP uses this notification for something else")
-      .optional(),
-    /**
-     * The resource that changes when a session has new speech, with `{session_id}` for the server's session id. It is subscribed if the
-     * server supports that. Left out: the resource in the `resource_uri` of the server's replies, if any.
-     */
-    resource: z.string().min(1).max(1_000).optional(),
-    /** Milliseconds between two polls while the server sends notifications: the maximum delay after a lost one. At least `poll_ms`. */
-    push_poll_ms: z.number().int().min(50).max(60_000).default(5_000),
+    /** Accepted without effect until the next release: Parley polls every server. */
+    notify: z.string().optional(),
+    resource: z.string().optional(),
+    push_poll_ms: z.number().optional(),
     /** Maximum events of one poll. */
     poll_limit: z.number().int().min(1).max(500).default(100),
     /** Consecutive failures after which the voice session ends. */
@@ -91,3 +71,10 @@ export const VoiceSettings = z
   })
   .prefault({});
 export type VoiceSettings = z.infer<typeof VoiceSettings>;
+
+/** Describes the settings that are accepted but have no effect. */
+export function ineffectiveVoiceSettings(voice: VoiceSettings): string[] {
+  return (["notify", "resource", "push_poll_ms"] as const)
+    .filter((name) => voice[name] !== undefined)
+    .map((name) => `voice.${name} has no effect and will be rejected by the next release: remove it`);
+}

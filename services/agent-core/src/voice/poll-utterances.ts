@@ -4,7 +4,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
 import { newId, store, WireError, type InputOf, type VoiceSession } from "@parley/contracts";
-import type { Pacer } from "./pacer.ts";
 import { parseUpdatePage, type UpdatePage } from "./stt-responses.ts";
 import { SttError, type Stt, type SttPlace } from "./stt.ts";
 
@@ -35,21 +34,17 @@ export type SessionEnd = Extract<InputOf<typeof store.voiceMove>["to"], { state:
 
 /**
  * Resolves with the final state; null if the session has already ended in the store. `stopping` ends it after one last poll. Rejects
- * with STALE_EPOCH, or CANCELLED when the leader ends. Notifications of the server only make a poll earlier; the cursor determines
- * which events are new.
+ * with STALE_EPOCH, or CANCELLED when the leader ends. The cursor determines which events are new.
  */
 export async function pollUtterances(
   deps: ListenerDeps,
   voice: BegunVoice,
-  pacer: Pacer,
   stopping: AbortSignal,
 ): Promise<SessionEnd | null> {
   const { bus, log, epoch, stt, storeTimeoutMs, signal } = deps;
   const { poll_ms: pauseMs, poll_limit: mostEvents, poll_tries: tries, keep_events: keep } = stt.settings;
   const { voiceId, sttSessionId } = voice;
   const place: SttPlace = { server: voice.server, runner: voice.runner };
-  /** For a server that every tool-runner reaches: the tool-runner that sent the last notification. */
-  let through = pacer.asks();
   const awake = AbortSignal.any([signal, stopping]);
   let sinceSeq = voice.sinceSeq;
   let limit = mostEvents;
@@ -65,7 +60,6 @@ export async function pollUtterances(
     if ("problem" in page) {
       if (last) break;
       failures += 1;
-      through = null;
       log.warn({ voiceId, mcp: voice.server, problem: page.problem, failures }, "voice updates not received");
       if (failures >= tries) return { state: "failed", problem: page.problem };
       await pause(Math.min(longestPauseMs, pauseMs * 2 ** (failures - 1)), awake);
@@ -74,7 +68,6 @@ export async function pollUtterances(
     failures = 0;
     if (!page.full) limit = mostEvents;
     if (page.events.length > 0) {
-      pacer.found();
       faultPoint("voice.before_advance");
       const kept = await bus.request(
         store.voiceAdvance,
@@ -89,8 +82,7 @@ export async function pollUtterances(
     // If a previous leader already sent the stop request, an ended session is expected.
     if (last) break;
     if (page.ended !== null) return { state: "failed", problem: page.ended };
-    await pacer.next(awake);
-    through = pacer.asks();
+    await pause(pauseMs, awake);
   }
   const problem = await tellServer();
   faultPoint("voice.after_stop");
@@ -99,7 +91,7 @@ export async function pollUtterances(
   async function poll(): Promise<UpdatePage | { problem: string; tooLarge: boolean }> {
     try {
       const args = { session_id: sttSessionId, since_seq: sinceSeq, limit };
-      const value = await stt.call({ ...place, runner: place.runner ?? through }, "updates", args, signal);
+      const value = await stt.call(place, "updates", args, signal);
       return parseUpdatePage(value, sinceSeq, limit);
     } catch (error) {
       if (WireError.is(error)) throw error;

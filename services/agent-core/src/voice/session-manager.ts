@@ -2,21 +2,11 @@
 // store holds the state; this class keeps nothing that cannot be rebuilt.
 import { setTimeout as delay } from "node:timers/promises";
 import { faultPoint } from "@parley/chassis";
-import {
-  newId,
-  sessionEvent,
-  store,
-  WireError,
-  type InputOf,
-  type VoiceNews,
-  type VoiceSession,
-} from "@parley/contracts";
+import { newId, sessionEvent, store, WireError, type InputOf, type VoiceSession } from "@parley/contracts";
 import { hasBegun, pollUtterances, type BegunVoice, type ListenerDeps } from "./poll-utterances.ts";
-import { concerns } from "./pace.ts";
-import { Pacer } from "./pacer.ts";
 import { devicesOf, sourceArguments, startedSession } from "./stt-responses.ts";
 import { SttError } from "./stt.ts";
-import { failedText, listensText, paceText } from "./texts.ts";
+import { failedText, listensText } from "./texts.ts";
 
 /** How long a caller waits for a session to start; the outcome of a slower start is posted in the chat. */
 const answerMs = 8_000;
@@ -37,8 +27,6 @@ interface Attempt {
 }
 
 interface Listening {
-  voice: BegunVoice;
-  pacer: Pacer;
   stop(): void;
   done: Promise<void>;
 }
@@ -69,11 +57,6 @@ export class VoiceSessionManager {
     }
   }
 
-  /** Polls the sessions that a server's notification concerns. */
-  hear(news: VoiceNews): void {
-    for (const { voice, pacer } of this.#listening.values()) if (concerns(news, voice)) pacer.hint(news.runner);
-  }
-
   /** Starts a session once; returns its state when started, or after a timeout. */
   async start(voiceId: string): Promise<VoiceSession | null> {
     const attempt = this.#begin(voiceId, true);
@@ -88,13 +71,11 @@ export class VoiceSessionManager {
     return this.#get(voiceId);
   }
 
-  /** The server's status of a session, shortened for a chat, and how updates arrive. */
+  /** The server's status of a session, shortened for a chat. */
   async status(voiceId: string): Promise<{ voice: VoiceSession | null; text: string | null }> {
     const voice = await this.#get(voiceId);
     if (voice === null || !hasBegun(voice) || voice.state !== "listening") return { voice, text: null };
-    const said = await this.#say(voice, "session", { session_id: voice.sttSessionId });
-    const pacer = this.#listening.get(voiceId)?.pacer;
-    return { voice, text: pacer === undefined ? said : `${said}\n${paceText(pacer.pushed, this.#deps.stt.settings)}` };
+    return { voice, text: await this.#serverStatus(voice) };
   }
 
   async devices(): Promise<string> {
@@ -174,14 +155,13 @@ export class VoiceSessionManager {
   #listen(voice: BegunVoice): void {
     const stopping = new AbortController();
     if (voice.state === "stopping") stopping.abort();
-    const pacer = new Pacer(this.#deps.stt.settings);
     const done = this.#guarded(voice.voiceId, async () => {
-      const ending = await pollUtterances(this.#deps, voice, pacer, stopping.signal);
+      const ending = await pollUtterances(this.#deps, voice, stopping.signal);
       if (ending === null) return;
       const text = ending.state === "failed" ? failedText(ending.problem, true) : null;
       await this.#move(voice, ending, text);
     }).finally(() => this.#listening.delete(voice.voiceId));
-    this.#listening.set(voice.voiceId, { voice, pacer, stop: () => stopping.abort(), done });
+    this.#listening.set(voice.voiceId, { stop: () => stopping.abort(), done });
   }
 
   /** A leader died between its claim and the server's response: the server's state is unknown, and the start is not repeated. */
@@ -204,10 +184,10 @@ export class VoiceSessionManager {
     return moved.voice;
   }
 
-  async #say(voice: BegunVoice, tool: "session", args: Record<string, unknown>): Promise<string> {
+  async #serverStatus({ server, runner, sttSessionId }: BegunVoice): Promise<string> {
     const { stt, signal } = this.#deps;
     try {
-      const value = await stt.call({ server: voice.server, runner: voice.runner }, tool, args, signal);
+      const value = await stt.call({ server, runner }, "session", { session_id: sttSessionId }, signal);
       const plain = Object.entries(value).filter(([, each]) => each !== null && typeof each !== "object");
       return plain.map(([name, each]) => `${name}: ${String(each).slice(0, 80)}`).join(", ");
     } catch (error) {

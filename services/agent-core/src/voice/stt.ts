@@ -22,6 +22,8 @@ export interface SttPlace {
 export class Stt {
   readonly #bus: Bus;
   readonly #epoch: number;
+  /** For servers that every tool-runner reaches: the tool-runner of the last successful call. */
+  readonly #reached = new Map<string, string>();
   readonly settings: VoiceSettings;
 
   constructor(bus: Bus, epoch: number, settings: VoiceSettings) {
@@ -42,15 +44,17 @@ export class Stt {
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
-    const replica = place.runner ?? (await this.#anyWith(place.server));
+    const replica = place.runner ?? this.#reached.get(place.server) ?? (await this.#anyWith(place.server));
     const timeoutMs = this.settings.call_timeout_seconds * 1_000;
     const order = { epoch: this.#epoch, server: place.server, tool, arguments: args, timeoutMs };
     try {
       const options = { params: { replica }, timeoutMs: timeoutMs + graceMs, signal };
       const answer = await this.#bus.request(voiceCall, order, options);
-      if (answer.outcome === "answered") return answer.value;
-      throw new SttError(answer.problem);
+      if (answer.outcome === "failed") throw new SttError(answer.problem);
+      this.#reached.set(place.server, replica);
+      return answer.value;
     } catch (error) {
+      this.#reached.delete(place.server);
       if (!WireError.is(error) || error.code === "CANCELLED") throw error;
       throw new SttError(reasonOf(error), { cause: error });
     }

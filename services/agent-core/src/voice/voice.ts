@@ -2,7 +2,7 @@
 // also finds what earlier ones missed.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { controlVoice, voiceChanged, voiceNews, WireError, type VoiceSettings } from "@parley/contracts";
+import { controlVoice, ineffectiveVoiceSettings, voiceChanged, WireError, type VoiceSettings } from "@parley/contracts";
 import type { Synthesizer } from "./synthesizer.ts";
 import { VoiceSessionManager } from "./session-manager.ts";
 import { speakPending } from "./spoken-replies.ts";
@@ -28,6 +28,7 @@ export interface Voice {
 
 export function startVoice(deps: VoiceDeps): Voice {
   const { bus, log, epoch, lost, storeTimeoutMs, settings, synthesizer } = deps;
+  for (const problem of ineffectiveVoiceSettings(settings)) log.warn({ problem }, "voice setting ignored");
   const ending = new AbortController();
   const { signal } = ending;
   const manager = new VoiceSessionManager({
@@ -61,7 +62,6 @@ export function startVoice(deps: VoiceDeps): Voice {
     speaking.run();
   };
   const changes = bus.subscribe(voiceChanged, {}, look);
-  const news = bus.subscribe(voiceNews, {}, (heard) => manager.hear(heard));
   const control = bus.serve(controlVoice, async (order) => {
     if (order.do === "start") return { voice: await manager.start(order.voiceId), text: null };
     if (order.do === "status") return manager.status(order.voiceId);
@@ -74,7 +74,6 @@ export function startVoice(deps: VoiceDeps): Voice {
       ending.abort();
       clearInterval(timer);
       changes.close();
-      news.close();
       control.close();
       await Promise.all([listening.idle(), speaking.idle(), manager.idle()]);
     },

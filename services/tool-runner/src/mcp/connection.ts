@@ -9,7 +9,6 @@ import {
   type CreateMessageResult,
   type ElicitRequestParams,
   type ElicitResult,
-  type Notification,
   type OAuthClientProvider,
   type PriorDiscovery,
   type Tool as ServerTool,
@@ -30,8 +29,6 @@ export interface ConnectionDeps {
   signal: AbortSignal;
   /** The server's list of tools has changed. */
   onTools(tools: readonly ServerTool[]): void;
-  /** The server sent a notification that has no other handler. */
-  onNotification(notification: Notification): void;
   /** The server sent an elicitation; `signal` is aborted when it no longer waits. */
   onQuestion(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
   /** The server requests sampling; only if its settings allow it. */
@@ -98,7 +95,6 @@ async function attempt(
       },
     },
   );
-  client.fallbackNotificationHandler = async (notification) => deps.onNotification(notification);
   answerQuestions(client, plan, deps);
   const closed = Promise.withResolvers<string>();
   let reason: string | undefined;

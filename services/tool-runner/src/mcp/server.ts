@@ -11,7 +11,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   UnauthorizedError,
   type Client,
-  type Notification,
   type PriorDiscovery,
   type Tool as ServerTool,
 } from "@modelcontextprotocol/client";
@@ -46,8 +45,6 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   consent: ConsentProvider | null;
   /** Called when the server's tools or state have changed. */
   changed: () => void;
-  /** Receives notifications; null: just connected, earlier notifications are lost. */
-  notified: (notification: Notification | null) => void;
 }
 
 interface Asking {
@@ -226,7 +223,6 @@ export class McpServer {
         prior: this.plan.era === "auto" ? this.#prior : undefined,
         signal: AbortSignal.any([this.#closing.signal, this.#ended.signal]),
         onTools: (tools) => (this.#on ? this.#list(tools) : undefined),
-        onNotification: (notification) => this.#deps.notified(notification),
         onQuestion: (params, signal) => this.#uses.answer(params, signal),
         onSample: (params, signal) => this.#uses.sample(params, signal),
       });
@@ -242,7 +238,6 @@ export class McpServer {
         "MCP server ready",
       );
       this.#become({ kind: "ready", connection });
-      this.#deps.notified(null);
       const readyAt = performance.now();
       const problem = await connection.closed;
       return { problem, well: this.#answered || performance.now() - readyAt >= wellMs };

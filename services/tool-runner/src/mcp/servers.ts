@@ -1,6 +1,6 @@
 // All MCP servers of this replica, which run independently of each other, and their tools by name.
 import { setTimeout as delay } from "node:timers/promises";
-import type { Notification, Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
 import type { Registry } from "../tool/registry.ts";
@@ -36,8 +36,6 @@ export class McpServers {
   readonly #servers: readonly McpServer[];
   readonly #off: McpConfig["off"];
   readonly #changed: () => void;
-  /** Receives a server's notifications; null: just connected. */
-  onNotified: (server: string, notification: Notification | null) => void = () => undefined;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
   #starting: ReadonlySet<string> = new Set();
@@ -51,8 +49,7 @@ export class McpServers {
     this.#changed = deps.changed;
     this.#servers = config.plans.map((plan) => {
       const providers = providersOf(plan, deps.vault);
-      const notified = (notification: Notification | null) => this.onNotified(plan.name, notification);
-      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect(), notified });
+      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect() });
     });
   }
 

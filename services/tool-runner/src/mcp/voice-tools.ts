@@ -1,17 +1,14 @@
 // Serves the speech-to-text tools of MCP servers to agent-core, outside of turns: lists the servers that have them, and calls one.
 // Results are untrusted; the caller validates them.
 import type { Bus, Served } from "@parley/bus";
-import { sttTools, voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
+import { sttTools, voiceCall, voiceServers, WireError, type VoiceSettings } from "@parley/contracts";
 import type { CallToolResult } from "@modelcontextprotocol/client";
-import type { Logger } from "@parley/chassis";
 import type { EpochGate } from "../calls/epoch.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
-import { VoicePush } from "./voice-push.ts";
 
 export interface VoiceToolsDeps {
   bus: Bus;
-  log: Logger;
   /** This replica. */
   runner: string;
   servers: McpServers;
@@ -19,11 +16,9 @@ export interface VoiceToolsDeps {
   epochs: EpochGate;
 }
 
-export function serveVoiceTools({ bus, log, runner, servers, settings, epochs }: VoiceToolsDeps): Served[] {
+export function serveVoiceTools({ bus, runner, servers, settings, epochs }: VoiceToolsDeps): Served[] {
   const names = settings.tools;
-  const push = new VoicePush({ bus, log, runner, servers, settings });
   return [
-    push,
     bus.serve(voiceServers, async () => ({
       runner,
       servers: servers.all.map((server) => ({
@@ -38,7 +33,7 @@ export function serveVoiceTools({ bus, log, runner, servers, settings, epochs }:
         epochs.admit(epoch);
         const server = servers.server(name);
         if (server === undefined) throw new WireError("NOT_FOUND", `unknown MCP server "${name}" on this tool-runner`);
-        return call(server, { tool, name: names[tool] }, args, timeoutMs, push);
+        return call(server, names[tool], args, timeoutMs);
       },
       { replica: runner },
     ),
@@ -49,17 +44,15 @@ type Answer = { outcome: "answered"; value: Record<string, unknown> } | { outcom
 
 async function call(
   server: McpServer,
-  { tool, name }: { tool: SttTool; name: string },
+  name: string,
   args: Record<string, unknown>,
   timeoutMs: number,
-  push: VoicePush,
 ): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs);
   let answer: Answer | undefined;
   const { content } = await server.use(async (client) => {
     const result = await client.callTool({ name, arguments: args }, { signal: late, timeout: timeoutMs });
     answer = answerOf(result);
-    if (answer.outcome === "answered") push.asked(server.plan.name, client, tool, args, answer.value);
     return { content: "", isError: false };
   }, late);
   if (answer !== undefined) return answer;
