@@ -53,7 +53,7 @@ import { Calls } from "./calls/calls.ts";
 import { runnerName } from "./tool/claim-decision.ts";
 import { EpochGate } from "./calls/epoch.ts";
 import { createPersonPrompt } from "./calls/ask-person.ts";
-import { createSamplingClient } from "./calls/sampling-client.ts";
+import { createSamplingClient } from "./mcp/sampling.ts";
 import { createStepClient } from "./calls/step-client.ts";
 import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool/tool.ts";

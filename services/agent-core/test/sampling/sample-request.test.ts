@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { textOf } from "@parley/contracts";
 import fc from "fast-check";
-import { sampleRequest, stopReasonOf } from "../../src/sampling/sample-request.ts";
+import { sampleRequest, stopReasonOf } from "../../src/sampling/service.ts";
 
 const sample = {
   server: "notes",

@@ -1,7 +1,7 @@
 // Derives from a failed use of an MCP server the state of the server and the text for the model. Pure.
 import { UnauthorizedError } from "@modelcontextprotocol/client";
 import { errorText, isInvalidResponse, isClosed, isServerError, isTimeout, requiredUrls } from "./errors.ts";
-import { SamplingRefused } from "./sampling/sampling.ts";
+import { SamplingRefused } from "./sampling.ts";
 
 export type UseFailure =
   /** The server responds; `well`: its response was valid. */

@@ -2,7 +2,7 @@
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolContext, ToolOutput } from "../tool/tool.ts";
 import { toolOutput } from "./result-text.ts";
-import { Sampling } from "./sampling/sampling.ts";
+import { Sampling } from "./sampling.ts";
 import type { McpServer } from "./server.ts";
 
 const maxMessageChars = 500;

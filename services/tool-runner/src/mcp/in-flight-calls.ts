@@ -9,7 +9,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import type { PersonPrompt } from "../tool/requests.ts";
 import { elicit } from "./interaction/elicit.ts";
-import { SamplingRefused, type Sampling } from "./sampling/sampling.ts";
+import { SamplingRefused, type Sampling } from "./sampling.ts";
 
 /** One use of a server. */
 export interface InFlightCall {

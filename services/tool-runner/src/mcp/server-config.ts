@@ -5,7 +5,7 @@ import { mcpClientOf, type McpServerSettings, type McpSettings, type ToolRisk } 
 import { safeVariables } from "../sandbox/program-folder.ts";
 import type { IdentityPlan, OAuthPlan } from "./oauth/provider.ts";
 import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
-import type { SamplingPlan } from "./sampling/sampling.ts";
+import type { SamplingPlan } from "./sampling.ts";
 
 /** A server that this replica runs as a program. */
 export interface StdioPlan {

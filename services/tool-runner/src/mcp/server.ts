@@ -22,7 +22,7 @@ import { errorText, isClosed, isSessionExpired, isTimeout } from "./errors.ts";
 import type { ConsentProvider } from "./oauth/provider.ts";
 import type { McpServerConfig } from "./server-config.ts";
 import { restartDelay, type RestartTimes } from "./restart.ts";
-import type { Sampling } from "./sampling/sampling.ts";
+import type { Sampling } from "./sampling.ts";
 import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
 import { useFailure } from "./call-failure.ts";
 import { InFlightCalls } from "./in-flight-calls.ts";

@@ -1,7 +1,7 @@
 // The person's consent to sampling: requested once per call, shared by concurrent requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Sampling } from "../../src/mcp/sampling/sampling.ts";
+import { Sampling } from "../../src/mcp/sampling.ts";
 import type { PersonPrompt, Reply, SamplingClient } from "../../src/tool/requests.ts";
 
 const params = {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
 import { agentSample, maxSampleCharacters, maxSampleMessages } from "@parley/contracts";
 import fc from "fast-check";
-import { readRequest, wordsOf } from "../../src/mcp/sampling/read-request.ts";
+import { readRequest, wordsOf } from "../../src/mcp/sampling.ts";
 
 type Params = CreateMessageRequestParams;
 const text = (role: "user" | "assistant", said: string) => ({ role, content: { type: "text" as const, text: said } });
