@@ -9,6 +9,7 @@ WORKDIR /parley
 ENV CI=true
 # The downloads change only with the lock file. For a private registry: --secret id=npmrc,src=$HOME/.npmrc
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY patches ./patches
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm install --global "pnpm@$(node --print 'require("./package.json").config.pnpm')" && pnpm fetch
 COPY . .

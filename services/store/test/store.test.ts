@@ -5,13 +5,10 @@ import { after, before, describe, test } from "node:test";
 import { outboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, type StoreStack } from "@parley/testing";
-import { is } from "drizzle-orm";
-import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { hashOf } from "../src/grants.ts";
 import { deleteExpired } from "../src/retention/retention.ts";
-import * as schema from "../src/db/schema.ts";
 import { failsWith, inbound, openStoreFixture, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -541,21 +538,6 @@ test("operation ids are deleted after their retention, and not before", async ()
     { op_id: young },
   ]);
   await database.pool.end();
-});
-
-test("every table of the query builder exists with its columns", async () => {
-  const exported: unknown[] = Object.values(schema);
-  const tables = exported.filter((each) => is(each, PgTable));
-  assert.ok(tables.length >= 5);
-  for (const table of tables) {
-    const { name, columns } = getTableConfig(table);
-    const rows = await query(
-      "SELECT column_name FROM information_schema.columns WHERE table_schema = 'parley' AND table_name = $1",
-      [name],
-    );
-    const there = new Set(rows.map((row) => (row as { column_name: string }).column_name));
-    assert.deepEqual([...there].sort(), columns.map((column) => column.name).sort(), name);
-  }
 });
 
 test("a session list shows queued input and running turns", async () => {

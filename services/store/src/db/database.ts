@@ -1,8 +1,7 @@
 // The pool of PostgreSQL connections, and the mapping of its errors to wire errors.
 import { WireError } from "@parley/contracts";
-import type { NodePgDatabase } from "drizzle-orm/node-postgres";
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { DatabaseError, Pool, types, type PoolClient } from "pg";
-import { drizzle } from "./drizzle.ts";
 
 export type { PoolClient };
 

@@ -1,8 +1,8 @@
 // Admitted contacts and pairing requests.
 import { newId, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import { and, eq, gt, lt, sql } from "../../db/drizzle.ts";
+import { and, eq, gt, lt, sql } from "drizzle-orm";
 import { withClient, type Database } from "../../db/database.ts";
-import { contacts, pairings } from "../../db/schema.ts";
+import { contacts, pairings } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { enqueueStandalone } from "../outbox/enqueue.ts";
 
@@ -70,7 +70,7 @@ export async function listPairings(database: Database): Promise<OutputOf<typeof 
     })
     .from(pairings)
     .where(gt(pairings.expiresAt, sql`now()`));
-  return { pairings: rows.map((row) => ({ ...row, expiresAt: new Date(row.expiresAt).toISOString() })) };
+  return { pairings: rows };
 }
 
 export async function approvePairing(

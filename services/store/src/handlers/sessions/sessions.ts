@@ -9,10 +9,9 @@ import {
   type OutputOf,
   type SessionOverrides,
   type SessionSummary,
-  type Todo,
 } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { and, desc, eq, inArray, isNull, or, sql } from "../../db/drizzle.ts";
+import { and, desc, eq, inArray, isNull, or, sql } from "drizzle-orm";
 import { withClient, type Database } from "../../db/database.ts";
 import {
   finishedEvent,
@@ -26,7 +25,7 @@ import {
   type SessionStateRow,
   type TurnRow,
 } from "../../db/mappers.ts";
-import { inbox, sessions, turns } from "../../db/schema.ts";
+import { inbox, sessions, turns } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import { titleUntitled } from "./titles.ts";
@@ -92,12 +91,10 @@ function summaryOf(row: Row): SessionSummary {
   return {
     ...rest,
     ...(titleTainted ? { titleTainted } : {}),
-    overrides: overridesOf(row.overrides),
+    overrides: row.overrides ?? {},
     cost: { micros: costMicros, unpricedCalls },
-    createdAt: new Date(row.createdAt).toISOString(),
-    updatedAt: new Date(row.updatedAt).toISOString(),
     usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
-    ...(todos === null ? {} : { todos: JSON.parse(todos) as Todo[] }),
+    ...(todos === null ? {} : { todos }),
   };
 }
 

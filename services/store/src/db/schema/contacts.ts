@@ -1,0 +1,29 @@
+// Admitted contacts and pairing requests.
+import { primaryKey, text } from "drizzle-orm/pg-core";
+import { createdAt, oneOf, parley, time } from "./columns.ts";
+
+export const contacts = parley.table(
+  "contacts",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    contactId: text("contact_id").notNull(),
+    name: text("name"),
+    role: oneOf("role", ["owner", "user", "guest", "blocked"]).notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account, table.contactId] })],
+);
+
+export const pairings = parley.table(
+  "pairings",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    contactId: text("contact_id").notNull(),
+    name: text("name"),
+    codeSha256: text("code_sha256").notNull().unique("pairings_code_sha256_key"),
+    expiresAt: time("expires_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account, table.contactId] })],
+);

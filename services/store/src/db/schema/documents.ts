@@ -1,0 +1,28 @@
+// Versions of documents.
+import { sql } from "drizzle-orm";
+import { boolean, index, integer, primaryKey, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { counter, createdAt, oneOf, parley, partial } from "./columns.ts";
+
+export const documents = parley.table(
+  "documents",
+  {
+    path: text("path").notNull(),
+    version: integer("version").notNull(),
+    change: counter("change").notNull().generatedAlwaysAsIdentity().unique("documents_change_key"),
+    content: text("content").notNull(),
+    bytes: integer("bytes").notNull(),
+    sha256: text("sha256").notNull(),
+    deleted: boolean("deleted").notNull().default(false),
+    author: oneOf("author", ["owner", "import", "agent", "untrusted"]).notNull(),
+    turnId: uuid("turn_id"),
+    latest: boolean("latest").notNull().default(true),
+    createdAt: createdAt(),
+    restoredFrom: integer("restored_from"),
+    lineAuthor: oneOf("line_author", ["owner", "import", "agent", "untrusted"]),
+  },
+  (table) => [
+    primaryKey({ columns: [table.path, table.version] }),
+    partial(index("documents_changes").on(table.change), sql`latest`),
+    partial(uniqueIndex("documents_latest").on(table.path), sql`latest`),
+  ],
+);

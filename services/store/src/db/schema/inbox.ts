@@ -1,0 +1,42 @@
+// Input of sessions.
+import type { Part, ReplyAddress, Sender } from "@parley/contracts";
+import { sql } from "drizzle-orm";
+import { boolean, index, integer, smallint, text, unique, uuid } from "drizzle-orm/pg-core";
+import { counter, json, oneOf, parley, partial, referring, since } from "./columns.ts";
+import { ofSession } from "./sessions.ts";
+import { turns } from "./turns.ts";
+
+export const inbox = parley.table(
+  "inbox",
+  {
+    id: uuid("id").primaryKey(),
+    sessionId: ofSession(),
+    seq: counter("seq").notNull(),
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    externalId: text("external_id").notNull(),
+    priority: smallint("priority").notNull(),
+    parts: json<Part[]>("parts").notNull(),
+    replyTo: json<ReplyAddress>("reply_to"),
+    sender: json<Sender>("sender").notNull(),
+    state: oneOf("state", ["queued", "claimed", "done", "dead", "cancelled"]).notNull().default("queued"),
+    turnId: uuid("turn_id"),
+    receivedAt: since("received_at"),
+    mode: oneOf("mode", ["steer", "queue", "coalesce", "interrupt", "reject"]).notNull().default("queue"),
+    trust: text("trust").notNull().default("owner"),
+    readyAt: since("ready_at"),
+    parentTurnId: referring(uuid("parent_turn_id"), () => turns.id),
+    parentStep: integer("parent_step"),
+    parentMode: oneOf("parent_mode", ["wait", "background"]),
+    trace: text("trace"),
+    exclusive: boolean("exclusive").notNull().default(false),
+  },
+  (table) => [
+    unique("inbox_channel_account_external_id_key").on(table.channel, table.account, table.externalId),
+    unique("inbox_session_id_seq_key").on(table.sessionId, table.seq),
+    partial(index("inbox_of_turn").on(table.turnId), sql`turn_id IS NOT NULL`),
+    partial(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
+    partial(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),
+    partial(index("inbox_task").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
+  ],
+);

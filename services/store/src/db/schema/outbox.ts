@@ -1,0 +1,41 @@
+// Texts and attachments to send.
+import type { Attachment } from "@parley/contracts";
+import { sql } from "drizzle-orm";
+import { index, integer, text, unique, uuid } from "drizzle-orm/pg-core";
+import { counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
+import { turns } from "./turns.ts";
+
+export const outbox = parley.table(
+  "outbox",
+  {
+    id: counter("id").primaryKey().generatedAlwaysAsIdentity(),
+    turnId: uuid("turn_id").references(() => turns.id),
+    opId: uuid("op_id").unique("outbox_op_id_key"),
+    ordinal: integer("ordinal").notNull(),
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    conversation: text("conversation").notNull(),
+    replyToId: text("reply_to_id"),
+    body: json<string>("body").notNull(),
+    state: oneOf("state", ["pending", "sending", "sent", "unknown", "dropped"]).notNull().default("pending"),
+    attempts: integer("attempts").notNull().default(0),
+    notBefore: since("not_before"),
+    expiresAt: time("expires_at").notNull(),
+    claimReplica: text("claim_replica"),
+    claimIncarnation: text("claim_incarnation"),
+    claimUntil: time("claim_until"),
+    providerMessageId: text("provider_message_id"),
+    error: text("error"),
+    createdAt: createdAt(),
+    settledAt: time("settled_at"),
+    trace: text("trace"),
+    attachment: json<Attachment>("attachment"),
+  },
+  (table) => [
+    unique("outbox_turn_id_ordinal_key").on(table.turnId, table.ordinal),
+    partial(
+      index("outbox_open").on(table.channel, table.account, table.conversation, table.id),
+      sql`state IN ('pending', 'sending')`,
+    ),
+  ],
+);
