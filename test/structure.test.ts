@@ -14,9 +14,7 @@ const maxLines = 300;
 const longFiles: Record<string, number> = {
   "packages/bus/src/bus.ts": 343,
   "services/agent-core/src/tools/cron.ts": 308,
-  "services/agent-core/src/turn/authorize-call.ts": 320,
   "services/agent-core/src/turn/state.ts": 420,
-  "services/agent-core/src/turn/tool-round.ts": 313,
   "services/tool-runner/src/mcp/server.ts": 334,
   "services/tool-runner/src/workspace/workspace.ts": 344,
 };

@@ -64,6 +64,8 @@ export {
   type SessionSummary,
   type StepState,
   type ToolClass,
+  type HookOutcome,
+  type StoredAuthorization,
   type ToolStep,
   TurnSummarySchema,
   type TurnState,

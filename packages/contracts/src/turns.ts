@@ -39,6 +39,21 @@ export type ToolClass = (typeof toolClasses)[number];
 
 export const approvalStates = ["pending", "allowed", "denied", "expired"] as const;
 
+/** The outcome of a call's permission check that requires a person's approval. The answer resumes from it: no hook runs again. */
+export const AuthorizationSchema = z.object({
+  /** JSON text: the arguments after the hooks, as the person was shown them. */
+  input: z.string(),
+  /** Notes of the hooks for the model. */
+  notes: z.array(z.string()),
+  /** Hash of the rules and the mode that were evaluated. After a change they are evaluated again, and a denial wins. */
+  rules: z.string(),
+  /** A hook requires the approval, also if the mode allows the call. */
+  askedByHook: z.boolean(),
+  /** The rules that "always" adds to the session; null: none. */
+  always: z.object({ list: z.enum(["allow", "allowTainted"]), rules: z.array(z.string()) }).nullable(),
+});
+export type StoredAuthorization = z.infer<typeof AuthorizationSchema>;
+
 const ApprovalRefSchema = z.object({
   id: z.string(),
   /** `expired` as soon as `expiresAt` has passed. */
@@ -57,7 +72,18 @@ const ApprovalRefSchema = z.object({
   message: z.string().optional(),
   /** The denial also ends the turn. */
   interrupt: z.boolean().optional(),
+  /** Left out: an older agent-core requested the approval. */
+  authorization: AuthorizationSchema.optional(),
 });
+
+/** What the hooks on a call's result returned. */
+export const HookOutcomeSchema = z.object({
+  /** Notes for the model, after the result. */
+  notes: z.array(z.string()),
+  /** The hooks end the turn with this text. Left out: they do not. */
+  stop: z.string().optional(),
+});
+export type HookOutcome = z.infer<typeof HookOutcomeSchema>;
 
 export const ToolStepSchema = z.object({
   turnId: z.string(),
@@ -76,6 +102,8 @@ export const ToolStepSchema = z.object({
   startedAt: z.string().nullable(),
   /** The newest approval request for this call; left out: none. */
   approval: ApprovalRefSchema.optional(),
+  /** The hooks on the result have run, and `result` is what they returned; left out: they have not run, or there are none. */
+  hookOutcome: HookOutcomeSchema.optional(),
 });
 export type ToolStep = z.infer<typeof ToolStepSchema>;
 

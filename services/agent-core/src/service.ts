@@ -136,6 +136,12 @@ function startWork(
     help: "Prompts that did not continue the previous one",
     registers: [metrics.registry],
   });
+  const evaluations = new Counter({
+    name: "parley_permission_evaluations_total",
+    help: "Evaluations of the permission rules for a tool call, by decision",
+    labelNames: ["decision"],
+    registers: [metrics.registry],
+  });
   const budgets = new Budgets();
   const { mcp } = config.settings;
   const sampling = new SamplingService({
@@ -166,6 +172,7 @@ function startWork(
     transcriber: config.transcriber,
     synthesizer: config.synthesizer,
     prefixBroken: () => broken.inc(),
+    permissionEvaluated: (decision) => evaluations.inc({ decision }),
   };
   void deps.budgets.load(bus, log);
   const sources = new PromptSources(bus, log, { timeoutMs: promptTimeoutMs });

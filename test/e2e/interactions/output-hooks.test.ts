@@ -58,24 +58,28 @@ test("keeps the rewritten result, and publishes no other, when the turn is stopp
   assert.doesNotMatch(published(), /top-secret/);
 });
 
-test("withholds a result when the turn is stopped while its hook runs", async () => {
+/** Starts a call whose hook does not end; resolves with its message and turn when the hook runs. */
+async function hanging(conversation: string) {
   const begun = Promise.withResolvers<void>();
   const watcher = watch(fixture.cluster.home, (_, name) => {
     if (name === "hook-begun") begun.resolve();
   });
   cleanup.add(async () => watcher.close());
-  const messageId = await fixture.client.post(call(`${secret} # hangs`), { conversation: "three" });
+  const messageId = await fixture.client.post(call(`${secret} # hangs`), { conversation });
   const turnId = await fixture.begun(messageId);
   await begun.promise;
+  return { messageId, turnId };
+}
+
+test("withholds a result when the turn is stopped while its hook runs", async () => {
+  const { messageId, turnId } = await hanging("three");
   const turn = await stopped(messageId, turnId);
   assert.equal(turn.results[0]?.content, withheld);
   assert.doesNotMatch(JSON.stringify(turn) + published(), /top-secret/);
 });
 
 test("withholds a result when the leader dies before a hook has seen it", async () => {
-  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
-  const turnId = await fixture.begun(messageId);
-  await finished(turnId);
+  const { messageId, turnId } = await hanging("four");
   await fixture.cluster.fault("agent.before_finish", "kill");
   const turn = await stopped(messageId, turnId);
   assert.deepEqual(await fixture.cluster.armed(), []);
@@ -83,8 +87,19 @@ test("withholds a result when the leader dies before a hook has seen it", async 
   assert.doesNotMatch(JSON.stringify(turn), /top-secret/);
 });
 
+test("keeps the rewritten result when the leader dies after its hook", async () => {
+  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
+  const turnId = await fixture.begun(messageId);
+  await finished(turnId);
+  await fixture.cluster.fault("agent.before_finish", "kill");
+  const turn = await stopped(messageId, turnId);
+  assert.deepEqual(await fixture.cluster.armed(), []);
+  assert.equal(turn.results[0]?.content, "[cleaned]");
+  assert.doesNotMatch(JSON.stringify(turn), /top-secret/);
+});
+
 test("publishes a denial when no rule allows the call", async () => {
-  const turn = await fixture.turn('tool: write {"path": "a", "content": "b"}', "four");
+  const turn = await fixture.turn('tool: write {"path": "a", "content": "b"}', "five");
   const denied = await fixture.happens((event) => event.type === "tool.denied" && event.turnId === turn.turnId);
   assert.ok(denied.type === "tool.denied");
   assert.equal(denied.tool, "write");

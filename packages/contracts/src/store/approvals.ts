@@ -1,7 +1,7 @@
 // Approval or denial of one exact tool call by a person.
 import { z } from "zod";
 import { request } from "../contract.ts";
-import { approvalStates } from "../turns.ts";
+import { approvalStates, AuthorizationSchema } from "../turns.ts";
 import { Fenced, OutgoingSchema } from "./shared.ts";
 
 const ApprovalSchema = z.object({
@@ -45,6 +45,8 @@ export const approvalRequest = request({
     input: z.string().optional(),
     /** Permission rules that an approval grants until the turn ends. */
     grants: z.array(z.string()).optional(),
+    /** Stored with the question, for the leader that resumes the call. Left out by an older agent-core. */
+    authorization: AuthorizationSchema.optional(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
     /** Sent to the conversation that an owner used last; left out: nothing is sent. */

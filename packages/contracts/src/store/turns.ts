@@ -8,6 +8,7 @@ import {
   ClaimedTurnSchema,
   CostSchema,
   exitReasons,
+  HookOutcomeSchema,
   SessionOverridesSchema,
   SessionStateSchema,
   taskModes,
@@ -284,6 +285,8 @@ export const stepSettle = request({
     result: ToolResultPart,
     /** Texts that this step sends: put into the outbox in the same commit, if this settlement wins. */
     outgoing: z.array(OutgoingSchema).optional(),
+    /** The hooks on the result have run: `result` replaces the settled one, and the step is marked with this. */
+    hookOutcome: HookOutcomeSchema.optional(),
   }),
   output: z.object({ step: ToolStepSchema }),
 });

@@ -1,5 +1,7 @@
-// Describes a call for the person who approves or denies it. The description is complete; a call that is too long is refused. Pure.
+// Describes a call for the person who approves or denies it, and the question about it. The description is complete; a call that is too
+// long is refused. Pure.
 import type { ParsedCall } from "./parsed-call.ts";
+import type { AlwaysRules } from "./session-rules.ts";
 
 /**
  * Maximum characters of a description that is sent to a person: about eight messages of a chat platform. A longer call is refused,
@@ -20,6 +22,38 @@ export function describeCall({ tool, input, field }: ParsedCall): string {
 export function tooLongToApprove(description: string): string | null {
   if (description.length <= maxDescriptionCharacters) return null;
   return `Not run: the call requires approval and is too long to be approved. Its description has ${description.length} characters; the limit is ${maxDescriptionCharacters}. Split it into smaller calls; write a long program to a file first, then run the file.`;
+}
+
+/** The text that asks a person to approve a call. The call is in a code fence, so that no channel interprets it as markup. */
+export function questionText(question: {
+  id: string;
+  tool: string;
+  summary: string;
+  reason: string;
+  expiresInMs: number;
+  always: AlwaysRules | null;
+}): string {
+  const { id, tool, summary, reason, expiresInMs, always } = question;
+  const minutes = Math.max(1, Math.round(expiresInMs / 60_000));
+  const longest = Math.max(2, ...[...summary.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return [
+    `May I use ${tool}?`,
+    `${fence}\n${summary}\n${fence}`,
+    reason,
+    `Answer with /approve ${id}${always === null ? "" : ` (or /approve ${id} always)`}, or /deny ${id}. Without an answer in ${minutes} min it is denied.`,
+    ...(always === null ? [] : [alwaysText(id, always)]),
+  ].join("\n");
+}
+
+/** Longer rules would repeat the call shown above. */
+const maxShownRules = 300;
+
+function alwaysText(id: string, { list, rules }: AlwaysRules): string {
+  const shown = rules.join(", ");
+  const what = shown.length > maxShownRules ? "exactly this call" : shown;
+  const where = list === "allow" ? "in turns of this session without untrusted content" : "in this session";
+  return `/approve ${id} always also allows ${where}: ${what}`;
 }
 
 function asText(value: unknown): string {

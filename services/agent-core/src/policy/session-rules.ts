@@ -1,6 +1,6 @@
 // Changes a session's permissions (rules and mode) and derives the rules that an "always" approval adds. Pure: the caller stores
 // the result.
-import { parsePermissionRule, type PermissionMode, type SessionOverrides } from "@parley/contracts";
+import { parsePermissionRule, type ClaimedTurn, type PermissionMode, type SessionOverrides } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
 import { escapePattern } from "./pattern.ts";
 import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
@@ -43,6 +43,25 @@ export function updatePermissions(
   }
   const kept = update.type === "add_rules" ? old : [];
   return { permissions: { ...session, [update.list]: [...new Set([...kept, ...update.rules])] } };
+}
+
+export interface AlwaysRules {
+  list: "allow" | "allowTainted";
+  rules: string[];
+}
+
+/** The rules that "always" adds to the session; null when an approval can apply to this one call only. */
+export function alwaysRules(
+  { root }: Pick<ClaimedTurn, "root">,
+  call: ParsedCall,
+  tainted: boolean,
+): AlwaysRules | null {
+  // Each delivery of a webhook is different input; the operator allows calls in the settings of the webhook.
+  if (root.trust === "webhook") return null;
+  const exact = tainted ? rulesForTaintedAlways(call) : [];
+  if (exact.length > 0) return { list: "allowTainted", rules: exact };
+  const rules = rulesForAlways(call);
+  return rules.length === 0 ? null : { list: "allow", rules };
 }
 
 /**

@@ -4,25 +4,21 @@ import type { InlineSettlement, ToolResult } from "@parley/contracts";
 export class PendingToolResults {
   /** In call order; they form the next message. */
   results: ToolResult[] = [];
-  /** Results that hooks changed after their settlement. */
-  #rewritten: { n: number; result: ToolResult }[] = [];
   /** Results that are not settled in the store. */
   #settled: InlineSettlement = [];
-
-  rewrite(n: number, result: ToolResult): void {
-    this.#rewritten.push({ n, result });
-  }
 
   keep(n: number, state: "done" | "failed", result: ToolResult): void {
     this.#settled.push({ n, state, result });
   }
 
-  /** As fields of the turn's requests to the store. */
-  get fields(): { settled?: InlineSettlement; rewritten?: { n: number; result: ToolResult }[] } {
-    return {
-      ...(this.#settled.length === 0 ? {} : { settled: this.#settled }),
-      ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
-    };
+  /** The store has settled this result. */
+  drop(n: number): void {
+    this.#settled = this.#settled.filter((each) => each.n !== n);
+  }
+
+  /** As a field of the turn's requests to the store. */
+  get field(): { settled?: InlineSettlement } {
+    return this.#settled.length === 0 ? {} : { settled: this.#settled };
   }
 
   get settled(): InlineSettlement {
@@ -32,7 +28,6 @@ export class PendingToolResults {
   /** The store has committed everything. */
   written(): void {
     this.results = [];
-    this.#rewritten = [];
     this.#settled = [];
   }
 

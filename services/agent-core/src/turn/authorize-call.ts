@@ -1,23 +1,9 @@
-// Authorizes one tool call: runs hooks, evaluates the permission rules, and requests approval where required. The
-// request is durable; nothing here waits for its answer.
-import { randomInt } from "node:crypto";
-import type { Bus } from "@parley/bus";
-import type { Logger } from "@parley/chassis";
-import {
-  newId,
-  store,
-  WireError,
-  type ClaimedTurn,
-  type DurableEvent,
-  type LiveEvent,
-  type Outgoing,
-  type ParleySettings,
-  type SessionOverrides,
-  type ToolStep,
-} from "@parley/contracts";
+// Authorizes one tool call: runs the hooks, evaluates the permission rules, and requests approval where required. All of
+// it happens once per call: the question is stored with the outcome, and the answer resumes from it. Nothing here waits.
+import { createHash } from "node:crypto";
+import type { ClaimedTurn, ParleySettings, StoredAuthorization, ToolStep } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
-import type { SignGrant } from "../policy/grant-signer.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../policy/call-hash.ts";
 import { parseCall, type ParsedCall } from "../policy/parsed-call.ts";
@@ -28,40 +14,41 @@ import {
   type PermissionDecision,
 } from "../policy/decide.ts";
 import { describeCall, tooLongToApprove } from "../policy/describe.ts";
-import { updatePermissions } from "../policy/session-rules.ts";
+import { filePatterns } from "../policy/rules.ts";
+import { alwaysRules } from "../policy/session-rules.ts";
 import { rulesFor, principalOf, type TurnGrants } from "../policy/principal.ts";
-import { reachesWeb, webTargetOf } from "../policy/web-access.ts";
+import { reachesWeb } from "../policy/web-access.ts";
 import { guestRules, roleOf } from "../policy/workspace-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import { argumentErrors } from "../tools/validate-arguments.ts";
-import { denialOf, isOwnerOnly, isRewrite, judgeRewrite } from "./approval-answer.ts";
-import { alwaysRules, questionText } from "./approval-question.ts";
 import { formatAddress } from "../prompt/message-header.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 import type { Toolbox, TurnTool } from "../tools/toolbox.ts";
 import { isContainedFor, isTainted, permissionTool, type Taint } from "../policy/taint.ts";
+import {
+  addAlwaysRules,
+  denialOf,
+  isRewritten,
+  requestApproval,
+  type ApprovalContext,
+  type ApprovalDeps,
+  type StoredApproval,
+} from "./approval.ts";
 
-export interface AuthorizationDeps {
-  bus: Bus;
-  log: Logger;
-  epoch: number;
-  signGrant: SignGrant;
-  storeTimeoutMs: number;
-  settings: ParleySettings;
+export interface AuthorizationDeps extends ApprovalDeps {
   runHooks: RunHooks;
+  /** Counts evaluations of the permission rules. */
+  permissionEvaluated(decision: PermissionDecision["decision"]): void;
 }
 
 /** The same for all calls of a round. */
-export interface AuthorizationContext {
-  turn: ClaimedTurn;
+export interface AuthorizationContext extends ApprovalContext {
   policy: TurnPolicy;
-  overrides: SessionOverrides;
   toolbox: Toolbox;
   place: HookContext;
   heard: Taint;
   /** The addresses that owners wrote in this conversation. */
   given: () => ReadonlySet<string>;
-  say: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type Authorization =
@@ -74,6 +61,17 @@ export type Authorization =
   /** A person denied the call, which ends the turn. */
   | { verdict: "interrupt"; content: string };
 
+/** The call under authorization, with what all its steps use. */
+interface Subject {
+  deps: AuthorizationDeps;
+  context: AuthorizationContext;
+  step: ToolStep;
+  tool: TurnTool;
+  permissions: PermissionContext;
+  signal: AbortSignal;
+}
+
+/** Runs each hook once per call: a call with a stored outcome resumes from it. Rejects with the signal's reason. */
 export async function authorizeToolCall(
   deps: AuthorizationDeps,
   context: AuthorizationContext,
@@ -81,6 +79,15 @@ export async function authorizeToolCall(
   tool: TurnTool,
   signal: AbortSignal,
 ): Promise<Authorization> {
+  const permissions = permissionContext(deps.settings, context, tool);
+  const subject = { deps, context, step, tool, permissions, signal };
+  const { approval } = step;
+  return approval?.authorization === undefined ? evaluate(subject) : resume(subject, approval, approval.authorization);
+}
+
+/** Runs the hooks, evaluates the rules and requests approval if it is required. */
+async function evaluate(subject: Subject): Promise<Authorization> {
+  const { deps, context, step, tool, permissions, signal } = subject;
   const { name, aliases } = tool.descriptor;
   const facts = { tool: name, aliases, callId: step.callId, input: normalizeArguments(name, step.input) };
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
@@ -89,192 +96,130 @@ export async function authorizeToolCall(
   if (asked.decision === "deny") return refuse(`A hook denied this call: ${asked.reason ?? "no reason given"}.`, notes);
   const input = normalizeArguments(name, asked.updatedInput ?? step.input);
 
-  const call = await parseCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
-  const permissions = permissionContext(deps.settings, context, call);
+  const call = await parsed(subject, input);
   const before = hookVerdict(asked, call);
   let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
-  if (decided.decision === "allow" && asked.decision === "ask" && decided.step === "matrix") {
-    decided = {
-      ...decided,
-      decision: "ask",
-      reason: asked.reason ?? "A hook requires approval.",
-      hookMayAnswer: false,
-    };
+  const askedByHook = decided.decision === "allow" && asked.decision === "ask" && decided.step === "matrix";
+  if (askedByHook) {
+    const reason = asked.reason ?? "A hook requires approval.";
+    decided = { ...decided, decision: "ask", reason, hookMayAnswer: false };
   }
   if (decided.hookMayAnswer) {
-    const answer = await deps.runHooks(
-      "PermissionRequest",
-      context.place,
-      { ...facts, input, reason: decided.reason },
-      signal,
-    );
+    const use = { ...facts, input, reason: decided.reason };
+    const answer = await deps.runHooks("PermissionRequest", context.place, use, signal);
     if (answer.continue === false) return { verdict: "stop", text: stopText(answer) };
     notes.push(...answer.contexts);
-    const hook = hookVerdict(answer, await rewrittenCall(answer, call, context, tool));
+    const rewritten = answer.updatedInput === null ? call : await parsed(subject, answer.updatedInput);
+    const hook = hookVerdict(answer, rewritten);
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
   }
+  deps.permissionEvaluated(decided.decision);
+
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   const hash = callHash(call.tool.name, final);
+  // A question of an older agent-core, which stored no authorization with it.
+  const approval = step.approval?.callHash === hash ? step.approval : undefined;
   // A denial remains in force, even if rules have allowed the call since.
-  const denial = denialOf(step, hash);
-  if (denial?.interrupt === true) return { verdict: "interrupt", content: denial.content };
-  if (denial !== undefined) return refuse(denial.content, notes);
+  const denial = denied(approval, notes);
+  if (denial !== undefined) return denial;
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await argumentErrors(tool.descriptor, final);
   // Nobody is asked to approve a call that cannot run.
   if (wrong !== undefined) return refuse(wrong, notes);
-  const tooLong = tooLongToApprove(describeCall(call));
+  const summary = describeCall(call);
+  const tooLong = tooLongToApprove(summary);
   if (tooLong !== null) return refuse(tooLong, notes);
-  return byPerson(deps, context, { step, tool, permissions }, { call, hash, input: final, decided, notes }, signal);
+
+  const rules = rulesRevision(deps.settings, context);
+  const always = alwaysRules(context.turn, call, permissions.tainted);
+  const authorization = { input: final, notes, rules, askedByHook, always };
+  if (approval !== undefined) return answered(subject, approval, authorization);
+  const until = await requestApproval(deps, context, { step, call, hash, decided, authorization });
+  if (until === null) {
+    return refuse(`Not allowed: ${decidePermission(call, { ...permissions, canAsk: false }).reason}`, notes);
+  }
+  const message = `${call.tool.name}: ${summary}`;
+  await deps.runHooks("Notification", context.place, { type: "permission_prompt", message }, signal);
+  return { verdict: "wait", until };
+}
+
+/** Continues a call that was evaluated before; the rules are evaluated again only if they have changed since. */
+async function resume(
+  subject: Subject,
+  approval: StoredApproval,
+  authorization: StoredAuthorization,
+): Promise<Authorization> {
+  const { deps, context, permissions } = subject;
+  const { input, notes, rules, askedByHook } = authorization;
+  const denial = denied(approval, notes);
+  if (denial !== undefined) return denial;
+  if (rules !== rulesRevision(deps.settings, context)) {
+    const decided = decidePermission(await parsed(subject, input), permissions);
+    deps.permissionEvaluated(decided.decision);
+    if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
+    const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "matrix");
+    if (isAllowed && approval.updatedInput === undefined) return { verdict: "run", input, notes };
+  }
+  return answered(subject, approval, authorization);
+}
+
+/** What a question without a denial means for its call. */
+async function answered(
+  subject: Subject,
+  approval: StoredApproval,
+  { input, notes, always }: StoredAuthorization,
+): Promise<Authorization> {
+  if (approval.state === "pending") return { verdict: "wait", until: approval.expiresAt };
+  if (isRewritten(subject.tool.descriptor.name, approval)) return judgeRewrite(subject, approval.updatedInput, notes);
+  if (approval.always && always !== null) await addAlwaysRules(subject.deps, subject.context, always);
+  return { verdict: "run", input, notes };
+}
+
+/**
+ * Checks a call with the arguments from a person's approval. PreToolUse hooks receive them like arguments of the model.
+ * The rules then treat them like a rewrite by a PermissionRequest hook that allows: the approval replaces an `ask`, and
+ * deny rules still apply. `edited`: JSON text. `before`: notes of the hooks on the original arguments.
+ */
+async function judgeRewrite(subject: Subject, edited: string, before: readonly string[]): Promise<Authorization> {
+  const { deps, context, step, tool, permissions, signal } = subject;
+  const { name, aliases } = tool.descriptor;
+  const written = normalizeArguments(name, edited);
+  const use = { tool: name, aliases, callId: step.callId, input: written };
+  const verdict = await deps.runHooks("PreToolUse", context.place, use, signal);
+  if (verdict.continue === false) return { verdict: "stop", text: stopText(verdict) };
+  const notes = [...before, ...verdict.contexts];
+  if (verdict.decision === "deny") {
+    return refuse(`A hook denied this call: ${verdict.reason ?? "no reason given"}.`, notes);
+  }
+  const final = normalizeArguments(name, verdict.updatedInput ?? written);
+  const call = await parsed(subject, final);
+  const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
+  const decided = decidePermission(call, { ...permissions, hook: approved });
+  deps.permissionEvaluated(decided.decision);
+  if (decided.decision !== "allow") {
+    return refuse(`Not allowed with the arguments a person edited: ${decided.reason}`, notes);
+  }
+  const wrong = await argumentErrors(tool.descriptor, final);
+  return wrong === undefined ? { verdict: "run", input: final, notes } : refuse(wrong, notes);
 }
 
 function refuse(content: string, notes: string[]): Authorization {
   return { verdict: "refuse", content, notes };
 }
 
-interface Asked {
-  call: ParsedCall;
-  hash: string;
-  input: string;
-  decided: PermissionDecision;
-  notes: string[];
+/** The denial by a person or by timeout; undefined without one. */
+function denied(approval: StoredApproval | undefined, notes: string[]): Authorization | undefined {
+  const denial = denialOf(approval);
+  if (denial === undefined) return undefined;
+  return denial.interrupt ? { verdict: "interrupt", content: denial.content } : refuse(denial.content, notes);
 }
 
-/** A person's answer to this exact call, or a new approval request. */
-async function byPerson(
-  deps: AuthorizationDeps,
-  context: AuthorizationContext,
-  { step, tool, permissions }: { step: ToolStep; tool: TurnTool; permissions: PermissionContext },
-  asked: Asked,
-  signal: AbortSignal,
-): Promise<Authorization> {
-  const { call, hash, input, notes } = asked;
-  const { approval } = step;
-  if (approval?.callHash === hash && approval.state === "pending")
-    return { verdict: "wait", until: approval.expiresAt };
-  if (approval?.callHash === hash && approval.state === "allowed") {
-    if (isRewrite(call.tool.name, hash, approval.updatedInput)) {
-      const { place, toolbox, turn } = context;
-      const rewriteDeps = { runHooks: deps.runHooks, place, permissions, contained: isContainedFor(turn, toolbox) };
-      const judged = await judgeRewrite(rewriteDeps, step, tool, approval.updatedInput, signal);
-      return "notes" in judged ? { ...judged, notes: [...notes, ...judged.notes] } : judged;
-    }
-    if (approval.always) await allowFromNowOn(deps, context, call, permissions.tainted);
-    return { verdict: "run", input, notes };
-  }
-  const until = await ask(deps, context, step, { ...asked, tainted: permissions.tainted });
-  if (until === null) {
-    return refuse(`Not allowed: ${decidePermission(call, { ...permissions, canAsk: false }).reason}`, notes);
-  }
-  await deps.runHooks(
-    "Notification",
-    context.place,
-    { type: "permission_prompt", message: `${call.tool.name}: ${describeCall(call)}` },
-    signal,
-  );
-  return { verdict: "wait", until };
+function parsed({ context, tool }: Subject, input: string): Promise<ParsedCall> {
+  return parseCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
 }
 
-/** Without characters that are easily confused when read aloud or typed. */
-const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
-const idLength = 5;
-
-/** The expiry of the request, ISO 8601; null: only an owner could answer, and no owner has an address. */
-async function ask(
-  deps: AuthorizationDeps,
-  context: AuthorizationContext,
-  step: ToolStep,
-  { call, hash, input, decided, tainted }: Asked & { tainted: boolean },
-): Promise<string | null> {
-  const { reason } = decided;
-  // An approval of a web request covers further requests of this turn to the same host.
-  const grants = decided.step === "taint" ? (webTargetOf(call)?.rules ?? []) : [];
-  const always = alwaysRules(context.turn, call, tainted);
-  const { turn, place, say } = context;
-  const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
-  const summary = describeCall(call);
-  for (;;) {
-    const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
-    const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
-    const address = turn.root.replyTo;
-    const mine = address !== null && turn.root.trust === "owner";
-    const ownerOnly = isOwnerOnly(turn);
-    const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
-    try {
-      const { approval, seq } = await deps.bus.request(
-        store.approvalRequest,
-        {
-          opId: newId(),
-          epoch: deps.epoch,
-          turnId: turn.turnId,
-          n: step.n,
-          id,
-          tool: call.tool.name,
-          callHash: hash,
-          summary,
-          reason,
-          input,
-          ...(grants.length === 0 ? {} : { grants }),
-          expiresInMs,
-          outgoing,
-          ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
-          ownerOnly,
-        },
-        { timeoutMs: deps.storeTimeoutMs },
-      );
-      if (approval === null) return null;
-      deps.log.info(
-        { session: place.sessionId, turn: turn.turnId, tool: call.tool.name, approval: approval.id },
-        "approval requested",
-      );
-      if (seq !== null) {
-        say({
-          type: "approval.requested",
-          seq,
-          turnId: turn.turnId,
-          approvalId: approval.id,
-          callId: step.callId,
-          tool: approval.tool,
-          summary: approval.summary,
-          reason: approval.reason,
-          expiresAt: approval.expiresAt,
-          input,
-        });
-      }
-      return approval.expiresAt;
-    } catch (error) {
-      // Another open question already has this id.
-      if (!WireError.is(error, "CONFLICT") || !error.message.includes(id)) throw error;
-    }
-  }
-}
-
-/** Adds the rules for "always" to the session. */
-async function allowFromNowOn(
-  deps: AuthorizationDeps,
-  context: AuthorizationContext,
-  call: ParsedCall,
-  tainted: boolean,
-): Promise<void> {
-  const always = alwaysRules(context.turn, call, tainted);
-  if (always === null) return;
-  const { list, rules } = always;
-  const updated = updatePermissions(context.overrides, { type: "add_rules", list, rules }, deps.settings.permissions);
-  if ("refused" in updated) return;
-  context.overrides[list] = updated.permissions[list];
-  await deps.bus.request(
-    store.sessionUpdate,
-    { sessionId: context.turn.sessionId, overrides: { [list]: updated.permissions[list] ?? null } },
-    { timeoutMs: deps.storeTimeoutMs },
-  );
-}
-
-function permissionContext(
-  settings: ParleySettings,
-  context: AuthorizationContext,
-  call: ParsedCall,
-): PermissionContext {
+function permissionContext(settings: ParleySettings, context: AuthorizationContext, tool: TurnTool): PermissionContext {
   const { turn, policy, overrides } = context;
   const speaker = principalOf(turn.root.trust);
   const addresses = [turn.replyTo, turn.root.replyTo, ...turn.alsoTo].filter((address) => address !== null);
@@ -286,11 +231,25 @@ function permissionContext(
     rules: rulesFor(speaker, settings.permissions, overrides, grantsOf(settings, turn)),
     speaker,
     tainted,
-    ...(tainted && reachesWeb(call.tool) ? { given: context.given() } : {}),
+    ...(tainted && reachesWeb(tool.descriptor) ? { given: context.given() } : {}),
     canAsk: turn.root.approvals !== "none",
     ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: guestRules(settings, turn.root) } : {}),
     ownAddresses: addresses.map(formatAddress),
   };
+}
+
+/** SHA-256 of the rules and the mode that apply to the turn. */
+function rulesRevision(
+  { permissions, tools, webhooks }: ParleySettings,
+  { turn, policy, overrides }: AuthorizationContext,
+): string {
+  const { allow, allow_bypass, ask, deny, guest_allow } = permissions;
+  const ofSettings = [allow_bypass, allow, ask, deny, guest_allow, tools.disabled];
+  const ofSession = [overrides.allow, overrides.allowTainted, overrides.ask, overrides.deny];
+  const ofTurn = [(turn.granted ?? []).toSorted(), webhooks[turn.root.webhook ?? ""]?.allow];
+  return createHash("sha256")
+    .update(JSON.stringify([policy.permissionMode, ofSettings, ofSession, ofTurn]))
+    .digest("hex");
 }
 
 /** From the turn at the root of the tree: a sub-agent has no other rights. */
@@ -302,19 +261,19 @@ function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): Tur
   };
 }
 
+/** Patterns of paths that the turn's deny rules close for the tool; the tool-runner enforces them on resolved paths. */
+export function deniedPaths(
+  settings: ParleySettings,
+  { turn, overrides, toolbox }: Pick<AuthorizationContext, "turn" | "overrides" | "toolbox">,
+  tool: TurnTool,
+): string[] {
+  const { deny } = rulesFor(principalOf(turn.root.trust), settings.permissions, overrides);
+  return filePatterns(deny, permissionTool(tool, isContainedFor(turn, toolbox)));
+}
+
 /** A hook's verdict for the permission engine, which ignores `ask` and no decision. */
 function hookVerdict(verdict: Verdict, updated: ParsedCall): HookVerdict | undefined {
   if (verdict.decision !== "allow" && verdict.decision !== "deny") return undefined;
   const reason = verdict.reason ?? `A hook ${verdict.decision === "allow" ? "allows" : "denies"} it.`;
   return { decision: verdict.decision, reason, ...(verdict.updatedInput === null ? {} : { updated }) };
-}
-
-async function rewrittenCall(
-  verdict: Verdict,
-  call: ParsedCall,
-  context: AuthorizationContext,
-  tool: TurnTool,
-): Promise<ParsedCall> {
-  if (verdict.updatedInput === null) return call;
-  return parseCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), verdict.updatedInput);
 }

@@ -41,6 +41,8 @@ export interface TurnDeps {
   synthesizer: Synthesizer | null;
   /** Counts prompts that did not continue the previous one. */
   prefixBroken(): void;
+  /** Counts evaluations of the permission rules for a tool call. */
+  permissionEvaluated(decision: "allow" | "deny" | "ask"): void;
 }
 
 /** What a turn starts with, in addition to its claim. */

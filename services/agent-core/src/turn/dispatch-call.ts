@@ -22,6 +22,7 @@ import {
   type Attachment,
   type ContactRole,
   type DocumentRights,
+  type InputOf,
   type IsolationLevel,
   type Outgoing,
   type OutputOf,
@@ -259,18 +260,18 @@ export async function settle(
     ...(untrusted ? { untrusted } : {}),
     ...(sent.length === 0 ? {} : { sent }),
   };
-  const { step: settled } = await deps.bus.request(
-    store.stepSettle,
-    {
-      opId: newId(),
-      epoch: deps.epoch,
-      turnId: step.turnId,
-      n: step.n,
-      state,
-      result,
-      ...(outgoing.length === 0 ? {} : { outgoing }),
-    },
-    { timeoutMs: deps.storeTimeoutMs },
-  );
-  return settled.result ?? result;
+  return settleStep(deps, step, state, result, outgoing.length === 0 ? {} : { outgoing });
+}
+
+/** The stored result: the first settlement counts, and then the first with a `hookOutcome`. */
+export async function settleStep(
+  { bus, epoch, storeTimeoutMs }: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
+  { turnId, n }: ToolStep,
+  state: "done" | "failed" | "unknown",
+  result: ToolResult,
+  more: Pick<InputOf<typeof store.stepSettle>, "outgoing" | "hookOutcome">,
+): Promise<ToolResult> {
+  const settlement = { opId: newId(), epoch, turnId, n, state, result, ...more };
+  const { step } = await bus.request(store.stepSettle, settlement, { timeoutMs: storeTimeoutMs });
+  return step.result ?? result;
 }

@@ -184,10 +184,10 @@ export class TurnState {
     this.#spent.add(usage, costMicros);
   }
 
-  /** The hooks on a call's result have run. `rewritten`: the result they changed; null: unchanged. */
-  release(n: number, rewritten: ToolResult | null): void {
+  /** A call's result may be shown. `stored`: the store has it as the hooks returned it. */
+  release(n: number, stored: boolean): void {
     this.#released.add(n);
-    if (rewritten !== null) this.#unwritten.rewrite(n, rewritten);
+    if (stored) this.#unwritten.drop(n);
   }
 
   /** Keeps a call's result, which the store does not have yet, for the next commit. */
@@ -233,7 +233,7 @@ export class TurnState {
         epoch: this.deps.epoch,
         turnId: this.claimed.turnId,
         results: this.#unwritten.results.length,
-        ...this.#unwritten.fields,
+        ...this.#unwritten.field,
         tainted: this.tainted,
         skipped,
         notes: notes.map((text): Part[] => [{ type: "text", text }]),
@@ -271,7 +271,7 @@ export class TurnState {
       ...(costMicros === null ? {} : { costMicros }),
       parts,
       results: results.length,
-      ...this.#unwritten.fields,
+      ...this.#unwritten.field,
       tainted,
       toolCalls: calls,
       outgoing: finish === null ? [] : this.#outgoing(finish),
@@ -320,7 +320,7 @@ export class TurnState {
         parts: shown,
         model: shown.length === 0 ? null : this.model.model,
         ...(keepsPrefix ? { prefixHash: this.prefix.hash } : {}),
-        ...this.#unwritten.fields,
+        ...this.#unwritten.field,
         tainted,
         ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: redactedText } }),
         unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",

@@ -7,26 +7,27 @@
 // finish.
 import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
-import type { ToolResult, ToolStep } from "@parley/contracts";
+import type { HookOutcome, ToolResult, ToolStep } from "@parley/contracts";
 import { type Permit } from "@parley/kit";
-import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
+import type { LocalTool } from "../tools/local-tool.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
-import { deniedPaths } from "./denied-paths.ts";
-import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
+import { authorizeToolCall, deniedPaths, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
 import { callGroups } from "../tools/call-groups.ts";
-import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
+import { dispatchToRunner, settle, settleStep, unsettledBytesFor, type ToolCallDeps } from "./dispatch-call.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
-import { traceTool } from "../telemetry/tracing.ts";
+import { localContext, runLocal, type Ran } from "./local-tools.ts";
 import { audienceOf, documentRights, isTainted } from "../policy/taint.ts";
+
+export interface RoundDeps extends AuthorizationDeps, ToolCallDeps {}
 
 export interface RoundContext extends AuthorizationContext {
   observer: {
     started(step: ToolStep, input: string): void;
     finished(step: ToolStep, result: ToolResult, durationMs: number): void;
   };
-  /** All hooks on the result of step `n` have run. `rewritten`: the result they changed; null: unchanged. */
-  release(n: number, rewritten: ToolResult | null): void;
+  /** The result of step `n` may be shown. `stored`: the store has it as the hooks returned it. */
+  release(n: number, stored: boolean): void;
   /** Keeps the result of step `n`, which the store does not have yet, for the turn's next commit. */
   keep(n: number, state: "done" | "failed", result: ToolResult): void;
   /** Runs call `n` on a tool-runner; its MCP server may request sampling meanwhile. */
@@ -61,7 +62,7 @@ type CallEnd =
 
 /** Rejects with the signal's reason once every running call was cancelled. */
 export async function runToolRound(
-  deps: AuthorizationDeps,
+  deps: RoundDeps,
   context: RoundContext,
   steps: readonly ToolStep[],
   signal: AbortSignal,
@@ -124,14 +125,13 @@ interface Launch {
   unsettledBytes: number;
 }
 
-async function endOf(
-  deps: AuthorizationDeps,
-  context: RoundContext,
-  launch: Launch,
-  signal: AbortSignal,
-): Promise<CallEnd> {
+async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
   const { step } = launch;
-  // Settled before this leader took over: only the hooks may have to run again.
+  if (step.result !== null && step.hookOutcome !== undefined) {
+    context.release(step.n, true);
+    return endAfterHooks(step.hookOutcome, { result: step.result, notes: [], sleeps: false });
+  }
+  // Settled before this leader took over: its hooks have not run.
   if (step.result !== null) {
     // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
@@ -140,7 +140,7 @@ async function endOf(
   const tool = context.toolbox.find(step.tool);
   if (tool === undefined) {
     const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool));
-    context.release(step.n, null);
+    context.release(step.n, false);
     context.observer.finished(step, result, 0);
     return { end: "result", result, notes: [], sleeps: false };
   }
@@ -158,7 +158,7 @@ async function endOf(
     case "refuse":
     case "interrupt": {
       const result = await settle(deps, step, "failed", permitted.content, { refused: true });
-      context.release(step.n, null);
+      context.release(step.n, false);
       const { turnId, callId } = step;
       context.say({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
       context.observer.finished(step, result, performance.now() - startedAt);
@@ -183,7 +183,7 @@ function sinceMs(startedAt: string | null): number {
 
 /** Polls a call that waits for somebody when the turn resumes for another reason. */
 async function resumeCall(
-  deps: AuthorizationDeps,
+  deps: RoundDeps,
   context: RoundContext,
   step: ToolStep,
   local: LocalTool,
@@ -197,11 +197,8 @@ async function resumeCall(
   return runPostToolHooks(deps, context, { step, ...ran, notes: [], sleeps: false, durationMs }, signal);
 }
 
-/** The outcome of a call: its result, or the latest time to resume while it waits. */
-type Ran = { result: ToolResult; sleeps: boolean } | { until: string | null };
-
 async function run(
-  deps: AuthorizationDeps,
+  deps: RoundDeps,
   context: RoundContext,
   call: Launch & { tool: TurnTool; input: string },
   signal: AbortSignal,
@@ -244,34 +241,6 @@ async function run(
   return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
 }
 
-function localContext(deps: AuthorizationDeps, context: RoundContext, step: ToolStep): LocalContext {
-  const { policy, turn, say, heard } = context;
-  const audience = audienceOf(turn, heard);
-  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, heard), audience, say };
-}
-
-async function runLocal(
-  deps: AuthorizationDeps,
-  { turn }: RoundContext,
-  step: ToolStep,
-  work: () => Promise<LocalOutcome>,
-): Promise<Ran> {
-  let waiting: { until: string | null } | undefined;
-  let sleeps = false;
-  const result = await traceTool(turn.sessionId, step, async () => {
-    const outcome = await work();
-    if (outcome.status === "settled") return outcome.result;
-    if (outcome.status === "waiting") {
-      waiting = { until: outcome.until ?? null };
-      return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
-    }
-    sleeps = outcome.sleeps === true;
-    const { outgoing = [], sent = [], untrusted = false } = outcome;
-    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent, untrusted });
-  });
-  return waiting ?? { result, sleeps };
-}
-
 interface Ended {
   step: ToolStep;
   result: ToolResult;
@@ -282,32 +251,47 @@ interface Ended {
   durationMs: number | null;
 }
 
-/** Runs the hooks on a result, then publishes the result they return. */
+/** Runs the hooks on a result once, then publishes the result they return. */
 async function runPostToolHooks(
-  deps: AuthorizationDeps,
+  deps: RoundDeps,
   context: RoundContext,
-  { step, result, notes: before, sleeps, durationMs }: Ended,
+  { step, result, notes, sleeps, durationMs }: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
   const [tool = step.tool, ...aliases] = context.toolbox.namesOf(step.tool);
   const use = { tool, aliases, callId: step.callId, input: step.input };
-  const said = result.isError
+  const verdict = result.isError
     ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
     : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
-  const rewritten = rewrittenBy(said, result);
-  const shown = rewritten ?? result;
-  context.release(step.n, rewritten);
+  const shown = rewrittenBy(verdict, result);
+  const outcome = outcomeOf(verdict, tool);
+  // Marked at once: a later leader does not run these hooks again.
+  if (verdict.ran > 0) await settleStep(deps, step, shown.isError ? "failed" : "done", shown, { hookOutcome: outcome });
+  context.release(step.n, verdict.ran > 0);
   if (durationMs !== null) context.observer.finished(step, shown, durationMs);
-  if (said.continue === false) return { end: "stop", text: stopText(said) };
-  const notes = [...before, ...said.contexts];
-  if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "rejected by a hook"}`);
-  return { end: "result", result: shown, notes, sleeps };
+  return endAfterHooks(outcome, { result: shown, notes, sleeps });
 }
 
-/** Null: unchanged. */
-function rewrittenBy(said: Verdict, result: ToolResult): ToolResult | null {
-  const content = said.suppressOutput ? "[output suppressed by hook]" : said.updatedOutput;
-  if (content === null) return null;
+function endAfterHooks(
+  { stop, notes }: HookOutcome,
+  ended: { result: ToolResult; notes: readonly string[]; sleeps: boolean },
+): CallEnd {
+  if (stop !== undefined) return { end: "stop", text: stop };
+  return { end: "result", ...ended, notes: [...ended.notes, ...notes] };
+}
+
+function outcomeOf(verdict: Verdict, tool: string): HookOutcome {
+  const notes = [...verdict.contexts];
+  if (verdict.continue === false) return { notes, stop: stopText(verdict) };
+  if (verdict.decision === "deny") {
+    notes.push(`About the result of ${tool}: ${verdict.reason ?? "rejected by a hook"}`);
+  }
+  return { notes };
+}
+
+function rewrittenBy({ suppressOutput, updatedOutput }: Verdict, result: ToolResult): ToolResult {
+  const content = suppressOutput ? "[output suppressed by hook]" : updatedOutput;
+  if (content === null) return result;
   const { attachments: _, ...withoutAttachments } = result;
-  return { ...(said.suppressOutput ? withoutAttachments : result), content };
+  return { ...(suppressOutput ? withoutAttachments : result), content };
 }

@@ -2,12 +2,14 @@
 import {
   isUntrustedInput,
   type DurableEvent,
+  type HookOutcome,
   type Message,
   type Part,
   type ReplyAddress,
   type Sender,
   type SessionOverrides,
   type SessionState,
+  type StoredAuthorization,
   type ToolResult,
   type ToolStep,
   type TurnSummary,
@@ -63,9 +65,10 @@ export interface StepRow {
   result: string | null;
   runner: string | null;
   started_at: string | null;
+  hook_outcome: string | null;
 }
 
-export const stepColumns = "turn_id, n, call_id, tool, class, state, input, result, runner, started_at";
+export const stepColumns = "turn_id, n, call_id, tool, class, state, input, result, runner, started_at, hook_outcome";
 
 export function toolStepOf(row: StepRow): ToolStep {
   return {
@@ -79,6 +82,7 @@ export function toolStepOf(row: StepRow): ToolStep {
     result: row.result === null ? null : (JSON.parse(row.result) as ToolResult),
     runner: row.runner,
     startedAt: row.started_at,
+    ...(row.hook_outcome === null ? {} : { hookOutcome: JSON.parse(row.hook_outcome) as HookOutcome }),
   };
 }
 
@@ -93,15 +97,16 @@ interface OpenStepRow extends StepRow {
     updated_input: string | null;
     message: string | null;
     interrupt: boolean;
+    authorization: string | null;
   } | null;
 }
 
 /** A turn's tool steps whose results are in no message yet, in call order, each with its newest approval question. */
 export async function openSteps(client: PoolClient, turnId: string, lock = ""): Promise<ToolStep[]> {
   const { rows } = await client.query<OpenStepRow>(
-    `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at,
+    `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at, s.hook_outcome,
        (SELECT json_build_object('id', a.id, 'call_hash', a.call_hash, 'always', a.always, 'decided_by', a.decided_by,
-         'updated_input', a.updated_input, 'message', a.message, 'interrupt', a.interrupt,
+         'updated_input', a.updated_input, 'message', a.message, 'interrupt', a.interrupt, 'authorization', a.authorization_json,
           'expires_at', to_char(a.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
           'state', CASE WHEN a.state = 'pending' AND a.expires_at <= now() THEN 'expired' ELSE a.state END)
         FROM parley.approvals a WHERE a.turn_id = s.turn_id AND a.n = s.n ORDER BY a.requested_at DESC LIMIT 1) AS approval
@@ -123,6 +128,9 @@ export async function openSteps(client: PoolClient, turnId: string, lock = ""): 
         ...(approval.updated_input === null ? {} : { updatedInput: approval.updated_input }),
         ...(approval.message === null ? {} : { message: approval.message }),
         ...(approval.interrupt ? { interrupt: true } : {}),
+        ...(approval.authorization === null
+          ? {}
+          : { authorization: JSON.parse(approval.authorization) as StoredAuthorization }),
       },
     };
   });

@@ -44,8 +44,8 @@ export async function ask(
       const owner = input.toOwner === undefined ? null : await ownerAddress(client);
       if (input.ownerOnly === true && owner === null) return { result: { approval: null, seq: null } };
       const { rows } = await client.query<Approval>(
-        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11)
+        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants, authorization_json)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11, $12)
          ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
         [
           input.id,
@@ -59,6 +59,7 @@ export async function ask(
           input.expiresInMs,
           input.input === undefined ? null : JSON.stringify(input.input),
           input.grants === undefined || input.grants.length === 0 ? null : JSON.stringify(input.grants),
+          input.authorization === undefined ? null : JSON.stringify(input.authorization),
         ],
       );
       const approval = rows[0];

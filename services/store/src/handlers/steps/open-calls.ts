@@ -37,7 +37,8 @@ export async function redactResults(
   const { steps: named, text } = withhold;
   const kept: ToolStep[] = [];
   for (const step of steps) {
-    if (step.result === null || (named !== null && !named.includes(step.n))) {
+    const isSeen = step.hookOutcome !== undefined || (named !== null && !named.includes(step.n));
+    if (step.result === null || isSeen) {
       kept.push(step);
       continue;
     }

@@ -7,6 +7,7 @@ import {
   voiceChanged,
   WireError,
   type Grant,
+  type HookOutcome,
   type InputOf,
   type OutputOf,
   type ToolStep,
@@ -129,7 +130,8 @@ async function settleOnce(
         const sessionId = rows[0].parked ? await unpark(client, input.turnId) : undefined;
         if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });
       }
-      return { result: { step }, memo: {} };
+      const marked = input.hookOutcome === undefined ? undefined : await markHooks(client, input, input.hookOutcome);
+      return { result: { step: marked ?? step }, memo: {} };
     },
     replay: async (client) => ({ step: toolStepOf(await read(client, input)) }),
   });
@@ -137,6 +139,21 @@ async function settleOnce(
   if (speaks) bus.publish(voiceChanged, {});
   bus.publish(stepSettled, { turnId: input.turnId, n: input.n }, { turn: input.turnId });
   return output;
+}
+
+/** Replaces a settled result by what its hooks returned, once and before a message contains it. */
+async function markHooks(
+  client: PoolClient,
+  { turnId, n, result }: Settlement,
+  outcome: HookOutcome,
+): Promise<ToolStep | undefined> {
+  const { rows } = await client.query<StepRow>(
+    `UPDATE parley.steps SET result = $3, hook_outcome = $4
+     WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NOT NULL AND message_seq IS NULL AND hook_outcome IS NULL
+     RETURNING ${stepColumns}`,
+    [turnId, n, JSON.stringify(result), JSON.stringify(outcome)],
+  );
+  return rows[0] === undefined ? undefined : toolStepOf(rows[0]);
 }
 
 /** Why a settlement of an open step was refused. */

@@ -81,7 +81,12 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
   );
   // The reply contains undelivered results in addition to the history: together they must fit.
   const openBytes = openCalls.reduce(
-    (sum, step) => sum + Buffer.byteLength(step.input) + Buffer.byteLength(step.result?.content ?? ""),
+    (sum, { input, result, approval }) =>
+      sum +
+      Buffer.byteLength(input) +
+      Buffer.byteLength(result?.content ?? "") +
+      Buffer.byteLength(approval?.authorization?.input ?? "") +
+      Buffer.byteLength(approval?.updatedInput ?? ""),
     0,
   );
   const history = await newest(client, row.session_id, {

@@ -1,0 +1,165 @@
+// A person's approval of one exact tool call: the durable question, and what its answer means for the call.
+import { randomInt } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import {
+  contactRoles,
+  newId,
+  store,
+  WireError,
+  type ClaimedTurn,
+  type DurableEvent,
+  type LiveEvent,
+  type Outgoing,
+  type ParleySettings,
+  type SessionOverrides,
+  type StoredAuthorization,
+  type ToolStep,
+} from "@parley/contracts";
+import { callHash } from "../policy/call-hash.ts";
+import { describeCall, questionText } from "../policy/describe.ts";
+import type { ParsedCall } from "../policy/parsed-call.ts";
+import type { PermissionDecision } from "../policy/decide.ts";
+import { updatePermissions, type AlwaysRules } from "../policy/session-rules.ts";
+import { webTargetOf } from "../policy/web-access.ts";
+import { normalizeArguments } from "../tools/normalize-arguments.ts";
+
+export interface ApprovalDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  storeTimeoutMs: number;
+  settings: ParleySettings;
+}
+
+export interface ApprovalContext {
+  turn: ClaimedTurn;
+  overrides: SessionOverrides;
+  say: (event: DurableEvent | LiveEvent) => void;
+}
+
+export type StoredApproval = NonNullable<ToolStep["approval"]>;
+
+/** A denial, as text for the model; `interrupt`: the turn ends with it. */
+interface Denial {
+  content: string;
+  interrupt: boolean;
+}
+
+/** The denial by a person or by timeout; undefined without one. */
+export function denialOf(approval: StoredApproval | undefined): Denial | undefined {
+  if (approval?.state === "denied") {
+    const by = approval.decidedBy ?? "a person";
+    const why = approval.message === undefined ? "." : `: ${approval.message}`;
+    return { content: `Not run: denied by ${by}${why}`, interrupt: approval.interrupt === true };
+  }
+  return approval?.state === "expired"
+    ? { content: "Not run: the approval request timed out.", interrupt: false }
+    : undefined;
+}
+
+/** Whether the person approved the call with other arguments; key order is ignored. */
+export function isRewritten(
+  tool: string,
+  approval: StoredApproval,
+): approval is StoredApproval & { updatedInput: string } {
+  const { updatedInput, callHash: hash } = approval;
+  return updatedInput !== undefined && callHash(tool, normalizeArguments(tool, updatedInput)) !== hash;
+}
+
+/**
+ * Only an owner can answer, at another address than the one this turn's root replies to. True of synchronous API calls
+ * and of all input that no person sent.
+ */
+function isOwnerOnly({ root }: ClaimedTurn): boolean {
+  return root.approvals === "owner" || !contactRoles.some((role) => role === root.trust);
+}
+
+/** Without characters that are easily confused when read aloud or typed. */
+const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+const idLength = 5;
+
+interface Question {
+  step: ToolStep;
+  call: ParsedCall;
+  hash: string;
+  decided: PermissionDecision;
+  authorization: StoredAuthorization;
+}
+
+/** Stores the question. Its expiry, ISO 8601; null: only an owner could answer, and no owner has an address. */
+export async function requestApproval(
+  deps: ApprovalDeps,
+  { turn, say }: ApprovalContext,
+  { step, call, hash, decided, authorization }: Question,
+): Promise<string | null> {
+  const { reason } = decided;
+  const { input, always } = authorization;
+  // An approval of a web request covers further requests of this turn to the same host.
+  const grants = decided.step === "taint" ? (webTargetOf(call)?.rules ?? []) : [];
+  const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
+  const summary = describeCall(call);
+  const address = turn.root.replyTo;
+  const mine = address !== null && turn.root.trust === "owner";
+  const ownerOnly = isOwnerOnly(turn);
+  for (;;) {
+    const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
+    const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
+    const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
+    try {
+      const { approval, seq } = await deps.bus.request(
+        store.approvalRequest,
+        {
+          opId: newId(),
+          epoch: deps.epoch,
+          turnId: turn.turnId,
+          n: step.n,
+          id,
+          tool: call.tool.name,
+          callHash: hash,
+          summary,
+          reason,
+          input,
+          ...(grants.length === 0 ? {} : { grants }),
+          authorization,
+          expiresInMs,
+          outgoing,
+          ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+          ownerOnly,
+        },
+        { timeoutMs: deps.storeTimeoutMs },
+      );
+      if (approval === null) return null;
+      const { sessionId, turnId } = turn;
+      deps.log.info(
+        { session: sessionId, turn: turnId, tool: call.tool.name, approval: approval.id },
+        "approval requested",
+      );
+      if (seq !== null) {
+        const { id: approvalId, tool, expiresAt } = approval;
+        const about = { approvalId, callId: step.callId, tool, summary: approval.summary, reason: approval.reason };
+        say({ type: "approval.requested", seq, turnId, ...about, expiresAt, input });
+      }
+      return approval.expiresAt;
+    } catch (error) {
+      // Another open question already has this id.
+      if (!WireError.is(error, "CONFLICT") || !error.message.includes(id)) throw error;
+    }
+  }
+}
+
+/** Adds the rules for "always" to the session. */
+export async function addAlwaysRules(
+  deps: ApprovalDeps,
+  { turn, overrides }: ApprovalContext,
+  { list, rules }: AlwaysRules,
+): Promise<void> {
+  const updated = updatePermissions(overrides, { type: "add_rules", list, rules }, deps.settings.permissions);
+  if ("refused" in updated) return;
+  overrides[list] = updated.permissions[list];
+  await deps.bus.request(
+    store.sessionUpdate,
+    { sessionId: turn.sessionId, overrides: { [list]: updated.permissions[list] ?? null } },
+    { timeoutMs: deps.storeTimeoutMs },
+  );
+}

@@ -1,0 +1,196 @@
+// A call is authorized once: its hooks run once and its rules are evaluated once, also when a person approves it later, and
+// when another leader resumes it. Only changed rules are evaluated again.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import pg from "pg";
+import { store, textOf } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
+
+const cleanup = new Cleanup();
+let fixture: ClusterFixture;
+
+const record = `input=$(cat); printf '%s\\n' "$input" >> hooks.log`;
+const note = "seen by the hook";
+
+before(async () => {
+  fixture = await startClusterFixture(cleanup, null, {
+    replicas: { "agent-core": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+[tools]
+execution = "parallel"
+[[hooks]]
+event = "PreToolUse"
+command = '''${record}; case "$input" in
+*rewrite-me*) echo '{"hookSpecificOutput": {"updatedInput": {"command": "echo rewritten"}}}';;
+*) echo '{"hookSpecificOutput": {"additionalContext": "${note}"}}';;
+esac'''
+[[hooks]]
+event = "PermissionRequest"
+command = '''${record}'''
+[[hooks]]
+event = "PostToolUse"
+command = '''${record}; case "$input" in
+*tool_response*keep-out*) echo '{"hookSpecificOutput": {"updatedToolOutput": "[cleaned]"}}';;
+esac'''
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** Runs of each hook event in a turn, such as `PreToolUse 1`. */
+async function hookRuns(turnId: string): Promise<Record<string, number>> {
+  const lines = (await readFile(join(fixture.cluster.home, "hooks.log"), "utf8")).split("\n");
+  const runs: Record<string, number> = {};
+  for (const line of lines.filter((each) => each.includes(turnId))) {
+    const { hook_event_name: name } = JSON.parse(line) as { hook_event_name: string };
+    runs[name] = (runs[name] ?? 0) + 1;
+  }
+  return runs;
+}
+
+/** Rule evaluations of all running replicas since their start. */
+async function evaluations(): Promise<number> {
+  const ports = new Map<string, string>();
+  for (const line of fixture.cluster.lines) {
+    const [, replica, port] = /^(agent-core-\d+) .*"healthPort":(\d+)/.exec(line) ?? [];
+    if (replica !== undefined && port !== undefined) ports.set(replica, port);
+  }
+  let sum = 0;
+  for (const port of ports.values()) {
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`).then(
+      (response) => response.text(),
+      () => "",
+    );
+    for (const [, count] of metrics.matchAll(/^parley_permission_evaluations_total\{.*\} (\d+)$/gm))
+      sum += Number(count);
+  }
+  return sum;
+}
+
+const exec = (command: string) => `tool: exec ${JSON.stringify({ command })}`;
+
+/** Sends a message whose call needs an approval, and waits for the question. */
+async function asked(text: string, conversation: string) {
+  const messageId = await fixture.client.post(text, { conversation });
+  const turnId = await fixture.begun(messageId);
+  const question = await fixture.happens((event) => event.type === "approval.requested" && event.turnId === turnId);
+  assert.ok(question.type === "approval.requested");
+  return { messageId, turnId, question };
+}
+
+const parked = (turnId: string) => fixture.happens((event) => event.type === "turn.parked" && event.turnId === turnId);
+
+const once = { PreToolUse: 1, PermissionRequest: 1, PostToolUse: 1 };
+
+test("runs each hook once and evaluates the rules once when a person approves a call", async () => {
+  const before = await evaluations();
+  const { messageId, turnId } = await asked(exec("echo ran"), "approved");
+  await parked(turnId);
+  await fixture.answer(turnId, true);
+  const { results, messages } = await fixture.ended(messageId);
+  assert.match(results[0]?.content ?? "", /ran/);
+  assert.deepEqual(await hookRuns(turnId), once);
+  assert.equal((await evaluations()) - before, 1);
+  assert.equal(messages.filter(({ role, parts }) => role === "user" && textOf(parts) === note).length, 1);
+});
+
+test("runs the arguments of the hook once when a hook has rewritten an approved call", async () => {
+  const { messageId, turnId, question } = await asked(exec("echo rewrite-me"), "rewritten");
+  assert.equal(question.input, '{"command":"echo rewritten"}');
+  await parked(turnId);
+  await fixture.answer(turnId, true);
+  const { results } = await fixture.ended(messageId);
+  assert.match(results[0]?.content ?? "", /rewritten/);
+  assert.deepEqual(await hookRuns(turnId), once);
+});
+
+test("checks the arguments of the approver once when the approval changes them", async () => {
+  const before = await evaluations();
+  const { messageId, turnId, question } = await asked(exec("echo first"), "edited");
+  await parked(turnId);
+  const answer = { id: question.approvalId, allow: true, always: false, by: "test" };
+  await fixture.bus.request(store.approvalDecide, { ...answer, updatedInput: '{"command":"echo second"}' });
+  const { results } = await fixture.ended(messageId);
+  assert.match(results[0]?.content ?? "", /second/);
+  assert.deepEqual(await hookRuns(turnId), { ...once, PreToolUse: 2 });
+  assert.equal((await evaluations()) - before, 2);
+});
+
+test("denies an approved call, and runs no hook again, when a rule was added meanwhile", async () => {
+  const { messageId, turnId } = await asked(exec("echo never"), "changed");
+  await parked(turnId);
+  const { sessionId } = await fixture.session("http:default:changed");
+  await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { deny: ["exec(echo never)"] } });
+  await fixture.answer(turnId, true);
+  const { results } = await fixture.ended(messageId);
+  assert.match(results[0]?.content ?? "", /^Not allowed: Rule "exec\(echo never\)" denies this call/);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1, PermissionRequest: 1 });
+});
+
+test("runs PostToolUse once when the turn parks after the call", async () => {
+  const script = `tool: exec {"command": "echo keep-out"}\ntool: exec {"command": "echo later"}`;
+  const messageId = await fixture.client.post(script, { conversation: "two" });
+  const turnId = await fixture.begun(messageId);
+  const questions = [];
+  for (const summary of ["keep-out", "later"]) {
+    questions.push(
+      await fixture.happens(
+        (event) =>
+          event.type === "approval.requested" && event.turnId === turnId && event.summary.includes(`echo ${summary}`),
+      ),
+    );
+  }
+  await parked(turnId);
+  for (const [index, question] of questions.entries()) {
+    assert.ok(question.type === "approval.requested");
+    const answer = { id: question.approvalId, allow: true, always: false, by: "test" };
+    if (index === 1) {
+      await fixture.happens((event) => event.type === "tool.finished" && event.turnId === turnId);
+      const again = () => fixture.events.filter((event) => event.type === "turn.parked" && event.turnId === turnId);
+      await fixture.happens(() => again().length === 2);
+    }
+    await fixture.bus.request(store.approvalDecide, { ...answer });
+  }
+  const { results } = await fixture.ended(messageId);
+  assert.deepEqual(
+    results.map(({ content }) => (content === "[cleaned]" ? content : /later/.exec(content)?.[0])),
+    ["[cleaned]", "later"],
+  );
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 2, PermissionRequest: 2, PostToolUse: 2 });
+});
+
+test("evaluates an approved call again when an older agent-core has asked for it", async () => {
+  const before = await evaluations();
+  const { messageId, turnId } = await asked(exec("echo old"), "old");
+  await parked(turnId);
+  const database = new pg.Client({ connectionString: fixture.cluster.databaseUrl });
+  await database.connect();
+  await database.query("UPDATE parley.approvals SET authorization_json = NULL WHERE turn_id = $1", [turnId]);
+  await database.end();
+  await fixture.answer(turnId, true);
+  const { results } = await fixture.ended(messageId);
+  assert.match(results[0]?.content ?? "", /old/);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 2, PermissionRequest: 2, PostToolUse: 1 });
+  assert.equal((await evaluations()) - before, 2);
+});
+
+test("runs no hook and evaluates no rule again when another leader resumes the approved call", async () => {
+  await fixture.cluster.fault("agent.after_park", "kill");
+  const { messageId, turnId } = await asked(exec("echo taken-over"), "takeover");
+  await fixture.happens((event) => event.type === "turn.started" && event.turnId === turnId);
+  await fixture.cluster.whenReady("agent-core", 1);
+  await fixture.cluster.whenReady("agent-core", 2);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1, PermissionRequest: 1 });
+  await fixture.answer(turnId, true);
+  const { results } = await fixture.ended(messageId);
+  assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");
+  assert.match(results[0]?.content ?? "", /taken-over/);
+  assert.deepEqual(await hookRuns(turnId), once);
+  // The killed leader evaluated them; its successor and its restarted process did not.
+  assert.equal(await evaluations(), 0);
+});
