@@ -38,7 +38,7 @@ export const requests = {
   },
 };
 
-export interface Trace {
+interface Trace {
   /** Paths relative to the repository, sorted. */
   files: string[];
 }
