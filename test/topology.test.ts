@@ -55,6 +55,7 @@ const owners: Record<string, string[]> = {
   turndown: ["services/tool-runner"],
   "ipaddr.js": ["services/tool-runner"],
   "@modelcontextprotocol/client": ["services/tool-runner"],
+  "@vscode/ripgrep": ["services/tool-runner"],
   "@modelcontextprotocol/server": ["services/channel-gateway"],
   "@opentelemetry/api": ["packages/bus", "packages/chassis"],
   "@opentelemetry/sdk-trace": ["packages/chassis"],

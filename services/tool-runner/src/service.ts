@@ -157,7 +157,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(overrides.tools ?? []),
   ]);
   const registry = mcp.around(own);
-  const searcher = createSearcher();
+  const searcher = createSearcher(executor.confine);
   const taintedFilesOf = async ({ root }: Workspace) => {
     const files = new TaintedFiles(config.stateFolder, root, runner);
     await files.recover();
@@ -276,7 +276,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await ledger.close(lastWordsMs);
       for (const each of heard) each.close();
       await bus.drain();
-      await searcher[Symbol.asyncDispose]();
       await textWorker[Symbol.asyncDispose]();
       await workspaces[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();

@@ -1,14 +1,21 @@
 // glob and grep: what they find, what they skip, and that no pattern blocks the service.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { constants } from "node:fs";
 import { mkdir, open, symlink, writeFile } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { rgPath } from "@vscode/ripgrep";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { FileHits, HitList } from "../src/search/file-hits.ts";
 import { compileGlob } from "../src/search/glob.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
+import { openExecutor } from "../src/sandbox/executor.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
+import { createSearcher } from "../src/search/search.ts";
+import { bwrap, running } from "./support/commands.ts";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
 
 test("matches glob patterns like a shell", () => {
@@ -139,23 +146,26 @@ test("lists files, counts lines and shows context with grep", async () => {
 });
 
 // design: 003.16
-test("property: shows each line once, in order, and every hit with its context", () => {
-  fc.assert(
-    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.nat(4), (isHit, context) => {
-      const hits = new HitList(1_000);
-      const file = new FileHits({ name: "f", pattern: /hit/, mode: "content", context, hits });
-      for (const hit of isHit) assert.equal(file.line(hit ? "hit" : "no"), "more");
-      const shown = hits.lines.flatMap(({ shown: text, line }) => {
-        assert.equal(line?.number.toString(), /^f[:-](\d+)/.exec(text)?.[1]);
-        return line?.number ?? [];
-      });
-      const near = (index: number) => isHit.slice(Math.max(0, index - context), index + context + 1).includes(true);
-      assert.deepEqual(
-        shown,
-        isHit.flatMap((_, index) => (near(index) ? [index + 1] : [])),
-      );
-    }),
-    { numRuns: propertyRuns(1_000) },
+test("property: shows each line once, in order, and every hit with its context", async () => {
+  await using ground = await makeWorkspaceFixture();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.boolean(), { maxLength: 40 }),
+      fc.nat(4),
+      fc.integer({ min: 1, max: 8 }),
+      async (isHit, context, limit) => {
+        await writeFile(join(ground.inside, "f"), isHit.map((hit) => (hit ? "hit\n" : "no\n")).join(""));
+        const { content } = await ground.call(grepTool, { pattern: "hit", context, limit });
+        const shown = content.split("\n").flatMap((line) => /^f[:-](\d+)/.exec(line)?.[1] ?? []);
+        const hits = isHit.flatMap((hit, index) => (hit ? [index] : []));
+        // The search ends at the first hit above the limit.
+        const end = hits[limit] ?? isHit.length;
+        const near = (index: number) => hits.slice(0, limit).some((hit) => Math.abs(hit - index) <= context);
+        const expected = isHit.flatMap((_, index) => (index < end && near(index) ? [String(index + 1)] : []));
+        assert.deepEqual(shown, expected);
+      },
+    ),
+    { numRuns: Math.min(40, propertyRuns(1_000)) },
   );
 });
 
@@ -171,36 +181,70 @@ test("lists files by path with glob, and reports truncation", async () => {
   assert.equal((await ground.call(globTool, { pattern: "*.md" })).content, "No file matches.");
 });
 
-test("stops a pattern that backtracks forever, while the service stays responsive", async () => {
+test("searches in the sandbox, where links lead to nothing outside", { skip: bwrap === undefined }, async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { workspace, inside, outside } = ground;
+  const limits = defaultExecLimits(totalmem());
+  const options = { workspace, setting: "bubblewrap" as const, bwrap: bwrap ?? "", searchPath: "/usr/bin", limits };
+  const search = createSearcher((await openExecutor(options)).confine);
+  await mkdir(join(inside, "folder"));
+  await writeFile(join(inside, "folder/a.txt"), "in the folder\n");
+  await symlink(outside, join(inside, "out"));
+  const ask = async (pattern: string | null, directory: string) => {
+    const query = { glob: null, pattern, maxHits: 10, isDenied: () => false };
+    const target = { directory: inside, inside: { folder: inside, directory }, prefix: "", hidden: [] };
+    return search(query, [target], AbortSignal.timeout(20_000));
+  };
+  const found = await ask("the", "/workspace");
+  assert.deepEqual(found.status === "found" && found.hits.map(({ shown }) => shown), ["folder/a.txt:1: in the folder"]);
+  const names = await ask(null, "/workspace/folder");
+  assert.deepEqual(names.status === "found" && names.hits.map(({ shown }) => shown), ["a.txt"]);
+  // A directory that was replaced by a link after it was resolved.
+  await assert.rejects(ask("secret", "/workspace/out"), /the search program failed/);
+});
+
+test("answers patterns that backtrack elsewhere, with look-around up to a limit", async () => {
   await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "trap"), `${"a".repeat(5_000)}!\n`);
-  const handle = await open(ground.inside);
+  const grep = async (pattern: string) => (await ground.call(grepTool, { pattern })).content;
+  const started = performance.now();
+  assert.equal(await grep("^(a+)+$"), "No match in 1 files.");
+  assert.match(await grep("^(?=a)(a+)+$"), /could not be read/);
+  assert.ok(performance.now() - started < 10_000);
+  assert.match(await grep("(?<=a)!"), /^trap:1: …a/);
+  assert.match(await grep("aaa"), /^trap:1: a/);
+});
+
+test("kills a search at its deadline, while the service stays responsive", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const pipe = join(ground.inside, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  await using file = await open(pipe, constants.O_RDWR);
   let turns = 0;
   const counter = setInterval(() => (turns += 1), 10);
-  const started = performance.now();
-  await assert.rejects(
-    ground.searcher.run(
-      {
-        kind: "grep",
-        fd: handle.fd,
-        isDirectory: true,
-        path: ground.inside,
-        prefix: "",
-        glob: null,
-        pattern: "^(a+)+$",
-        ignoreCase: false,
-        maxHits: 10,
-        documents: [],
-        hidden: [],
-        denied: [],
-      },
-      AbortSignal.timeout(700),
-    ),
-    /timeout/,
+  const query = { glob: null, pattern: `never-${process.pid}`, maxHits: 10, isDenied: () => false };
+  const search = ground.searcher(
+    query,
+    [{ directory: "/", file, prefix: "pipe", hidden: [] }],
+    AbortSignal.timeout(700),
   );
+  await assert.rejects(search, /timeout/);
   clearInterval(counter);
-  await handle.close();
-  assert.ok(performance.now() - started < 3_000);
-  assert.match((await ground.call(grepTool, { pattern: "aaa" })).content, /^trap:1: a/);
   assert.ok(turns > 20, `the event loop turned ${turns} times`);
+  assert.deepEqual(
+    running(`${rgPath} --no-config`).filter((line) => line.includes(query.pattern)),
+    [],
+  );
+});
+
+test("shows the part of a long line around its hit, and skips lines that are too long", async () => {
+  await using ground = await makeWorkspaceFixture();
+  await writeFile(join(ground.inside, "a"), `${"x".repeat(10_000)} needle ${"y".repeat(10_000)}\n`);
+  await writeFile(join(ground.inside, "b"), `${"needle ".repeat(200_000)}\n`);
+  await writeFile(join(ground.inside, "c"), `needle ${"z".repeat(5 * 1024 * 1024)}\n`);
+  const { content } = await ground.call(grepTool, { pattern: "needle" });
+  const [first = "", second = "", ...rest] = content.split("\n");
+  assert.match(first, /^a:1: …x{99} needle y+…$/);
+  assert.match(second, /^b:1: needle needle .*…$/);
+  assert.deepEqual(rest, ["[1 files or directories could not be read.]"]);
 });

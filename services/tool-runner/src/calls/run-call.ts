@@ -66,7 +66,6 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   const key = callToken(request.turnId, request.n);
   const contextOf = (ground: GuardedContext): ToolContext => ({
     ...ground,
-    denyPaths,
     documents: documents === null ? null : viewFor(documents(request), request),
     ...(contents === undefined ? {} : { contents: contents(request) }),
     searcher,

@@ -16,7 +16,7 @@ export function describedTools(): Tool[] {
   const notRun = () => Promise.reject(new Error("described only"));
   return builtInTools({
     exec: {
-      executor: { isolation: { kind: "container" }, limitedBy: "", start: notRun },
+      executor: { isolation: { kind: "container" }, limitedBy: "", start: notRun, confine: () => undefined },
       limits,
       processes,
       times: execTimes(settings.exec),

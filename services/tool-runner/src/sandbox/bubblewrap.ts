@@ -12,6 +12,8 @@ export interface BubblewrapOptions {
   disableUserNamespaces: boolean;
   /** Host path of the workspace. */
   workspace: string;
+  /** Nothing in the workspace can be changed. Default: false. */
+  readOnly?: boolean;
   /** Working directory inside the sandbox. */
   directory: string;
   /** Folder with the sandbox's `passwd`, `group` and `hosts`. */
@@ -100,7 +102,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   args.push("--dev", "/dev");
   args.push("--size", String(sharedMemoryBytes), "--tmpfs", "/dev/shm");
   args.push("--size", String(options.temporaryBytes), "--tmpfs", "/tmp");
-  args.push("--bind", options.workspace, sandboxRoot);
+  args.push(options.readOnly === true ? "--ro-bind" : "--bind", options.workspace, sandboxRoot);
   args.push(...(options.binds ?? []));
   args.push("--remount-ro", "/dev", "--remount-ro", "/");
   if (options.disableUserNamespaces) args.push("--disable-userns");

@@ -12,6 +12,7 @@ import { findControlGroups, type ControlGroups } from "./cgroup.ts";
 import { openEgress, type Egress, type EgressOptions } from "./egress/egress.ts";
 import { hasAllowedHosts } from "./egress/hosts.ts";
 import { egressArguments, egressEnvironment, egressTrial } from "./egress/sandbox-setup.ts";
+import type { Confine } from "../search/ripgrep.ts";
 import { writeEtcFiles } from "./etc-files.ts";
 import { CommandOutput, type KeptOutput } from "./command-output.ts";
 import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
@@ -74,7 +75,12 @@ export interface Executor {
   readonly limitedBy: string;
   /** Rejects when the command cannot be started. The caller must make sure that it ends. */
   start(command: Command): Promise<StartedCommand>;
+  /** The command line that runs a program of the service on a read-only folder; undefined without bubblewrap. */
+  confine: Confine;
 }
+
+/** Where the sandbox shows a program of the service. */
+const programPath = "/tmp/program";
 
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -108,6 +114,13 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
       walled: isolation.kind === "bubblewrap",
     }),
     start: (command) => begin(command, { ...options, isolation, groups, sandbox, wayOut: egress }),
+    confine: ({ folder, directory }, program) => {
+      if (isolation.kind !== "bubblewrap") return undefined;
+      const shown = { workspace: folder, readOnly: true, directory, env: {} };
+      const { disableUserNamespaces } = isolation;
+      const binds = ["--ro-bind", program, programPath];
+      return [...bubblewrapArguments({ ...sandbox, ...shown, disableUserNamespaces, binds }), programPath];
+    },
   };
 }
 

@@ -65,8 +65,6 @@ export interface ToolContext {
   tainted: boolean;
   /** Registers background work of the call that lasts until the promise settles. */
   outlives?: (end: Promise<unknown>) => void;
-  /** Path patterns that the call may not access; `workspace` resolves none of them. Default: none. */
-  denyPaths?: readonly string[] | undefined;
   /** The minimum isolation that the call requires for a command. Default: as in the settings. */
   minIsolation?: IsolationLevel | undefined;
   /** Identical for every run of this call: `<turn>:<n>`. */

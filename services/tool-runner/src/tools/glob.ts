@@ -22,11 +22,7 @@ export const globTool = defineTool({
   effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
-    const answer = await openScope(
-      args.path ?? ".",
-      { kind: "glob", glob: args.pattern, pattern: "", ignoreCase: false, maxHits },
-      context,
-    );
+    const answer = await openScope(args.path ?? ".", { glob: args.pattern, pattern: null, maxHits }, context);
     if (!("hits" in answer)) return answer;
     if (answer.hits.length === 0) return success(["No file matches.", ...notices(answer, maxHits)].join("\n"));
     const names = answer.hits.map(({ shown }) => shown);

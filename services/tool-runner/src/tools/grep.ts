@@ -3,7 +3,7 @@ import { markUntrusted } from "@parley/contracts";
 import { z } from "zod";
 import type { StoredDocument } from "../documents/client.ts";
 import { untrustedLinesOf, type Untrusted } from "../documents/untrusted-lines.ts";
-import type { SearchHit } from "../search/job.ts";
+import type { SearchHit } from "../search/hits.ts";
 import { defineTool, success, type ToolContext } from "../tool/tool.ts";
 import { notices, openScope } from "./search-scope.ts";
 
@@ -15,7 +15,7 @@ export const grepTool = defineTool({
   aliases: ["Grep"],
   summary: "Find lines by a regular expression.",
   description:
-    "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that may derive from untrusted content follow a warning. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 100 hits unless limit is set.",
+    "Find lines in the workspace's text files by a regular expression (ripgrep syntax, look-around included). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that may derive from untrusted content follow a warning. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 100 hits unless limit is set.",
   args: z.strictObject({
     pattern: z.string().min(1).max(1_000).describe("The regular expression."),
     path: z.string().min(1).optional().describe("The file or directory to search. Default: the workspace."),
@@ -37,13 +37,14 @@ export const grepTool = defineTool({
   risk: "none",
   effects: ["reads_files"],
   timeoutMs: 30_000,
-  limits: ["1,000 hits and 50,000 characters; 400 characters around the hit of a longer line; 20 s of search."],
+  limits: [
+    "1,000 hits and 50,000 characters; 400 characters around the hit of a longer line; no lines above 4 MiB; 20 s of search.",
+  ],
   run: async (args, context) => {
     const maxHits = args.limit ?? defaultHits;
     const answer = await openScope(
       args.path ?? ".",
       {
-        kind: "grep",
         glob: args.include ?? null,
         pattern: args.pattern,
         ignoreCase: args.ignore_case ?? false,

@@ -1,100 +1,123 @@
 // Shared by `glob` and `grep`: opens the path to search, runs the search with its own deadline, and formats notices about limits.
-import { join } from "node:path";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { documentNames, isDocumentFolder, pathInside } from "../documents/paths.ts";
 import type { StoredDocument } from "../documents/client.ts";
-import type { SearchAnswer, SearchJob } from "../search/job.ts";
+import type { SearchAnswer, SearchQuery, SearchTarget } from "../search/search.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { openDirectory, openFile } from "../workspace/workspace.ts";
+import { sandboxRoot } from "../workspace/paths.ts";
+import { inDirectory, openDirectory, openFile } from "../workspace/workspace.ts";
 
-/** A longer search has a backtracking pattern or too large a tree. */
+/** A longer search has too large a tree, or a pattern with look-around that backtracks. */
 const searchDeadlineMs = 20_000;
 
-type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden" | "denied">;
+type Question = Omit<SearchQuery, "isDenied">;
 
 type Found = Extract<SearchAnswer, { status: "found" }> & {
   /** The documents whose content was searched; none when only names were searched. */
   documents: readonly StoredDocument[];
 };
 
-/** Documents to search; `read` is empty when only names are searched. */
-interface Searched {
-  named: SearchJob["documents"];
-  read: readonly StoredDocument[];
-}
-
 /** The search result, or the tool result that explains the failure to the model. */
 export async function openScope(path: string, question: Question, context: ToolContext): Promise<Found | ToolOutput> {
   const access = documentsAt(path, context);
-  if (access === undefined) return searchDisk(path, question, { named: [], read: [] }, context);
+  if (access === undefined) return searchDisk(path, question, [], context);
   return orErrorText(async () => {
-    const documents = await documentsBelow(access, question.kind === "grep");
-    if (access.path === "") return searchDisk(path, question, documents, context);
-    const { named } = documents;
-    const isDirectory = !named.some(({ path: found }) => found === access.path);
+    const { named, read } = await documentsBelow(access, question.pattern !== null, context);
+    await using folder = await writeDocuments(named);
+    const withDocuments = (found: Found | ToolOutput) =>
+      "hits" in found ? { ...found, documents: read, unreadable: found.unreadable + folder.missing } : found;
+    if (access.path === "")
+      return withDocuments(await searchDisk(path, question, [targetIn(folder.path, "")], context));
+    const isDirectory = !named.some((each) => each.path === access.path);
     if (isDirectory && named.length === 0 && !isDocumentFolder(access.path)) return noSuchDocument(access.path);
-    const place = { fd: null, isDirectory, path: "", prefix: access.path, hidden: [] };
-    return ask({ ...question, ...place }, documents, context);
+    const below = isDirectory ? access.path : dirname(access.path);
+    const target = targetIn(folder.path, below === "." ? "" : below);
+    return withDocuments(await ask(question, [target], context));
   });
 }
 
-/** The documents at or below a path. */
-async function documentsBelow({ documents, path }: DocumentAccess, texts: boolean): Promise<Searched> {
+/** Documents at or below a path that the call may see; `read`: none when only names are searched. */
+async function documentsBelow({ documents, path }: DocumentAccess, texts: boolean, { workspace }: ToolContext) {
   const listed = (await documents.list()).filter(
-    (each) => each.path === path || pathInside(each.path, path) !== undefined,
+    (each) => (each.path === path || pathInside(each.path, path) !== undefined) && !workspace.isDenied(each.path),
   );
   if (!texts) return { named: listed.map((each) => ({ path: each.path, content: "" })), read: [] };
   const read = await documents.readAll(listed);
-  return { named: read.map((each) => ({ path: each.path, content: each.content })), read };
+  return { named: read, read };
 }
 
-/** Searches the disk and, in the root, the documents: files on disk with the name of a document are hidden. */
+/** Writes documents into a private folder, which the search program reads; disposal removes it. */
+async function writeDocuments(documents: readonly { path: string; content: string }[]) {
+  const path = await mkdtemp(join(tmpdir(), "parley-search-"));
+  let missing = 0;
+  for (const { path: name, content } of documents) {
+    try {
+      await mkdir(dirname(join(path, name)), { recursive: true });
+      await writeFile(join(path, name), content);
+    } catch {
+      // A name that no file system can hold, such as one that is also a folder of other documents.
+      missing += 1;
+    }
+  }
+  return { path, missing, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+function targetIn(folder: string, prefix: string): SearchTarget {
+  const inside = { folder, directory: join(sandboxRoot, prefix) };
+  return { directory: join(folder, prefix), inside, prefix, hidden: [] };
+}
+
+/** Searches the documents and the disk: in the root, files on disk with the name of a document are hidden. */
 async function searchDisk(
   path: string,
   question: Question,
-  documents: Searched,
+  documents: readonly SearchTarget[],
   context: ToolContext,
 ): Promise<Found | ToolOutput> {
   await using place = await context.workspace.resolve(path);
-  const isDirectory = place.stats?.isDirectory() ?? false;
-  const { handle } = isDirectory ? await openDirectory(place) : await openFile(place);
-  const inRoot = place.relative === "." && context.documents !== null;
+  const { relative } = place;
+  const prefix = relative === "." ? "" : relative;
+  if (place.stats?.isDirectory() !== true && question.pattern !== null) {
+    const { handle } = await openFile(place);
+    try {
+      return await ask(question, [{ directory: "/", file: handle, prefix, hidden: [] }], context);
+    } finally {
+      await handle.close();
+    }
+  }
+  const directory = await openDirectory(place);
   try {
-    return await ask(
-      {
-        ...question,
-        fd: handle.fd,
-        isDirectory,
-        path: join(place.directory.path, place.name),
-        prefix: place.relative === "." ? "" : place.relative,
-        hidden: inRoot ? [...documentNames] : [],
-      },
-      documents,
-      context,
-    );
+    const target = {
+      directory: inDirectory(directory, "."),
+      inside: { folder: context.workspace.root, directory: join(sandboxRoot, prefix) },
+      prefix,
+      hidden: relative === "." && context.documents !== null ? [...documentNames] : [],
+    };
+    return await ask(question, [...documents, target], context);
   } finally {
-    await handle.close();
+    await directory.handle.close();
   }
 }
 
 async function ask(
-  job: Omit<SearchJob, "documents" | "denied">,
-  { named, read }: Searched,
-  context: ToolContext,
+  question: Question,
+  targets: readonly SearchTarget[],
+  { searcher, workspace, signal }: ToolContext,
 ): Promise<Found | ToolOutput> {
   const deadline = AbortSignal.timeout(searchDeadlineMs);
+  const query = { ...question, isDenied: (path: string) => workspace.isDenied(path) };
   try {
-    const answer = await context.searcher.run(
-      { ...job, documents: named, denied: context.denyPaths ?? [] },
-      AbortSignal.any([context.signal, deadline]),
-    );
+    const answer = await searcher(query, targets, AbortSignal.any([signal, deadline]));
     return answer.status === "found"
-      ? { ...answer, documents: read }
+      ? { ...answer, documents: [] }
       : failure(`The pattern is invalid: ${answer.message}`);
   } catch (error) {
-    if (!deadline.aborted || context.signal.aborted) throw error;
+    if (!deadline.aborted || signal.aborted) throw error;
     return failure(
-      `The search was stopped after ${searchDeadlineMs / 1_000} seconds. Search a smaller part of the workspace, or simplify the pattern: nested repetitions such as (a+)+ may never finish.`,
+      `The search was stopped after ${searchDeadlineMs / 1_000} seconds. Search a smaller part of the workspace, or simplify the pattern.`,
     );
   }
 }

@@ -140,8 +140,8 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       ];
     },
     waits: async ({ put }) => {
-      await put("backtracks", `${"a".repeat(60)}b\n`);
-      return { pattern: "^(a+)+$", path: "backtracks" };
+      await put("backtracks", `${"a".repeat(22)}b\n`.repeat(4_000));
+      return { pattern: "^(?=a)(a+)+$", path: "backtracks" };
     },
   },
   ls: {

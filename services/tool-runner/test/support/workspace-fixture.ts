@@ -70,7 +70,6 @@ export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()):
       return output;
     },
     [Symbol.asyncDispose]: async () => {
-      await searcher[Symbol.asyncDispose]();
       await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
       for (const each of [base, state]) await rm(each, { recursive: true, force: true });
