@@ -137,11 +137,11 @@ export class GrepHits {
       const at = text.length <= shownCharacters ? 0 : bytes.toString("utf8", 0, matches[0]?.start ?? 0).length;
       return hits.add(`${name}:${number}: ${shorten(text, at)}`, line, before);
     }
-    const beside = { shown: `${name}-${number}- ${shorten(text, 0)}`, line };
+    const contextLine = { shown: `${name}-${number}- ${shorten(text, 0)}`, line };
     if (this.#lastHit >= 0 && number <= this.#lastHit + context) {
-      hits.lines.push(beside);
+      hits.lines.push(contextLine);
       this.#lastShown = number;
-    } else this.#before.push(beside);
+    } else this.#before.push(contextLine);
     return true;
   }
 }

@@ -89,7 +89,7 @@ function argumentsFor(
   { hidden }: SearchTarget,
 ): string[] {
   const args = ["--no-config", "--no-ignore", "--hidden", "--no-mmap", "--sort=path", `--max-depth=${maxDepth}`];
-  if (glob !== null) args.push("--glob", glob.replace(/^\.\//, "").replace(/^[!#]/, "\\$&"));
+  if (glob !== null) args.push("--glob", globArgument(glob));
   // Of several patterns, the last one that matches a path decides.
   for (const name of skippedDirectories) args.push("--glob", `!${name}/`);
   for (const name of hidden) args.push("--glob", `!/${name}`);
@@ -99,6 +99,14 @@ function argumentsFor(
   if (ignoreCase === true) args.push("--ignore-case");
   if (mode === "files") args.push("--max-count=1");
   return [...args, "--regexp", pattern, "--"];
+}
+
+/** A leading `!` or `#` and an unclosed `[` stand for themselves. */
+function globArgument(glob: string): string {
+  return glob
+    .replace(/^\.\//, "")
+    .replace(/^[!#]/, "\\$&")
+    .replaceAll(/\[(?![^\]]*\])/g, "\\[");
 }
 
 function nameIn({ file, prefix }: SearchTarget, found: string): string {

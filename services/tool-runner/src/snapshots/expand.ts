@@ -1,7 +1,7 @@
 // Expands the paths of a command line to existing paths: patterns, trees and the targets of copies.
 import { readdir } from "node:fs/promises";
 import type { KeptFile } from "@parley/contracts";
-import { compileGlob } from "../search/glob.ts";
+import { minimatch } from "minimatch";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
@@ -11,6 +11,9 @@ import type { NamedPath } from "../text/shell-words.ts";
 
 /** Paths captured per command. A larger tree is untracked as a whole, so that it does not delay the command. */
 const maxPaths = 1_000;
+
+/** Words of a shell pattern: braces are expanded before, names that start with a dot need a pattern that does. */
+const nameOnly = { nobrace: true, noext: true, nonegate: true, nocomment: true };
 
 export interface Expanded {
   paths: string[];
@@ -58,9 +61,8 @@ async function matches(workspace: Workspace, { path, pattern }: NamedPath): Prom
     for (const above of found) {
       if (!/[*?[]/.test(part)) next.push(above === "" ? part : `${above}/${part}`);
       else {
-        const fits = compileGlob(part);
         for (const name of await namesIn(workspace, above === "" ? "." : above)) {
-          if (fits(name) && (part.startsWith(".") || !name.startsWith("."))) {
+          if (minimatch(name, part, nameOnly)) {
             next.push(above === "" ? name : `${above}/${name}`);
           }
         }

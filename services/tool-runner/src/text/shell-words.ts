@@ -1,7 +1,9 @@
 // Turns words of a command line into paths, resolving quotes, braces and the working directory. Pure.
+import { braceExpand } from "minimatch";
 import type { Word } from "unbash";
-import { expandBraces, PatternError } from "../search/glob.ts";
 import { sandboxRoot } from "../workspace/paths.ts";
+
+const braceExpandMax = 64;
 
 /** A path from the command line, resolved against its directory. */
 export interface NamedPath {
@@ -50,18 +52,10 @@ export function named(words: readonly Word[], scope: Scope): NamedPath[] {
   return words.flatMap((word) => {
     const text = literal(word);
     if (text === undefined) return [];
-    return alternatives(text).flatMap((each) => whole({ ...text, text: each }, scope) ?? []);
+    return (text.braces ? braceExpand(text.text, { braceExpandMax }) : [text.text]).flatMap(
+      (each) => whole({ ...text, text: each }, scope) ?? [],
+    );
   });
-}
-
-function alternatives({ text, braces }: Text): string[] {
-  if (!braces) return [text];
-  try {
-    return expandBraces(text);
-  } catch (error) {
-    if (error instanceof PatternError) return [];
-    throw error;
-  }
 }
 
 /** The path relative to the workspace folder, or absolute; undefined when the directory is unknown. */

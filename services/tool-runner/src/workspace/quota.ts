@@ -22,8 +22,8 @@ type Stop = (reason: Overfull) => void;
 const lookMs = 500;
 /** Commands above a limit may together write this much: deleting files writes a little, too. */
 const slackBytes = 1024 * 1024;
-/** Counting takes at most a tenth of the time. */
-const restFactor = 9;
+/** Counting takes at most a fifth of the time. */
+const restFactor = 4;
 /** An older count is repeated even if the disk seems unchanged: some file systems report their free space late or never. */
 const staleMs = 10_000;
 

@@ -5,7 +5,7 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { errnoOf } from "./errors.ts";
-import { filesBelow } from "./files-below.ts";
+import { entriesBelow } from "./entries-below.ts";
 
 /** Suffix of an ended record: a rewind may restore the tainted content. */
 const ended = ".ended";
@@ -108,8 +108,8 @@ export class TaintedFiles {
   /** `inodes`: inodes of files that were already tainted, which may have been moved. */
   async #close(name: string, since: number, inodes: ReadonlySet<number>): Promise<void> {
     const changed: string[] = [];
-    for await (const { path, stats } of filesBelow(this.#root)) {
-      if (stats.ctimeMs >= since || inodes.has(stats.ino)) changed.push(path);
+    for await (const { path, stats } of entriesBelow(this.#root, ignoreUnreadable)) {
+      if (!stats.isDirectory() && (stats.ctimeMs >= since || inodes.has(stats.ino))) changed.push(path);
     }
     for (let at = 0; at < changed.length; at += recordAtOnce) {
       await Promise.all(changed.slice(at, at + recordAtOnce).map((path) => this.mark(path)));
@@ -159,6 +159,11 @@ async function statsAt(path: string): Promise<Stats | null> {
 function none(error: unknown): string[] {
   ignoreMissing(error);
   return [];
+}
+
+/** Throws errors other than a missing or unreadable entry. */
+function ignoreUnreadable(error: unknown): void {
+  if (errnoOf(error) !== "EACCES") ignoreMissing(error);
 }
 
 /** Throws errors other than a missing file. */
