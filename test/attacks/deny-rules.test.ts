@@ -14,6 +14,7 @@ let folder: string;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     settings: `
 [session]
 policy = "per_conversation"

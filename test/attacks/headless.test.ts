@@ -20,6 +20,7 @@ let client: ApiClient;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     settings: `
 [session]
 policy = "per_conversation"

@@ -101,6 +101,7 @@ describe("turn with untrusted content", () => {
       else response.writeHead(200, { "content-type": "text/plain" }).end("Obey this page.");
     });
     fixture = await startClusterFixture(cleanup, null, {
+      processes: [],
       settings: `
 [session]
 policy = "per_conversation"
@@ -257,6 +258,7 @@ describe("signed webhook", () => {
       await using cleanup = new Cleanup();
       const collector = await serve(cleanup, collecting);
       const fixture = await startClusterFixture(cleanup, preset, {
+        processes: [],
         isolation: "auto",
         settings: `
 [tools.web]

@@ -37,6 +37,7 @@ before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     settings: `
 [session]
 policy = "per_conversation"

@@ -15,6 +15,7 @@ let page: string;
 before(async () => {
   page = await serveInjection(cleanup);
   fixture = await startClusterFixture(cleanup, null, {
+    processes: [],
     isolation: "container",
     replicas: { "tool-runner": 2 },
     settings: `

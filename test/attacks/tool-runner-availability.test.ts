@@ -29,6 +29,7 @@ async function othersWork(conversation: string): Promise<void> {
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: [],
     settings: `
 [session]
 policy = "per_conversation"

@@ -60,6 +60,7 @@ before(async () => {
   const transcription = `[attachments.transcription]\nurl = "${speechUrl}"\nmodel = "whisper-1"\n`;
   const settings = `${transcription}[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`;
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     model: true,
     settings: `[session]\npolicy = "per_conversation"\n${settings}`,
     env: { "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: peer.token } },

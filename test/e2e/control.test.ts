@@ -14,6 +14,7 @@ let client: ApiClient;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     settings:
       '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n[queue]\nmode = "queue"\n',
   });

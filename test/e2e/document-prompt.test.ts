@@ -12,7 +12,11 @@ let cluster: TestCluster;
 let client: ApiClient;
 
 before(async () => {
-  cluster = await startTestCluster(cleanup, { model: true, settings: '[session]\npolicy = "per_conversation"\n' });
+  cluster = await startTestCluster(cleanup, {
+    processes: [],
+    model: true,
+    settings: '[session]\npolicy = "per_conversation"\n',
+  });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
 after(async () => {

@@ -11,7 +11,7 @@ let cluster: TestCluster;
 let client: ApiClient;
 
 before(async () => {
-  cluster = await startTestCluster(cleanup, { settings: '[session]\npolicy = "per_conversation"\n' });
+  cluster = await startTestCluster(cleanup, { processes: [], settings: '[session]\npolicy = "per_conversation"\n' });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
 after(() => cleanup[Symbol.asyncDispose]());

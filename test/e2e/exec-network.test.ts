@@ -28,6 +28,7 @@ before(async () => {
   assert.ok(bound !== null && typeof bound === "object");
   ({ port } = bound);
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     model: true,
     settings: `
 [permissions]

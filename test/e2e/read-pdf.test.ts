@@ -35,7 +35,7 @@ describe("read", () => {
   let fixture: ClusterFixture;
 
   before(async () => {
-    fixture = await startClusterFixture(cleanup, null);
+    fixture = await startClusterFixture(cleanup, null, { processes: [] });
     await writeFile(join(fixture.cluster.home, "workspace", "invoice.pdf"), pdf);
   });
   after(() => cleanup[Symbol.asyncDispose]());

@@ -12,7 +12,10 @@ const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, null, { settings: '[permissions]\nallow = ["exec"]\n' });
+  fixture = await startClusterFixture(cleanup, null, {
+    processes: [],
+    settings: '[permissions]\nallow = ["exec"]\n',
+  });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

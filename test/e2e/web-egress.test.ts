@@ -54,6 +54,7 @@ describe("with the settings of infra/docker/web.yml, without bubblewrap", () => 
     assert.ok(bound !== null && typeof bound === "object");
     page = `http://127.0.0.1:${bound.port}`;
     cluster = await startTestCluster(cleanup, {
+      processes: [],
       model: true,
       settings: '[permissions]\nallow = ["exec", "web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
       env: { "tool-runner": { ...told(), PARLEY_BWRAP: "/nonexistent/bwrap" } },

@@ -10,6 +10,7 @@ let fixture: ClusterFixture;
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: [],
     settings: `
 [workspace]
 max_bytes = 4194304

@@ -19,6 +19,7 @@ export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis
 export type { Environment } from "./environment.ts";
 export { readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
 export { natsUsers, type GivenServers } from "./supervisor/backing.ts";
+export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export type { SupervisedServer } from "./supervisor/supervised-server.ts";
 export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

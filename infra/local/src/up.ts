@@ -22,6 +22,7 @@ import type { LogSink } from "./servers/process.ts";
 import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
 import { gatewayPorts } from "./supervisor/ports.ts";
 import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
+import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
 
 export interface UpOptions {
@@ -49,6 +50,8 @@ export interface UpOptions {
   readonly signal?: AbortSignal;
   /** The scripts to run; the repository's services by default. */
   readonly programs?: Programs;
+  /** Starts a replica in another way, for tests. Undefined: as a supervised process. */
+  readonly startReplica?: (options: ReplicaOptions) => ReplicaHandle | undefined;
 }
 
 export interface Cluster extends AsyncDisposable {
@@ -192,7 +195,7 @@ function startServices(
       const name = `${service}-${number}`;
       const httpPort = service === "channel-gateway" ? (ports[number - 1] ?? null) : null;
       const env = serviceEnvironment(service, { name, httpPort }, facts, environment);
-      started.add({
+      const replica = {
         service,
         number,
         entry: programs.services[service],
@@ -201,7 +204,8 @@ function startServices(
         logPath: join(home.logs, `${name}.log`),
         httpPort,
         onLine: options.onServiceLine,
-      });
+      };
+      started.add(replica, options.startReplica);
     }
   }
 }

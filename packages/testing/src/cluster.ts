@@ -3,7 +3,9 @@ import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { services, type ServiceName } from "@parley/contracts";
 import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { startInProcess } from "./in-process-replica.ts";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
 import { sharedDatabase } from "./shared-postgres.ts";
@@ -16,6 +18,11 @@ export interface TestClusterOptions {
   env?: UpOptions["env"];
   /** Servers that the test has started itself. */
   servers?: NonNullable<UpOptions["servers"]>;
+  /**
+   * The services that run as processes, because the test kills them, arms their fault points or reads their log. The others run in the
+   * test's process, which takes a tenth of the CPU time. Default: all.
+   */
+  processes?: readonly ServiceName[] | undefined;
   /** Starts a PostgreSQL for this cluster alone, for tests that stop it. Default: a database on the test runner's server. */
   ownPostgres?: boolean;
   /** Uses a scripted model. Default: the rehearsal model. */
@@ -45,6 +52,7 @@ const nothingToMigrate = fileURLToPath(new URL("nothing-to-migrate.ts", import.m
 
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
   const home = options.again?.home ?? options.home ?? (await folder(cleanup, "parley-cluster-"));
+  const { processes = services } = options;
   const faults = await folder(cleanup, "parley-faults-");
   const settings = join(home, "parley.toml");
   if (options.settings !== undefined) await writeFile(settings, options.settings);
@@ -61,6 +69,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
     ...(copied === undefined ? {} : { programs: { ...REPOSITORY_PROGRAMS, migrate: nothingToMigrate } }),
+    startReplica: (replica) => (processes.includes(replica.service) ? undefined : startInProcess(replica)),
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
     servers,
     environment: {

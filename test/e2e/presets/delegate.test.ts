@@ -12,6 +12,7 @@ before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
   fixture = await startClusterFixture(cleanup, "delegate", {
+    processes: [],
     model: true,
     settings: `
 [channels.telegram.main]

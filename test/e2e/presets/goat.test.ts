@@ -39,6 +39,7 @@ command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, "goat", {
+    processes: [],
     settings: `
 [limits]
 max_iterations = 6
@@ -271,6 +272,7 @@ describe("compaction", () => {
   // design: 003.27
   test("runs its hook and summarises old messages at four fifths of the window", async () => {
     const small = await startClusterFixture(cleanup, "goat", {
+      processes: [],
       settings: `
 [agent]
 max_output_tokens = 2000

@@ -10,7 +10,7 @@ const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, "nanobot", { model: true });
+  fixture = await startClusterFixture(cleanup, "nanobot", { processes: [], model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -12,7 +12,7 @@ const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, "repl", { model: true });
+  fixture = await startClusterFixture(cleanup, "repl", { processes: [], model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -91,6 +91,7 @@ describe("history", () => {
   // design: 000.4, 002.12, preset.4
   test("keeps the first and the last six messages and the log, and summarises the middle", async () => {
     const small = await startClusterFixture(cleanup, "repl", {
+      processes: [],
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
     });

@@ -10,7 +10,7 @@ const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, "singleton", { model: true });
+  fixture = await startClusterFixture(cleanup, "singleton", { processes: [], model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -240,6 +240,7 @@ describe("6 history after a compaction", () => {
   // design: 000.4, 000.26
   test("shows the model only summary and last request, and keeps the whole log", async () => {
     const small = await startClusterFixture(cleanup, "singleton", {
+      processes: [],
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
     });

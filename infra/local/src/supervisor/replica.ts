@@ -56,6 +56,12 @@ export interface ReplicaOptions {
   readonly trouble: WriteTrouble;
 }
 
+/** What the cluster needs from a replica, however it runs. */
+export type ReplicaHandle = Pick<
+  Replica,
+  "service" | "number" | "firstReady" | "state" | "whenReady" | "kill" | "restart" | "stop"
+>;
+
 export class Replica {
   readonly service: ServiceName;
   readonly number: number;

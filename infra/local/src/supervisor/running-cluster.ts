@@ -10,7 +10,7 @@ import type { FileLock } from "../lock.ts";
 import { endProcess } from "../processes.ts";
 import type { LogSink } from "../servers/process.ts";
 import type { Backing } from "./backing.ts";
-import { Replica, type ReplicaOptions } from "./replica.ts";
+import { Replica, type ReplicaHandle, type ReplicaOptions } from "./replica.ts";
 import { WriteTrouble } from "./write-trouble.ts";
 
 const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
@@ -21,7 +21,7 @@ const SAVE_AGAIN_MS = 1_000;
 const HURRIED_SERVER_MS = 2_000;
 
 export class Started {
-  readonly replicas: Replica[] = [];
+  readonly replicas: ReplicaHandle[] = [];
   backing: Backing | null = null;
   /** The content of state.json without the replicas; once it is set, every change is written. */
   about: Omit<ClusterState, "replicas"> | null = null;
@@ -41,8 +41,11 @@ export class Started {
     this.#say = say;
   }
 
-  /** Starts another replica; its `firstReady` settles with the outcome. */
-  add(options: Omit<ReplicaOptions, "onChange" | "onDeath" | "onWaiting" | "trouble">): void {
+  /** Starts another replica: with `start`, or as a process if `start` is missing or returns undefined; its `firstReady` settles with the outcome. */
+  add(
+    options: Omit<ReplicaOptions, "onChange" | "onDeath" | "onWaiting" | "trouble">,
+    start?: (options: ReplicaOptions) => ReplicaHandle | undefined,
+  ): void {
     const onDeath = (replica: string, how: string, delayMs: number): void => {
       this.#say(`${replica} exited (${how}); restarting${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
     };
@@ -50,11 +53,12 @@ export class Started {
       this.#say(`${replica} waits for ${subject}: ${reason}`);
     };
     const { trouble } = this;
-    this.replicas.push(new Replica({ ...options, trouble, onChange: () => this.#save(), onDeath, onWaiting }));
+    const all = { ...options, trouble, onChange: () => this.#save(), onDeath, onWaiting };
+    this.replicas.push(start?.(all) ?? new Replica(all));
     this.#save();
   }
 
-  replica(service: ServiceName, number: number): Replica {
+  replica(service: ServiceName, number: number): ReplicaHandle {
     const found = this.replicas.find((replica) => replica.service === service && replica.number === number);
     if (found === undefined) throw new LocalError("bad_option", `There is no replica ${service}-${number}.`);
     return found;

@@ -11,7 +11,14 @@ import {
   type ToolResult,
   type TurnSummary,
 } from "@parley/contracts";
-import { apiClient, startTestCluster, type ApiClient, type Cleanup, type TestCluster } from "@parley/testing";
+import {
+  apiClient,
+  startTestCluster,
+  type ApiClient,
+  type Cleanup,
+  type TestCluster,
+  type TestClusterOptions,
+} from "@parley/testing";
 
 /** Milliseconds for events that happen at once on an idle machine. */
 const withinMs = 60_000;
@@ -68,6 +75,8 @@ export interface ClusterFixtureOptions {
   model?: boolean;
   /** Environment of the gateway: secrets of its channels. */
   secrets?: Record<string, string>;
+  /** See `startTestCluster`. */
+  processes?: TestClusterOptions["processes"];
   /** Isolation of commands. Default `none`, with which every command has high risk. */
   isolation?: "none" | "container" | "auto";
 }
@@ -82,6 +91,7 @@ export async function startClusterFixture(
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
     model: options.model === true,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+    processes: options.processes,
     env: {
       "tool-runner": { PARLEY_EXEC_ISOLATION: options.isolation ?? "none" },
       "channel-gateway": options.secrets ?? {},

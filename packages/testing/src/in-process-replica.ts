@@ -1,0 +1,65 @@
+// A replica of a service inside the test's own process: it starts in a fraction of the time of a process. It can be neither killed nor
+// restarted, and fault points do not fire in it.
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { readBaseConfig, type BaseConfig, type RunningService } from "@parley/chassis";
+import type { ReplicaHandle, ReplicaOptions, ReplicaState } from "@parley/local";
+
+interface ServiceModule {
+  start(config: BaseConfig): Promise<RunningService>;
+}
+
+interface ConfigModule {
+  readConfig(env: Record<string, string>, base: BaseConfig): BaseConfig;
+}
+
+/** Starts the service of `options.entry` from its `config.ts` and `service.ts`. Its log is written only with PARLEY_TEST_LOGS. */
+export function startInProcess(options: ReplicaOptions): ReplicaHandle {
+  const { service, number } = options;
+  const state: ReplicaState = {
+    service,
+    name: `${service}-${number}`,
+    number,
+    process: null,
+    ready: false,
+    startedAt: new Date().toISOString(),
+    restarts: 0,
+    httpPort: options.httpPort,
+    healthPort: null,
+  };
+  let running: RunningService | undefined;
+  const start = async () => {
+    const level = process.env["PARLEY_TEST_LOGS"] === undefined ? { PARLEY_LOG_LEVEL: "silent" } : {};
+    const env = { ...options.env, ...level };
+    const folder = dirname(options.entry);
+    const load = (file: string): Promise<unknown> => import(pathToFileURL(join(folder, file)).href);
+    const [{ readConfig }, program] = (await Promise.all([load("config.ts"), load("service.ts")])) as [
+      ConfigModule,
+      ServiceModule,
+    ];
+    running = await program.start(readConfig(env, readBaseConfig(env, service)));
+    void running.ended.then((reason) => {
+      if (reason !== undefined) process.stderr.write(`${state.name} ended: ${reason.stack ?? reason.message}\n`);
+    });
+    state.ready = true;
+    state.httpPort = running.httpPort ?? state.httpPort;
+    options.onChange();
+  };
+  const firstReady = start();
+  const refuse = async (): Promise<never> => {
+    throw new Error(`${state.name} runs in the test's process; name ${service} in \`processes\` of the test cluster.`);
+  };
+  return {
+    service,
+    number,
+    firstReady,
+    state: () => ({ ...state }),
+    whenReady: () => firstReady,
+    kill: refuse,
+    restart: refuse,
+    async stop() {
+      await firstReady.catch(() => undefined);
+      await running?.close();
+    },
+  };
+}
