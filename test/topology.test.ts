@@ -142,6 +142,27 @@ describe("imports", () => {
   });
 });
 
+describe("store", () => {
+  /** Files that do not use the LeaderStore yet; the list may only become shorter. */
+  const direct = [
+    "sampling/service.ts",
+    "voice/poll-utterances.ts",
+    "voice/session-manager.ts",
+    "voice/spoken-replies.ts",
+  ].map((file) => `services/agent-core/src/${file}`);
+
+  test("receives requests of agent-core only from the LeaderStore", () => {
+    const found = files
+      .filter(({ path }) => path.startsWith("services/agent-core/src/") && !path.includes("/store-client/"))
+      .filter(({ text }) => /\bbus\s*\.request\(\s*store\./.test(text))
+      .map(({ path }) => path);
+    assert.deepEqual(
+      found.filter((path) => !direct.includes(path)),
+      [],
+    );
+  });
+});
+
 describe("environment", () => {
   test("is read only in config.ts of a service", () => {
     const broken = files

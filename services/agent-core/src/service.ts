@@ -75,7 +75,7 @@ export async function start(
   const redisState = new RedisState(metrics);
   serveHealthReport(bus, config, () => ({
     role: work === undefined ? "standby" : "leader",
-    epoch: work?.leadership.epoch ?? null,
+    epoch: work?.leadership.leaderStore.epoch ?? null,
     ready: started && bus.connected,
     details: {
       model: provider.model,
@@ -128,7 +128,8 @@ function startWork(
   lost: (reason: string) => void,
 ): Work {
   const { agent, hooks, subagents } = config.settings;
-  const { epoch, signGrant } = leadership;
+  const { leaderStore, signGrant } = leadership;
+  const { epoch } = leaderStore;
   const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
   const broken = new Counter({
@@ -158,26 +159,25 @@ function startWork(
   const deps: TurnDeps = {
     bus,
     log,
-    epoch,
+    leaderStore,
     signGrant,
-    storeTimeoutMs,
     settings: config.settings,
     models,
     retry: config.retry,
     runHooks: createHooks({ bus, log, metrics, hooks }),
     budgets,
     sampling,
-    prefixes: new Prefixes(bus),
-    memory: new Memory({ bus, log, embedder: config.embedder }),
+    prefixes: new Prefixes(leaderStore),
+    memory: new Memory({ bus, leaderStore, log, embedder: config.embedder }),
     transcriber: config.transcriber,
     synthesizer: config.synthesizer,
     prefixBroken: () => broken.inc(),
     permissionEvaluated: (decision) => evaluations.inc({ decision }),
   };
-  void deps.budgets.load(bus, log);
-  const sources = new PromptSources(bus, log, { timeoutMs: promptTimeoutMs });
+  void deps.budgets.load(leaderStore, log);
+  const sources = new PromptSources(bus, leaderStore, log, { timeoutMs: promptTimeoutMs });
   const setup = new TurnPreparer(deps, catalog, sources);
-  const sessions = new SessionRunner(deps, setup, Math.max(256, agent.max_concurrent_turns * 4), lost);
+  const sessions = new SessionRunner(deps, setup, Math.max(256, agent.max_concurrent_turns * 4));
   const queue: TurnQueue = new TurnQueue({
     redis: config.redis,
     namespace: config.namespace,
@@ -187,23 +187,21 @@ function startWork(
     drain: (sessionId) => sessions.drain(sessionId),
     back: () => void intake.sweep(),
   });
-  const intake = startWakeUps({ bus, log, epoch, queue, sessions, lost });
+  const intake = startWakeUps({ bus, log, leaderStore, queue, sessions });
   const scheduler = startScheduler({
     bus,
     log,
     metrics,
-    epoch,
+    leaderStore,
     redis: config.redis,
     namespace: config.namespace,
     heartbeat: config.settings.heartbeat,
     timeZone: agent.time_zone,
-    lost,
   });
   const consolidation = startConsolidation({
     ...deps,
     metrics,
     busy: () => sessions.activeCount > 0,
-    lost,
   });
   const voice = startVoice({
     bus,

@@ -7,14 +7,16 @@ import { createLogger } from "@parley/chassis";
 import { store, WireError, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { DocumentCache, versionsOf, type CacheOptions } from "../src/prompt/document-cache.ts";
+import { LeaderStore } from "../src/store-client/leader-store.ts";
 import { PromptSources } from "../src/prompt/sources.ts";
 
+const leaderStoreOf = (bus: Bus) => new LeaderStore(bus, 1, (reason) => assert.fail(reason));
 const log = createLogger({ service: "test", replica: "test", level: "silent" });
 
 async function open(cleanup: Cleanup, options: Partial<CacheOptions> = {}, storeEnv: Record<string, string> = {}) {
   const stack = await startStoreStack(cleanup, { storeEnv });
   const [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
-  const cache = new DocumentCache(core, log, { timeoutMs: 10_000, ...options });
+  const cache = new DocumentCache(core, leaderStoreOf(core), log, { timeoutMs: 10_000, ...options });
   cleanup.add(async () => cache.close());
   await core.flush();
   return { stack, core, gateway, cache };
@@ -108,7 +110,7 @@ test("serves the last loaded documents during a store outage, and throws when no
   await stack.store.close();
   await assert.rejects(cache.refresh(), (error) => WireError.is(error, "UNAVAILABLE", "TIMEOUT"));
   assert.equal((await cache.current()).get("MEMORY.md")?.content, "kept");
-  const late = new DocumentCache(core, log, { timeoutMs: 200 });
+  const late = new DocumentCache(core, leaderStoreOf(core), log, { timeoutMs: 200 });
   await assert.rejects(late.current(), (error) => WireError.is(error, "UNAVAILABLE", "TIMEOUT"));
   late.close();
 });
@@ -117,7 +119,7 @@ test("marks no skill as unavailable while no tool-runner responds", async () => 
   await using cleanup = new Cleanup();
   const { core, gateway } = await open(cleanup);
   await put(gateway, "skills/a/SKILL.md", "---\nname: a\ndescription: b\nrequires: {bins: [no-such-program]}\n---\n");
-  const sources = new PromptSources(core, log, { timeoutMs: 10_000 });
+  const sources = new PromptSources(core, leaderStoreOf(core), log, { timeoutMs: 10_000 });
   await sources.documents.refresh();
   const { documents, skills } = await sources.current();
   assert.deepEqual([[...documents.keys()], skills.map(({ missing }) => missing)], [["skills/a/SKILL.md"], [[]]]);

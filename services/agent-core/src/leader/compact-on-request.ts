@@ -15,6 +15,7 @@ import { resolvePolicy } from "../policy/turn-policy.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { showsTaint } from "../policy/taint.ts";
 import type { TurnDeps } from "../turn/dependencies.ts";
+import { briefMs } from "../store-client/leader-store.ts";
 import type { SessionView } from "../session/view.ts";
 
 /** A session between two turns, as the store returns it. */
@@ -62,7 +63,7 @@ export async function compactOnDemand(
   const { session, sessionKey, turnId } = seen;
   // Without a prefix no model was called since the last compaction.
   if (turnId === null || session.prefixHash === null) return { outcome: "nothing" };
-  const prefix = await deps.prefixes.load(session.prefixHash, deps.storeTimeoutMs);
+  const prefix = await deps.prefixes.load(session.prefixHash);
   if (prefix === undefined) return { outcome: "nothing" };
   const policy = resolvePolicy(deps.settings, session);
   const { settings } = deps;
@@ -108,8 +109,8 @@ export async function sessionEnded(
   deps: TurnDeps,
   { sessionId, reason }: InputOf<typeof controlSessionEnded>,
 ): Promise<void> {
-  const known = { epoch: deps.epoch, sessionId, knownSeq: Number.MAX_SAFE_INTEGER };
-  const { session, sessionKey } = await deps.bus.request(store.sessionView, known);
+  const known = { sessionId, knownSeq: Number.MAX_SAFE_INTEGER };
+  const { session, sessionKey } = await deps.leaderStore.request(store.sessionView, known, { timeoutMs: briefMs });
   const { permissionMode, profile } = resolvePolicy(deps.settings, session);
   const place = { sessionId, sessionKey, turnId: null, permissionMode, profile };
   await deps.runHooks("SessionEnd", place, { reason }, AbortSignal.timeout(hookTimeoutMs));

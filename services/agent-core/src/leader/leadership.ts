@@ -6,16 +6,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
+import { controlPing, leaderChanged, leaderReleased } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
 import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
+import { LeaderStore } from "../store-client/leader-store.ts";
 import { LeaderLock } from "./lock.ts";
 import { mayTakeOver, ownerName } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
 export interface Leadership {
-  readonly epoch: number;
+  readonly leaderStore: LeaderStore;
   readonly signGrant: SignGrant;
   /** Releases the leadership so that a standby takes over at once. All work must have stopped. */
   release(): Promise<void>;
@@ -45,16 +46,17 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
       const owner = ownerName(config.replica, config.incarnation);
       if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.heard() })) {
         const key = createEpochKey();
-        const { epoch } = await bus.request(
-          store.leadershipAcquire,
-          { opId: newId(), holder: owner, grantKey: key.grantKey },
+        const leaderStore = await LeaderStore.acquire(
+          bus,
+          { holder: owner, grantKey: key.grantKey },
           // Retried well before others consider this replica dead: the reply may be lost with its store replica.
-          { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
+          { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal, lost: deps.lost },
         );
+        const { epoch } = leaderStore;
         // While the store was slow, another standby may have considered this replica dead.
         const since = performance.now();
         if (await lock.renew(owner).catch(() => false)) {
-          return lead(deps, lock, { owner, epoch, signGrant: key.signerOf(epoch), since });
+          return lead(deps, lock, { owner, leaderStore, signGrant: key.signerOf(epoch), since });
         }
         log.warn({ epoch }, "lock lost before the epoch was acquired: retried");
         // If Redis did not respond, the lock may still belong to this replica.
@@ -154,13 +156,14 @@ function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Prom
 
 interface Taken {
   owner: string;
-  epoch: number;
+  leaderStore: LeaderStore;
   signGrant: SignGrant;
   /** When the lock was last known to be held; monotonic milliseconds. */
   since: number;
 }
 
-function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant, since }: Taken): Leadership {
+function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, leaderStore, signGrant, since }: Taken): Leadership {
+  const { epoch } = leaderStore;
   const { config, bus, log } = deps;
   let goodSince = since;
   const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
@@ -192,7 +195,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant,
   bus.publish(leaderChanged, { epoch, holder: owner });
   log.info({ epoch }, "leadership acquired");
   return {
-    epoch,
+    leaderStore,
     signGrant,
     async release() {
       stopped.abort();

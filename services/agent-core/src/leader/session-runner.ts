@@ -1,7 +1,7 @@
 // Which sessions this leader works on. A wake-up drains a session: its turns run one after the other until no input is
 // queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
-import { newId, sessionEvent, store, WireError, type controlCompact, type OutputOf } from "@parley/contracts";
+import { sessionEvent, store, type controlCompact, type OutputOf } from "@parley/contracts";
 import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/give-up.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
@@ -10,6 +10,7 @@ import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
 import type { TurnPreparer } from "../turn/prepare.ts";
 import { hasOutputHooks, redactedText } from "../hooks/matcher.ts";
 import type { TurnDeps } from "../turn/dependencies.ts";
+import { LeadershipLostError } from "../store-client/leader-store.ts";
 import { Views } from "../session/view.ts";
 
 interface Active {
@@ -40,14 +41,11 @@ export class SessionRunner {
   readonly #requestedCompactions = new Map<string, CompactionRequest>();
   #handingOver = false;
   readonly #over = new AbortController();
-  readonly #failed: (reason: string) => void;
 
-  /** `failed` is called on errors that only a new process can fix; it must end the process. */
-  constructor(deps: TurnDeps, setup: TurnPreparer, maxViews: number, failed: (reason: string) => void) {
+  constructor(deps: TurnDeps, setup: TurnPreparer, maxViews: number) {
     this.#deps = deps;
     this.#setup = setup;
     this.#views = new Views(maxViews);
-    this.#failed = failed;
     this.#slots = new FairSemaphore(deps.settings.agent.max_concurrent_turns);
     this.#childSlots = new FairSemaphore(deps.settings.subagents.max_concurrent);
   }
@@ -84,8 +82,7 @@ export class SessionRunner {
       } while (active.again && !this.#handingOver);
     } catch (error) {
       this.#views.forget(sessionId);
-      if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
-      else this.#deps.log.error({ err: error, session: sessionId }, "session failed: retried by the next sweep");
+      this.#deps.log.error({ err: error, session: sessionId }, "session failed: retried by the next sweep");
     } finally {
       release();
     }
@@ -147,18 +144,17 @@ export class SessionRunner {
     const { sessionId } = demand;
     if (this.#shortening.has(sessionId) || this.#handingOver) return;
     this.#shortening.add(sessionId);
-    const { bus, epoch, log, storeTimeoutMs } = this.#deps;
+    const { leaderStore, log } = this.#deps;
     const view = this.#views.of(sessionId);
     try {
-      const asked = { epoch, sessionId, knownSeq: view.seq };
-      const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
+      const asked = { sessionId, knownSeq: view.seq };
+      const seen = await leaderStore.request(store.sessionView, asked);
       if (seen.busy || seen.messages.length > 0) return;
       const copy = { ...view, messages: [...view.messages] };
       const toolbox = await this.#setup.toolboxFor(seen.session);
       await compactOnDemand(this.#deps, demand, seen, { view: copy, toolbox }, this.#over.signal);
     } catch (error) {
-      if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
-      else if (!this.#over.signal.aborted)
+      if (!this.#over.signal.aborted)
         log.warn({ err: error, session: sessionId }, "background compaction failed: the session keeps its full view");
     } finally {
       this.#shortening.delete(sessionId);
@@ -172,24 +168,24 @@ export class SessionRunner {
     try {
       await this.#compactNow(demand);
     } catch (error) {
-      if (WireError.is(error, "STALE_EPOCH")) throw error;
+      if (error instanceof LeadershipLostError) throw error;
       this.#deps.log.error({ err: error, session: sessionId }, "requested compaction failed");
     }
   }
 
   async #compactNow(demand: CompactionRequest): Promise<OutputOf<typeof controlCompact>> {
     const { sessionId } = demand;
-    const { bus, epoch, storeTimeoutMs } = this.#deps;
+    const { leaderStore } = this.#deps;
     const view = this.#views.of(sessionId);
-    const asked = { epoch, sessionId, knownSeq: view.seq };
-    const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
+    const asked = { sessionId, knownSeq: view.seq };
+    const seen = await leaderStore.request(store.sessionView, asked);
     if (seen.busy) {
       // The turn is parked; compact after its end.
       this.#requestedCompactions.set(sessionId, demand);
       return { outcome: "busy_later" };
     }
     try {
-      await refreshView(this.#deps, sessionId, view, seen);
+      await refreshView(this.#deps.leaderStore, sessionId, view, seen);
       const toolbox = await this.#setup.toolboxFor(seen.session);
       return await compactOnDemand(this.#deps, demand, seen, { view, toolbox }, new AbortController().signal);
     } catch (error) {
@@ -215,22 +211,16 @@ export class SessionRunner {
 
   /** True when more work is queued after this turn. */
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
-    const { bus, epoch, log, settings, storeTimeoutMs } = this.#deps;
+    const { bus, leaderStore, log, settings } = this.#deps;
     const view = this.#views.of(sessionId);
     faultPoint("agent.before_claim");
-    const claim = await bus.request(
-      store.turnClaim,
-      {
-        opId: newId(),
-        epoch,
-        sessionId,
-        knownSeq: view.seq,
-        maxClaims,
-        ageingSeconds: settings.queue.ageing_seconds,
-        ...(hasOutputHooks(settings.hooks) ? { withhold: redactedText } : {}),
-      },
-      { timeoutMs: storeTimeoutMs },
-    );
+    const claim = await leaderStore.request(store.turnClaim, {
+      sessionId,
+      knownSeq: view.seq,
+      maxClaims,
+      ageingSeconds: settings.queue.ageing_seconds,
+      ...(hasOutputHooks(settings.hooks) ? { withhold: redactedText } : {}),
+    });
     faultPoint("agent.after_claim");
     if (claim.status === "empty") return false;
     if (claim.status === "dead") {
@@ -254,7 +244,7 @@ export class SessionRunner {
       },
     };
     try {
-      await refreshView(this.#deps, sessionId, view, claim);
+      await refreshView(this.#deps.leaderStore, sessionId, view, claim);
       for (const message of claim.messages) {
         if (message.turnId === claim.turn.turnId && message.role === "user") {
           bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
@@ -271,7 +261,7 @@ export class SessionRunner {
         void this.#shorten({ sessionId, instructions: undefined, cause: "ahead" });
       return end === "queued" || end === "again";
     } catch (error) {
-      if (WireError.is(error, "STALE_EPOCH")) throw error;
+      if (error instanceof LeadershipLostError) throw error;
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
       this.#views.forget(sessionId);
       await failTurn(this.#deps, claim.turn);

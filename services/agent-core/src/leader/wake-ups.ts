@@ -1,8 +1,9 @@
 // How the leader finds work: wake-up hints are forwarded at once, a periodic sweep finds sessions without a hint.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { inboxReady, store, WireError } from "@parley/contracts";
+import { inboxReady, store } from "@parley/contracts";
 import type { SessionRunner } from "./session-runner.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { TurnQueue } from "../queue/turn-queue.ts";
 
 /** The longest delay that a lost hint can cause. */
@@ -11,10 +12,9 @@ const sweepMs = 2_000;
 export interface WakeUpDeps {
   bus: Bus;
   log: Logger;
-  epoch: number;
+  leaderStore: LeaderStore;
   queue: TurnQueue;
   sessions: SessionRunner;
-  lost(reason: string): void;
 }
 
 export interface WakeUps {
@@ -24,7 +24,7 @@ export interface WakeUps {
 }
 
 export function startWakeUps(deps: WakeUpDeps): WakeUps {
-  const { bus, queue, sessions, epoch, log } = deps;
+  const { bus, queue, sessions, leaderStore, log } = deps;
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
     // An active session is notified at once: input may join the running turn.
     if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
@@ -32,19 +32,18 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
   });
   const sweep = async () => {
     try {
-      const { sessions: waiting } = await bus.request(
+      const { sessions: waiting } = await leaderStore.request(
         store.inboxPending,
-        { epoch, limit: 1_000 },
+        { limit: 1_000 },
         { timeoutMs: sweepMs },
       );
       for (const { sessionId, priority } of waiting) {
         // The key contains the epoch, so that a wake-up started by a dead leader does not block this one.
         if (!sessions.isActive(sessionId))
-          await queue.wake(sessionId, priority, { key: `sweep-${epoch}-${sessionId}` });
+          await queue.wake(sessionId, priority, { key: `sweep-${leaderStore.epoch}-${sessionId}` });
       }
     } catch (error) {
-      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");
-      else log.warn({ err: error }, "sweep failed: retried in 2 s");
+      log.warn({ err: error }, "sweep failed: retried in 2 s");
     }
   };
   const timer = setInterval(() => void sweep(), sweepMs);

@@ -1,7 +1,7 @@
 // Money spent per agent tree and per day. A single leader runs all turns, so the sums are kept in memory; the store
 // supplies their initial values.
-import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
+import { briefMs, type LeaderStore } from "../store-client/leader-store.ts";
 import { store, type ClaimedTurn, type OutputOf } from "@parley/contracts";
 
 type UsageRow = Pick<OutputOf<typeof store.usageReport>["rows"][number], "day" | "cost">;
@@ -59,10 +59,10 @@ export class Budgets {
   }
 
   /** Loads what the day had cost before this leader started. */
-  async load(bus: Bus, log: Logger): Promise<void> {
+  async load(leaderStore: LeaderStore, log: Logger): Promise<void> {
     this.#turnDay(Date.now());
     try {
-      const { rows } = await bus.request(store.usageReport, { sinceDay: this.#day });
+      const { rows } = await leaderStore.request(store.usageReport, { sinceDay: this.#day }, { timeoutMs: briefMs });
       // The day may have changed since the request.
       this.began(rows, Date.now());
     } catch (error) {

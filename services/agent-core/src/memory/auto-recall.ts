@@ -17,7 +17,7 @@ export async function recallNotes(
   const limit = settings.memory.auto_recall;
   if (limit === 0 || said.trim() === "") return null;
   try {
-    const { hits } = await memory.search(turnId, said, limit, timeoutMs);
+    const { hits } = await memory.search(turnId, said, limit, { timeoutMs });
     const good = hits.filter(({ score }) => score >= leastScore);
     return good.length === 0 ? null : recallNote(good, said);
   } catch (error) {

@@ -6,11 +6,9 @@ import {
   documentChanged,
   inboxReady,
   isMemoryPath,
-  newId,
   noUsage,
   priorityOf,
   store,
-  WireError,
   type InputOf,
   type ParleySettings,
 } from "@parley/contracts";
@@ -18,6 +16,7 @@ import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider } from "../model/provider.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { Budgets } from "../limits/budget.ts";
 import { parseUpdate } from "./parse-consolidation.ts";
 import { consolidationRequest, type Material } from "./consolidation-request.ts";
@@ -26,14 +25,13 @@ export interface ConsolidationDeps {
   bus: Bus;
   log: Logger;
   metrics: ServiceMetrics;
-  epoch: number;
+  leaderStore: LeaderStore;
   settings: Pick<ParleySettings, "memory" | "limits">;
   models: ModelRegistry;
   retry: RetryTimes;
   budgets: Budgets;
   /** Whether a turn is running. */
   busy(): boolean;
-  lost(reason: string): void;
 }
 
 export interface Consolidation {
@@ -49,7 +47,7 @@ const callTimeoutMs = 5 * 60_000;
 const storeTimeoutMs = 30_000;
 
 export function startConsolidation(deps: ConsolidationDeps): Consolidation {
-  const { bus, log } = deps;
+  const { bus, leaderStore, log } = deps;
   const { consolidation: settings } = deps.settings.memory;
   const restMs = settings.idle_minutes * 60_000;
   if (restMs === 0) return { stop: () => Promise.resolve() };
@@ -79,7 +77,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
   const once = async (signal: AbortSignal): Promise<void> => {
     const { max_material_chars: maxChars, conversations, max_memory_chars: maxMemoryChars } = settings;
     fresh = false;
-    const material = await bus.request(
+    const material = await leaderStore.request(
       store.memoryMaterial,
       { maxChars, conversations },
       { timeoutMs: storeTimeoutMs },
@@ -97,8 +95,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
     if (stopped) return;
     faultPoint("agent.before_consolidate");
     const { usage, costMicros } = call;
-    const input = { opId: newId(), epoch: deps.epoch, ...call };
-    const answer = await bus.request(store.memoryConsolidate, input, { timeoutMs: storeTimeoutMs });
+    const answer = await leaderStore.request(store.memoryConsolidate, call, { timeoutMs: storeTimeoutMs });
     const outcome = call.outcome.kind === "edit" ? answer.status : call.outcome.kind;
     outcomes.inc({ outcome });
     const reason =
@@ -116,8 +113,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       restsSince = Date.now();
       fresh = true;
       if (stopped) return;
-      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core became the leader");
-      else if (error instanceof ModelUnavailable)
+      if (error instanceof ModelUnavailable)
         log.warn(`memory not consolidated: memory.consolidation.model: ${error.message}`);
       else log.warn({ err: error }, "memory not consolidated: retried after another idle period");
     });

@@ -4,12 +4,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { documentChanged, store, type OutputOf } from "@parley/contracts";
+import { briefMs, type LeaderStore } from "../store-client/leader-store.ts";
 import type { Embedder } from "./embedder.ts";
 
 export type Recalled = OutputOf<typeof store.memorySearch>;
 
 export interface MemoryOptions {
   bus: Bus;
+  leaderStore: LeaderStore;
   log: Logger;
   /** Null: text search only. */
   embedder: Embedder | null;
@@ -42,12 +44,12 @@ export class Memory {
   }
 
   /** Results, best first. Throws WireError if the store is unavailable. */
-  async search(turnId: string, query: string, limit: number, timeoutMs: number): Promise<Recalled> {
-    const { bus, embedder } = this.#options;
+  async search(turnId: string, query: string, limit: number, options: { timeoutMs?: number } = {}): Promise<Recalled> {
+    const { leaderStore, embedder } = this.#options;
     const asked = query.slice(0, 8_000);
     const vector = embedder === null ? undefined : await this.#vectorOf(embedder, asked);
     const question = { turnId, query: asked, limit, ...(vector === undefined ? {} : { vector }) };
-    return bus.request(store.memorySearch, question, { timeoutMs });
+    return leaderStore.request(store.memorySearch, question, options);
   }
 
   /** Undefined if the embedder failed or timed out. */
@@ -84,20 +86,25 @@ export class Memory {
   }
 
   async #embedAll(embedder: Embedder): Promise<void> {
-    const { bus } = this.#options;
+    const { leaderStore } = this.#options;
     for (;;) {
       const limit = Math.min(embedder.batch, 32);
-      const { texts } = await bus.request(store.memoryUnembedded, { model: embedder.model, limit });
+      const { texts } = await leaderStore.request(
+        store.memoryUnembedded,
+        { model: embedder.model, limit },
+        { timeoutMs: briefMs },
+      );
       if (texts.length === 0) return;
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(indexTimeoutMs)]);
       const vectors = await embedder.embed(
         texts.map(({ text }) => text),
         signal,
       );
-      await bus.request(store.memoryEmbed, {
-        model: embedder.model,
-        vectors: texts.map(({ sha256 }, index) => ({ sha256, values: base64Of(vectors[index] ?? new Float32Array()) })),
-      });
+      const values = texts.map(({ sha256 }, index) => ({
+        sha256,
+        values: base64Of(vectors[index] ?? new Float32Array()),
+      }));
+      await leaderStore.request(store.memoryEmbed, { model: embedder.model, vectors: values }, { timeoutMs: briefMs });
     }
   }
 

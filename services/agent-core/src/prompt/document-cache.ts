@@ -3,6 +3,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { documentChanged, rootDocuments, store, type DocumentMeta, type LineRange } from "@parley/contracts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 
 /** Interval of the check for changes whose hint was lost. */
@@ -24,7 +25,7 @@ export interface CacheOptions {
 }
 
 export class DocumentCache {
-  readonly #bus: Bus;
+  readonly #leaderStore: LeaderStore;
   readonly #timeoutMs: number;
   readonly #known = new Map<string, DocumentMeta>();
   readonly #older = new Map<string, PromptDocument | null>();
@@ -35,8 +36,13 @@ export class DocumentCache {
   #changed = false;
 
   /** Subscribes to change hints at once; loads nothing before the first request or change. */
-  constructor(bus: Bus, log: Logger, { timeoutMs, recheckMs = defaultRecheckMs }: CacheOptions) {
-    this.#bus = bus;
+  constructor(
+    bus: Bus,
+    leaderStore: LeaderStore,
+    log: Logger,
+    { timeoutMs, recheckMs = defaultRecheckMs }: CacheOptions,
+  ) {
+    this.#leaderStore = leaderStore;
     this.#timeoutMs = timeoutMs;
     const look = () => {
       this.refresh().catch((error: unknown) =>
@@ -98,7 +104,7 @@ export class DocumentCache {
 
   async #listChanges(): Promise<void> {
     for (;;) {
-      const { documents, more } = await this.#bus.request(
+      const { documents, more } = await this.#leaderStore.request(
         store.documentList,
         { since: this.#position, limit: pageSize },
         { timeoutMs: this.#timeoutMs },
@@ -130,7 +136,7 @@ export class DocumentCache {
   }
 
   async #read(path: string, version: number | undefined): Promise<PromptDocument | null> {
-    const { document } = await this.#bus.request(
+    const { document } = await this.#leaderStore.request(
       store.documentGet,
       { path, withUntrusted: true, ...(version === undefined ? {} : { version }) },
       { timeoutMs: this.#timeoutMs },

@@ -4,6 +4,7 @@ import type { Logger } from "@parley/chassis";
 import { toolRequirements } from "@parley/contracts";
 import { DocumentCache, type CacheOptions } from "./document-cache.ts";
 import type { PromptDocuments } from "./documents.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import { readSkills, withMissing, type Skill } from "./skills.ts";
 
 /** How long a response about programs and variables is cached. */
@@ -24,10 +25,10 @@ export class PromptSources {
   #read: { documents: PromptDocuments; skills: Skill[] } | undefined;
   #missing: { question: string; answer: Missing; at: number } | undefined;
 
-  constructor(bus: Bus, log: Logger, options: CacheOptions) {
+  constructor(bus: Bus, leaderStore: LeaderStore, log: Logger, options: CacheOptions) {
     this.#bus = bus;
     this.#log = log;
-    this.documents = new DocumentCache(bus, log, options);
+    this.documents = new DocumentCache(bus, leaderStore, log, options);
   }
 
   close(): void {

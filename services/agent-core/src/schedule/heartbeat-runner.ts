@@ -1,16 +1,15 @@
 // Runs the heartbeat in the leader: once per interval it reads HEARTBEAT.md and requests an inbox row in the owner's thread. The start
 // of the interval identifies the heartbeat, so that a takeover does not repeat it.
-import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { newId, store, type HeartbeatSettings, type OutputOf, type controlHeartbeat } from "@parley/contracts";
+import { store, type HeartbeatSettings, type OutputOf, type controlHeartbeat } from "@parley/contracts";
+import { briefMs, type LeaderStore } from "../store-client/leader-store.ts";
 import { isEmptyChecklist, heartbeatText, isActive, slotOf, trustedChecklist } from "./checklist.ts";
 
 type Outcome = OutputOf<typeof controlHeartbeat>;
 
 export interface HeartbeatDeps {
-  bus: Bus;
   log: Logger;
-  epoch: number;
+  leaderStore: LeaderStore;
   settings: HeartbeatSettings;
   /** IANA name. */
   timeZone: string;
@@ -48,8 +47,12 @@ export class HeartbeatRunner {
   }
 
   async #beat(slot: string, skipWhenBusy: boolean): Promise<Outcome> {
-    const { bus, log, epoch, settings } = this.#deps;
-    const { document: kept } = await bus.request(store.documentGet, { path: document, withUntrusted: true });
+    const { log, leaderStore, settings } = this.#deps;
+    const { document: kept } = await leaderStore.request(
+      store.documentGet,
+      { path: document, withUntrusted: true },
+      { timeoutMs: briefMs },
+    );
     if (kept === null) return { outcome: "empty", inboxId: null };
     // An older store does not report untrusted lines: then all lines count as untrusted.
     const checklist = trustedChecklist(kept.content, kept.untrusted ?? [{ from: 1, to: Number.MAX_SAFE_INTEGER }]);
@@ -60,13 +63,11 @@ export class HeartbeatRunner {
       );
     if (isEmptyChecklist(checklist.text)) return { outcome: "empty", inboxId: null };
     const text = heartbeatText(checklist, settings.ok_token);
-    const { outcome, inboxId } = await bus.request(store.heartbeatFire, {
-      opId: newId(),
-      epoch,
-      slot,
-      text,
-      skipWhenBusy,
-    });
+    const { outcome, inboxId } = await leaderStore.request(
+      store.heartbeatFire,
+      { slot, text, skipWhenBusy },
+      { timeoutMs: briefMs },
+    );
     return { outcome: outcome === "busy" ? "busy" : "fired", inboxId };
   }
 }

@@ -2,8 +2,9 @@
 // periodically, when Redis returns, when a job changes, and at queued due times; each run also finds what earlier ones missed.
 import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
-import { controlHeartbeat, newId, scheduleChanged, store, WireError, type HeartbeatSettings } from "@parley/contracts";
+import { controlHeartbeat, scheduleChanged, store, type HeartbeatSettings } from "@parley/contracts";
 import { HeartbeatRunner } from "./heartbeat-runner.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { RedisAddress } from "../redis.ts";
 import { DueQueue } from "../queue/due-queue.ts";
 
@@ -17,13 +18,12 @@ export interface SchedulerDeps {
   bus: Bus;
   log: Logger;
   metrics: ServiceMetrics;
-  epoch: number;
+  leaderStore: LeaderStore;
   redis: RedisAddress;
   namespace: string;
   heartbeat: HeartbeatSettings;
   /** IANA name; the time zone of the heartbeats' active hours. */
   timeZone: string;
-  lost(reason: string): void;
 }
 
 export interface Scheduler {
@@ -32,7 +32,7 @@ export interface Scheduler {
 }
 
 export function startScheduler(deps: SchedulerDeps): Scheduler {
-  const { bus, epoch, log } = deps;
+  const { bus, leaderStore, log } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
   const settled = new Counter({
@@ -41,11 +41,11 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
     labelNames: ["outcome"],
     registers: [deps.metrics.registry],
   });
-  const heartbeat = new HeartbeatRunner({ bus, log, epoch, settings: deps.heartbeat, timeZone: deps.timeZone });
+  const heartbeat = new HeartbeatRunner({ log, leaderStore, settings: deps.heartbeat, timeZone: deps.timeZone });
 
   const fireDue = async () => {
     for (;;) {
-      const { now, due, upcoming } = await bus.request(
+      const { now, due, upcoming } = await leaderStore.request(
         store.scheduleDue,
         { limit: store.maxDueJobs, horizonMs },
         { timeoutMs: storeTimeoutMs, signal },
@@ -53,11 +53,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       // Delays use the database's clock, so that a job is not too early for it.
       await queue.arm(upcoming.map((at) => ({ at, delayMs: Math.max(1, Date.parse(at) - Date.parse(now)) })));
       if (due.length === 0) return;
-      const counts = await bus.request(
-        store.scheduleFire,
-        { opId: newId(), epoch, due },
-        { timeoutMs: storeTimeoutMs, signal },
-      );
+      const counts = await leaderStore.request(store.scheduleFire, { due }, { timeoutMs: storeTimeoutMs, signal });
       for (const outcome of ["fired", "skipped", "missed", "failed"] as const) {
         if (counts[outcome] > 0) settled.inc({ outcome }, counts[outcome]);
       }
@@ -71,15 +67,14 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       await heartbeat.poll(Date.now());
     } catch (error) {
       if (signal.aborted) return;
-      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core became the leader");
-      else log.warn({ err: error }, "due jobs not processed: retried by the next sweep");
+      log.warn({ err: error }, "due jobs not processed: retried by the next sweep");
     }
   }, signal);
 
   const queue = new DueQueue({
     redis: deps.redis,
     namespace: deps.namespace,
-    epoch,
+    epoch: leaderStore.epoch,
     log,
     due: look,
     back: () => void look(),

@@ -1,11 +1,12 @@
 // Messages of a running turn that its view does not contain: the turn was resumed after a compaction, or only part of a
 // long view was loaded.
 import { store, type ClaimedTurn, type Message } from "@parley/contracts";
-import type { SessionView, StoreAccess } from "./view.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
+import type { SessionView } from "./view.ts";
 
 /** In order. Requests them from the store only if the view starts inside the turn or at its start. */
 export async function hiddenMessages(
-  { bus, storeTimeoutMs }: StoreAccess,
+  leaderStore: LeaderStore,
   { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,
   { record, messages }: Pick<SessionView, "record" | "messages">,
 ): Promise<Message[]> {
@@ -13,7 +14,7 @@ export async function hiddenMessages(
   let first = messages.find(({ seq }) => seq >= (record?.fromSeq ?? 0));
   while (first?.turnId === turnId && first.seq > 1) {
     const range = { afterSeq: 0, beforeSeq: first.seq, limit: 1_000 };
-    const page = await bus.request(store.sessionMessages, { sessionId, ...range }, { timeoutMs: storeTimeoutMs });
+    const page = await leaderStore.request(store.sessionMessages, { sessionId, ...range });
     hidden.unshift(...page.messages.filter((message) => message.turnId === turnId));
     first = page.messages[0];
   }

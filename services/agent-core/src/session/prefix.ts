@@ -2,10 +2,10 @@
 // compaction, so that the provider's cache and reasoning signatures stay valid. The store keeps them by hash, shared
 // between sessions.
 import { hash } from "node:crypto";
-import type { Bus } from "@parley/bus";
 import { store, type ToolDescriptor } from "@parley/contracts";
 import { z } from "zod";
 import { charsOfTools, tokensOf } from "../model/tokens.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { SessionView } from "./view.ts";
 
 export interface Prefix {
@@ -97,20 +97,20 @@ export function mayRenew(view: SessionView, now: number): boolean {
 }
 
 export class Prefixes {
-  readonly #bus: Bus;
+  readonly #leaderStore: LeaderStore;
   readonly #known = new Map<string, Prefix>();
   /** When each prefix was stored, by a monotonic clock. */
   readonly #storedAt = new Map<string, number>();
 
-  constructor(bus: Bus) {
-    this.#bus = bus;
+  constructor(leaderStore: LeaderStore) {
+    this.#leaderStore = leaderStore;
   }
 
   /** The prefix of this hash; undefined when the store does not have it. */
-  async load(hashed: string, timeoutMs: number): Promise<Prefix | undefined> {
+  async load(hashed: string): Promise<Prefix | undefined> {
     const known = this.#known.get(hashed);
     if (known !== undefined) return known;
-    const { content } = await this.#bus.request(store.prefixGet, { hash: hashed }, { timeoutMs });
+    const { content } = await this.#leaderStore.request(store.prefixGet, { hash: hashed });
     if (content === null) return undefined;
     const prefix = { hash: hashed, ...Content.parse(JSON.parse(content)) };
     this.#remember(prefix);
@@ -118,11 +118,11 @@ export class Prefixes {
   }
 
   /** Ensures that the store has the prefix before a commit refers to it. */
-  async keep(prefix: Prefix, timeoutMs: number): Promise<void> {
+  async keep(prefix: Prefix): Promise<void> {
     const storedAt = this.#storedAt.get(prefix.hash);
     if (storedAt !== undefined && performance.now() - storedAt < storedForMs) return;
     const content = JSON.stringify({ system: prefix.system, tools: prefix.tools, told: prefix.told });
-    await this.#bus.request(store.prefixPut, { hash: prefix.hash, content }, { timeoutMs });
+    await this.#leaderStore.request(store.prefixPut, { hash: prefix.hash, content });
     this.#storedAt.set(prefix.hash, performance.now());
     this.#remember(prefix);
   }

@@ -1,15 +1,8 @@
 // Updates a session's view to the store's state. Where messages are missing in between, it reloads backwards, up to the
 // view's limit.
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import { store, type Message, type SessionState } from "@parley/contracts";
-import {
-  applyRecord,
-  appendMessages,
-  maxViewChars,
-  prepend,
-  reset,
-  type SessionView,
-  type StoreAccess,
-} from "./view.ts";
+import { applyRecord, appendMessages, maxViewChars, prepend, reset, type SessionView } from "./view.ts";
 
 /** The store's answer to a caller that knows the log up to some position. */
 interface Seen {
@@ -19,7 +12,12 @@ interface Seen {
   session: Pick<SessionState, "view">;
 }
 
-export async function refreshView(deps: StoreAccess, sessionId: string, view: SessionView, seen: Seen): Promise<void> {
+export async function refreshView(
+  leaderStore: LeaderStore,
+  sessionId: string,
+  view: SessionView,
+  seen: Seen,
+): Promise<void> {
   const { messages, gap, session } = seen;
   const record = session.view;
   if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
@@ -30,7 +28,7 @@ export async function refreshView(deps: StoreAccess, sessionId: string, view: Se
   appendMessages(view, messages, messages.at(-1)?.seq ?? view.seq);
   let more = gap;
   while (more && view.chars < maxViewChars) {
-    const page = await read(deps, sessionId, {
+    const page = await read(leaderStore, sessionId, {
       afterSeq: Math.max(0, (record?.fromSeq ?? 0) - 1),
       beforeSeq: view.messages[0]?.seq ?? 0,
     });
@@ -40,11 +38,11 @@ export async function refreshView(deps: StoreAccess, sessionId: string, view: Se
   // The protected first messages come before the range that a record omits.
   const keepFirstTo = record?.keepFirstTo ?? 0;
   if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
-    const head = await read(deps, sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
+    const head = await read(leaderStore, sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
     prepend(view, head.messages);
   }
 }
 
-function read({ bus, storeTimeoutMs }: StoreAccess, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
-  return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
+function read(leaderStore: LeaderStore, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
+  return leaderStore.request(store.sessionMessages, { sessionId, ...range, limit: 1000 });
 }

@@ -1,14 +1,7 @@
 // The leader's view of a session: its newest messages in memory, with the last position of the session's log, so that a
 // claim returns only newer ones. The store is the truth; an inconsistent view is discarded.
-import type { Bus } from "@parley/bus";
 import type { Message, ViewRecord } from "@parley/contracts";
 import { charsOf } from "../model/tokens.ts";
-
-/** What reading a session's log needs. */
-export interface StoreAccess {
-  bus: Bus;
-  storeTimeoutMs: number;
-}
 
 export interface SessionView {
   /** Position of the log up to which the view is complete. */

@@ -1,5 +1,5 @@
 // `ask_user`: asks the person of this turn a question and waits for the answer, which is their next message in the conversation.
-import { newId, store, noAnswererReason, type Outgoing } from "@parley/contracts";
+import { store, noAnswererReason, type Outgoing } from "@parley/contracts";
 import { z } from "zod";
 import { turnAddresses } from "./reply-address.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
@@ -61,20 +61,14 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
     step: now,
     expiresAt,
     seq,
-  } = await context.bus.request(
-    store.questionAsk,
-    {
-      opId: newId(),
-      epoch: context.epoch,
-      turnId: turn.turnId,
-      n: step.n,
-      question: asked.text,
-      options: asked.options,
-      expiresInMs,
-      outgoing,
-    },
-    { timeoutMs: context.storeTimeoutMs },
-  );
+  } = await context.leaderStore.request(store.questionAsk, {
+    turnId: turn.turnId,
+    n: step.n,
+    question: asked.text,
+    options: asked.options,
+    expiresInMs,
+    outgoing,
+  });
   if (now.result !== null) return { status: "settled", result: now.result };
   if (seq !== null) {
     context.say({

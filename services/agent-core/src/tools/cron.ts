@@ -1,5 +1,5 @@
 // `cron`: manages the agent's scheduled jobs. Accepts the argument names of other agent designs. The store parses the schedules.
-import { newId, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
+import { store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { z } from "zod";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
@@ -131,8 +131,8 @@ function act(input: Input, context: LocalContext): Promise<LocalOutcome> {
   }
 }
 
-async function list({ limit = 50 }: Input, { bus }: LocalContext): Promise<LocalOutcome> {
-  const { jobs, more } = await bus.request(store.scheduleList, { all: true, limit });
+async function list({ limit = 50 }: Input, { leaderStore }: LocalContext): Promise<LocalOutcome> {
+  const { jobs, more } = await leaderStore.request(store.scheduleList, { all: true, limit });
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
   const lines = [
@@ -143,7 +143,7 @@ async function list({ limit = 50 }: Input, { bus }: LocalContext): Promise<Local
 }
 
 async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
-  const { bus, settings, turn, step } = context;
+  const { leaderStore, settings, turn, step } = context;
   const schedule = scheduleOf(input);
   if (schedule === undefined)
     return failed("Failed: schedule: missing. For example: every 30m, at 2030-05-01T09:00, 0 9 * * 1-5.");
@@ -154,7 +154,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   if (typeof delivery === "string") return failed(delivery);
   const { deliverTo } = delivery;
   const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
-  const { job } = await bus.request(store.scheduleCreate, {
+  const { job } = await leaderStore.request(store.scheduleCreate, {
     // A repeated request after a crash yields the same job: the store derives its id from the operation id.
     opId: operationId(step),
     name: input.name ?? prompt.replaceAll(/\s+/g, " ").slice(0, 60),
@@ -198,8 +198,7 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
     );
     if (Object.keys(change).length === 0)
       return failed("Failed: no field to change was given, for example schedule or prompt.");
-    const changed = await context.bus.request(store.scheduleUpdate, {
-      opId: newId(),
+    const changed = await context.leaderStore.request(store.scheduleUpdate, {
       id: job.id,
       change,
       tainted: context.tainted,
@@ -219,23 +218,23 @@ function isTainted({ tainted, lastRun }: Schedule): boolean {
 
 function remove(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    await context.bus.request(store.scheduleRemove, { opId: newId(), id: job.id });
+    await context.leaderStore.request(store.scheduleRemove, { id: job.id });
     return done(`Removed ${job.id} "${job.name}".`);
   });
 }
 
 function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const { step, bus } = context;
+    const { step, leaderStore } = context;
     // A repeated call yields the same run.
-    await bus.request(store.scheduleRun, { opId: operationId(step), id: job.id });
+    await leaderStore.request(store.scheduleRun, { opId: operationId(step), id: job.id });
     return done(`Queued ${job.id} "${job.name}"; its answer is sent to the job's delivery address.`);
   });
 }
 
 function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const { runs } = await context.bus.request(store.scheduleHistory, { id: job.id, limit: input.limit ?? 20 });
+    const { runs } = await context.leaderStore.request(store.scheduleHistory, { id: job.id, limit: input.limit ?? 20 });
     if (runs.length === 0) {
       const next = job.nextDue === null ? "" : ` Next run: ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
       return done(`${job.id} "${job.name}" has not been due yet.${next}`);
@@ -247,12 +246,12 @@ function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
 
 async function withJob(
   input: Input,
-  { bus }: LocalContext,
+  { leaderStore }: LocalContext,
   work: (job: Schedule) => Promise<LocalOutcome>,
 ): Promise<LocalOutcome> {
   const id = input.id ?? input.job_id ?? "";
   if (id === "") return failed(`Failed: id: missing. The action list shows the jobs and their ids.`);
-  const { job } = await bus.request(store.scheduleGet, { id });
+  const { job } = await leaderStore.request(store.scheduleGet, { id });
   return job === null
     ? failed(`Failed: id: there is no job "${id}", or several jobs have that name. The action list shows them.`)
     : work(job);

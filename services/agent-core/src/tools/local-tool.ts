@@ -14,13 +14,13 @@ import type {
   ToolStep,
 } from "@parley/contracts";
 import { z } from "zod";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 
 export interface LocalContext {
   bus: Bus;
   log: Logger;
-  epoch: number;
-  storeTimeoutMs: number;
+  leaderStore: LeaderStore;
   settings: ParleySettings;
   policy: TurnPolicy;
   turn: ClaimedTurn;

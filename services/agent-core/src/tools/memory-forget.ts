@@ -25,17 +25,19 @@ export const memoryForgetTool = localTool({
   readOnly: false,
   risk: "low",
   effects: ["writes_memory"],
-  async run({ path, lines, text }, { bus, epoch, turn, step, tainted, storeTimeoutMs }) {
+  async run({ path, lines, text }, { leaderStore, turn, step, tainted }) {
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
     const what = meant(lines, text);
     if (what === undefined)
       return { status: "failed", content: "Nothing was removed: give either `lines` or `text`, and not both." };
-    const done = await bus.request(
-      store.memoryForget,
-      { opId: operationId(step), epoch, turnId: turn.turnId, path, what, author: tainted ? "untrusted" : "agent" },
-      { timeoutMs: storeTimeoutMs },
-    );
+    const done = await leaderStore.request(store.memoryForget, {
+      opId: operationId(step),
+      turnId: turn.turnId,
+      path,
+      what,
+      author: tainted ? "untrusted" : "agent",
+    });
     if (done.status !== "saved") return { status: "failed", content: `Nothing was removed: ${done.reason}.` };
     return { status: "done", content: `Removed from ${path}:\n${done.removed.map((line) => `> ${line}`).join("\n")}` };
   },

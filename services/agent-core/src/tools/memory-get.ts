@@ -23,14 +23,10 @@ export const memoryGetTool = localTool({
   readOnly: true,
   risk: "none",
   effects: [],
-  async run({ path, from, lines }, { bus, turn, storeTimeoutMs }) {
+  async run({ path, from, lines }, { leaderStore, turn }) {
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
-    const found = await bus.request(
-      store.memoryGet,
-      { turnId: turn.turnId, path, from, lines },
-      { timeoutMs: storeTimeoutMs },
-    );
+    const found = await leaderStore.request(store.memoryGet, { turnId: turn.turnId, path, from, lines });
     if (found.status !== "found") {
       const reason =
         found.status === "missing"

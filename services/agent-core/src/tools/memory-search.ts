@@ -28,8 +28,8 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
     readOnly: true,
     risk: "none",
     effects: [],
-    async run({ query, max_results: limit, min_score: least }, { turn, storeTimeoutMs }) {
-      const { hits, audience } = await memory.search(turn.turnId, query, limit, storeTimeoutMs);
+    async run({ query, max_results: limit, min_score: least }, { turn }) {
+      const { hits, audience } = await memory.search(turn.turnId, query, limit);
       const good = hits.filter(({ score }) => score >= least);
       if (good.length > 0) return { status: "done", content: formatHits(good, query) };
       if (audience === "none")

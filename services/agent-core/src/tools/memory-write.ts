@@ -24,25 +24,20 @@ export const memoryWriteTool = localTool({
   readOnly: false,
   risk: "low",
   effects: ["writes_memory"],
-  async run({ content, category, path: named }, { bus, epoch, turn, step, tainted, storeTimeoutMs }) {
+  async run({ content, category, path: named }, { leaderStore, turn, step, tainted }) {
     const at = new Date();
     const path = named ?? notePath(category, turn.sessionId, at);
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
     try {
-      const saved = await bus.request(
-        store.memoryAppend,
-        {
-          opId: operationId(step),
-          epoch,
-          turnId: turn.turnId,
-          path,
-          heading: headingOf(path),
-          text: entryOf(content, path, at),
-          author: tainted ? "untrusted" : "agent",
-        },
-        { timeoutMs: storeTimeoutMs },
-      );
+      const saved = await leaderStore.request(store.memoryAppend, {
+        opId: operationId(step),
+        turnId: turn.turnId,
+        path,
+        heading: headingOf(path),
+        text: entryOf(content, path, at),
+        author: tainted ? "untrusted" : "agent",
+      });
       if (saved.status !== "saved") return { status: "failed", content: `Not written: ${saved.reason}.` };
       const lines =
         saved.fromLine === saved.toLine ? `line ${saved.fromLine}` : `lines ${saved.fromLine} to ${saved.toLine}`;

@@ -17,7 +17,7 @@ export const MessageAttachments = z
 /** The attachments to send, or a sentence that explains why they cannot be sent. */
 export async function attachmentsFor(
   wanted: z.infer<typeof MessageAttachments>,
-  { bus, storeTimeoutMs, turn }: Pick<LocalContext, "bus" | "storeTimeoutMs" | "turn">,
+  { leaderStore, turn }: Pick<LocalContext, "leaderStore" | "turn">,
 ): Promise<Attachment[] | string> {
   const asked = (wanted ?? []).map((each) => (typeof each === "string" ? { id: each, name: undefined } : each));
   const wrong = asked.find(({ id }) => !Sha256Schema.safeParse(id).success);
@@ -25,15 +25,11 @@ export async function attachmentsFor(
     return `"${wrong.id.slice(0, 200)}" is not the id of an attachment. To send a file of the workspace, pass it to attach and use the returned id.`;
   }
   if (asked.length === 0) return [];
-  const { blobs } = await bus.request(
-    store.blobHead,
-    {
-      sha256: asked.map(({ id }) => id),
-      // In other people's conversations only attachments that the conversation itself refers to can be sent.
-      ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
-    },
-    { timeoutMs: storeTimeoutMs },
-  );
+  const { blobs } = await leaderStore.request(store.blobHead, {
+    sha256: asked.map(({ id }) => id),
+    // In other people's conversations only attachments that the conversation itself refers to can be sent.
+    ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
+  });
   const found: Attachment[] = [];
   for (const { id, name } of asked) {
     const blob = blobs.find(({ sha256 }) => sha256 === id);

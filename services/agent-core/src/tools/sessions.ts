@@ -46,11 +46,12 @@ export const sessionsHistoryTool = localTool({
   async run({ session_id: sessionId, limit }, context) {
     const session = await reachable(context, sessionId);
     if (session === null) return unreachable(sessionId);
-    const { messages, more } = await context.bus.request(
-      store.sessionMessages,
-      { sessionId, afterSeq: 0, beforeSeq: session.seq + 1, limit },
-      { timeoutMs: context.storeTimeoutMs },
-    );
+    const { messages, more } = await context.leaderStore.request(store.sessionMessages, {
+      sessionId,
+      afterSeq: 0,
+      beforeSeq: session.seq + 1,
+      limit,
+    });
     const text = messages
       .map(spoken)
       .filter((each) => each !== "")
@@ -143,7 +144,7 @@ export const sessionsSendTool = localTool({
   risk: "medium",
   effects: ["sends_out"],
   async run({ session_id: sessionId, content }, context) {
-    const { turn, step, bus, audience, tainted } = context;
+    const { turn, step, leaderStore, audience, tainted } = context;
     if (audience !== "owner") {
       return { status: "failed", content: "Not sent: only the owner's conversations may send to others." };
     }
@@ -155,26 +156,22 @@ export const sessionsSendTool = localTool({
     const session = await reachable(context, sessionId);
     if (session === null) return unreachable(sessionId);
     const speaker = principalOf(turn.root.trust);
-    await bus.request(
-      store.inboxPut,
-      {
-        sessionKey: session.key,
-        message: {
-          channel: "internal",
-          account: "agent",
-          // The same for every attempt of this call, so that the message is stored once.
-          externalId: `send:${turn.turnId}:${step.n}`,
-          conversation: turn.sessionKey,
-          contact: { id: turn.sessionId, name: "yourself, in another session" },
-          role: speaker,
-          origin: "subagent",
-          ...(tainted ? { tainted } : {}),
-          parts: [{ type: "text", text: content }],
-          replyTo: null,
-        },
+    await leaderStore.request(store.inboxPut, {
+      sessionKey: session.key,
+      message: {
+        channel: "internal",
+        account: "agent",
+        // The same for every attempt of this call, so that the message is stored once.
+        externalId: `send:${turn.turnId}:${step.n}`,
+        conversation: turn.sessionKey,
+        contact: { id: turn.sessionId, name: "yourself, in another session" },
+        role: speaker,
+        origin: "subagent",
+        ...(tainted ? { tainted } : {}),
+        parts: [{ type: "text", text: content }],
+        replyTo: null,
       },
-      { timeoutMs: context.storeTimeoutMs },
-    );
+    });
     return done(`Sent to session ${sessionId}.`);
   },
 });
@@ -191,21 +188,21 @@ function unreachable(sessionId: string): LocalOutcome {
 }
 
 async function listed(
-  { bus, storeTimeoutMs }: LocalContext,
+  { leaderStore }: LocalContext,
   input: { limit: number; parentId?: string },
 ): Promise<SessionSummary[]> {
-  return (await bus.request(store.sessionList, input, { timeoutMs: storeTimeoutMs })).sessions;
+  return (await leaderStore.request(store.sessionList, input)).sessions;
 }
 
-async function own({ bus, turn, storeTimeoutMs }: LocalContext): Promise<SessionSummary[]> {
-  const { session } = await bus.request(store.sessionGet, { sessionId: turn.sessionId }, { timeoutMs: storeTimeoutMs });
+async function own({ leaderStore, turn }: LocalContext): Promise<SessionSummary[]> {
+  const { session } = await leaderStore.request(store.sessionGet, { sessionId: turn.sessionId });
   return session === null ? [] : [session];
 }
 
 /** The session if the turn may access it: its own, its sub-agents', and for the owner any. */
 async function reachable(context: LocalContext, sessionId: string): Promise<SessionSummary | null> {
   if (!z.uuid().safeParse(sessionId).success) return null;
-  const { session } = await context.bus.request(store.sessionGet, { sessionId }, { timeoutMs: context.storeTimeoutMs });
+  const { session } = await context.leaderStore.request(store.sessionGet, { sessionId });
   if (session === null) return null;
   const mine = session.sessionId === context.turn.sessionId || session.parentId === context.turn.sessionId;
   return mine || context.audience === "owner" ? session : null;

@@ -1,5 +1,5 @@
 // Starts sub-agents. The settings choose the tool's name; the argument names of other agent designs are accepted.
-import { newId, store, type ParleySettings, type ProfileSettings } from "@parley/contracts";
+import { store, type ParleySettings, type ProfileSettings } from "@parley/contracts";
 import { z } from "zod";
 import { profilesOf } from "../policy/turn-policy.ts";
 import { localTool, type LocalContext, type LocalOutcome, type LocalTool } from "./local-tool.ts";
@@ -72,24 +72,18 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
   const mode =
     input.mode ??
     (input.run_in_background === undefined ? settings.subagents.mode : input.run_in_background ? "background" : "wait");
-  const started = await context.bus.request(
-    store.turnSpawn,
-    {
-      opId: newId(),
-      epoch: context.epoch,
-      turnId: turn.turnId,
-      n: step.n,
-      mode,
-      profile,
-      title: (input.description ?? input.label ?? prompt).slice(0, 80),
-      parts: [{ type: "text", text: prompt }],
-      maxChildren: settings.subagents.max_children,
-      tainted: context.tainted,
-      resume: input.resume ?? null,
-      announce: policy.queueMode === "steer" ? "steer" : "queue",
-    },
-    { timeoutMs: context.storeTimeoutMs },
-  );
+  const started = await context.leaderStore.request(store.turnSpawn, {
+    turnId: turn.turnId,
+    n: step.n,
+    mode,
+    profile,
+    title: (input.description ?? input.label ?? prompt).slice(0, 80),
+    parts: [{ type: "text", text: prompt }],
+    maxChildren: settings.subagents.max_children,
+    tainted: context.tainted,
+    resume: input.resume ?? null,
+    announce: policy.queueMode === "steer" ? "steer" : "queue",
+  });
   if (started.status === "refused") return failed(`Not started: ${started.reason}.`);
   context.say({
     type: "subagent.started",

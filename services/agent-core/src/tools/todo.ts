@@ -1,5 +1,5 @@
 // `todo`: the agent's task list. The store keeps it with the session, so that it survives compactions and restarts.
-import { isUnfinished, maxTodos, newId, store, TodoSchema, todosText } from "@parley/contracts";
+import { isUnfinished, maxTodos, store, TodoSchema, todosText } from "@parley/contracts";
 import { z } from "zod";
 import { localTool } from "./local-tool.ts";
 
@@ -34,12 +34,8 @@ export const todoTool = localTool({
   readOnly: false,
   risk: "none",
   effects: [],
-  async run({ todos }, { bus, epoch, turn, storeTimeoutMs }) {
-    await bus.request(
-      store.sessionTodos,
-      { opId: newId(), epoch, sessionId: turn.sessionId, todos },
-      { timeoutMs: storeTimeoutMs },
-    );
+  async run({ todos }, { leaderStore, turn }) {
+    await leaderStore.request(store.sessionTodos, { sessionId: turn.sessionId, todos });
     if (todos.length === 0) return { status: "done", content: "The list is empty." };
     const done = isUnfinished(todos) ? "" : "\nAll items are completed.";
     return { status: "done", content: `${todosText(todos)}${done}` };

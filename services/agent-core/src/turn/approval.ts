@@ -1,10 +1,8 @@
 // A person's approval of one exact tool call: the durable question, and what its answer means for the call.
 import { randomInt } from "node:crypto";
-import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
   contactRoles,
-  newId,
   store,
   WireError,
   type ClaimedTurn,
@@ -18,6 +16,7 @@ import {
 } from "@parley/contracts";
 import { callHash } from "../policy/call-hash.ts";
 import { describeCall, questionText } from "../policy/describe.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { ParsedCall } from "../policy/parsed-call.ts";
 import type { PermissionDecision } from "../policy/decide.ts";
 import { updatePermissions, type AlwaysRules } from "../policy/session-rules.ts";
@@ -25,10 +24,8 @@ import { webTargetOf } from "../policy/web-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 
 export interface ApprovalDeps {
-  bus: Bus;
   log: Logger;
-  epoch: number;
-  storeTimeoutMs: number;
+  leaderStore: LeaderStore;
   settings: ParleySettings;
 }
 
@@ -107,28 +104,22 @@ export async function requestApproval(
     const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
     const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
     try {
-      const { approval, seq } = await deps.bus.request(
-        store.approvalRequest,
-        {
-          opId: newId(),
-          epoch: deps.epoch,
-          turnId: turn.turnId,
-          n: step.n,
-          id,
-          tool: call.tool.name,
-          callHash: hash,
-          summary,
-          reason,
-          input,
-          ...(grants.length === 0 ? {} : { grants }),
-          authorization,
-          expiresInMs,
-          outgoing,
-          ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
-          ownerOnly,
-        },
-        { timeoutMs: deps.storeTimeoutMs },
-      );
+      const { approval, seq } = await deps.leaderStore.request(store.approvalRequest, {
+        turnId: turn.turnId,
+        n: step.n,
+        id,
+        tool: call.tool.name,
+        callHash: hash,
+        summary,
+        reason,
+        input,
+        ...(grants.length === 0 ? {} : { grants }),
+        authorization,
+        expiresInMs,
+        outgoing,
+        ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+        ownerOnly,
+      });
       if (approval === null) return null;
       const { sessionId, turnId } = turn;
       deps.log.info(
@@ -157,9 +148,8 @@ export async function addAlwaysRules(
   const updated = updatePermissions(overrides, { type: "add_rules", list, rules }, deps.settings.permissions);
   if ("refused" in updated) return;
   overrides[list] = updated.permissions[list];
-  await deps.bus.request(
-    store.sessionUpdate,
-    { sessionId: turn.sessionId, overrides: { [list]: updated.permissions[list] ?? null } },
-    { timeoutMs: deps.storeTimeoutMs },
-  );
+  await deps.leaderStore.request(store.sessionUpdate, {
+    sessionId: turn.sessionId,
+    overrides: { [list]: updated.permissions[list] ?? null },
+  });
 }

@@ -52,8 +52,8 @@ export async function compactIfNeeded(
 /** Another compaction was stored during this turn: its record is applied. */
 async function takeNewerView(turn: TurnState): Promise<boolean> {
   const { deps, claimed, view } = turn;
-  const asked = { epoch: deps.epoch, sessionId: claimed.sessionId, knownSeq: view.seq };
-  const { session } = await deps.bus.request(store.sessionView, asked, { timeoutMs: deps.storeTimeoutMs });
+  const asked = { sessionId: claimed.sessionId, knownSeq: view.seq };
+  const { session } = await deps.leaderStore.request(store.sessionView, asked);
   if (session.view === null) return false;
   turn.applyView(session.view);
   await turn.renewPrefix();

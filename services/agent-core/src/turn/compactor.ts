@@ -1,9 +1,7 @@
 // Executes a compaction: requests the summary and stores the new view record. Planning is pure and in ../compaction.
-import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
   isUnfinished,
-  newId,
   noUsage,
   store,
   textOf,
@@ -31,16 +29,15 @@ import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
 import type { ModelRegistry } from "../model/registry.ts";
 import { buildPrompt } from "../prompt/build-prompt.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { MessageHeaderOptions } from "../prompt/message-header.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 import { prefixTokens, type Prefix } from "../session/prefix.ts";
 import { applyRecord, type SessionView } from "../session/view.ts";
 
 export interface CompactorDeps {
-  bus: Bus;
   log: Logger;
-  epoch: number;
-  storeTimeoutMs: number;
+  leaderStore: LeaderStore;
   models: ModelRegistry;
   retry: RetryTimes;
   runHooks: RunHooks;
@@ -132,23 +129,17 @@ export async function compact(
   if (next === null) return null;
   const record = await withTodos(deps, work.sessionId, next);
   const costMicros = deps.models.costOf(written.provider, written.usage, Date.now());
-  const { seq } = await deps.bus.request(
-    store.sessionCompact,
-    {
-      opId: newId(),
-      epoch: deps.epoch,
-      sessionId: work.sessionId,
-      turnId: work.turnId,
-      view: record,
-      trigger: plan.trigger,
-      tokensBefore: plan.tokensBefore,
-      tokensAfter: plan.tokensAfter,
-      usage: written.usage ?? noUsage,
-      costMicros,
-      model: written.asked ? written.provider.model : null,
-    },
-    { timeoutMs: deps.storeTimeoutMs },
-  );
+  const { seq } = await deps.leaderStore.request(store.sessionCompact, {
+    sessionId: work.sessionId,
+    turnId: work.turnId,
+    view: record,
+    trigger: plan.trigger,
+    tokensBefore: plan.tokensBefore,
+    tokensAfter: plan.tokensAfter,
+    usage: written.usage ?? noUsage,
+    costMicros,
+    model: written.asked ? written.provider.model : null,
+  });
   const { tokensBefore, tokensAfter } = plan;
   work.say({
     type: "compacted",
@@ -174,7 +165,7 @@ export async function compact(
 
 /** Open todos are stored with the record, because a summary could omit them. */
 async function withTodos(deps: CompactorDeps, sessionId: string, record: ViewRecord): Promise<ViewRecord> {
-  const { session } = await deps.bus.request(store.sessionGet, { sessionId }, { timeoutMs: deps.storeTimeoutMs });
+  const { session } = await deps.leaderStore.request(store.sessionGet, { sessionId });
   const todos = session?.todos ?? [];
   return isUnfinished(todos) ? { ...record, todos: todosText(todos) } : record;
 }

@@ -8,6 +8,7 @@ import type { SignGrant } from "../policy/grant-signer.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { Audience } from "../prompt/documents.ts";
 import type { ModelRegistry } from "../model/registry.ts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { SamplingService } from "../sampling/service.ts";
 import type { Synthesizer } from "../voice/synthesizer.ts";
 import type { Transcriber } from "../voice/transcriber.ts";
@@ -21,11 +22,9 @@ import type { SessionView } from "../session/view.ts";
 export interface TurnDeps {
   bus: Bus;
   log: Logger;
-  epoch: number;
+  leaderStore: LeaderStore;
   /** Signs the rights of a call that a tool-runner runs. */
   signGrant: SignGrant;
-  /** How long the store may be unavailable before a write fails. */
-  storeTimeoutMs: number;
   settings: ParleySettings;
   models: ModelRegistry;
   retry: RetryTimes;

@@ -8,7 +8,6 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
   errorMessage,
-  newId,
   callToken,
   mainWorkspaceId,
   stepSettled,
@@ -30,15 +29,14 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { SignGrant } from "../policy/grant-signer.ts";
 
 export interface ToolCallDeps {
   bus: Bus;
   log: Logger;
-  epoch: number;
+  leaderStore: LeaderStore;
   signGrant: SignGrant;
-  /** How long the store may be unavailable before a call fails; writes are retried until then. */
-  storeTimeoutMs: number;
 }
 
 /** Silence after which a runner counts as dead. */
@@ -129,7 +127,8 @@ type Outcome =
 
 /** Sends one request and follows heartbeats until the reply, the settlement or silence. */
 async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
-  const { bus, epoch } = deps;
+  const { bus, leaderStore } = deps;
+  const { epoch } = leaderStore;
   const { step, timeoutMs } = call;
   const answerMs = timeoutMs + call.asksMs + noRunnerMs;
   const token = callToken(step.turnId, step.n);
@@ -188,7 +187,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     );
     return await Promise.race([reply.then(answered), silent.promise]);
   } catch (error) {
-    if (WireError.is(error, "STALE_EPOCH")) throw error;
+    if (WireError.is(error, "STALE_EPOCH")) throw leaderStore.failure(error);
     const reason = errorMessage(error);
     return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason, wasAlive };
   } finally {
@@ -227,8 +226,8 @@ function answered({ state, result, unsettled }: OutputOf<typeof toolCall>): Outc
   return { status: "answered", answer: { result: checked, unsettled: state } };
 }
 
-async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
-  const { steps } = await bus.request(store.turnGet, { turnId: step.turnId, n: step.n }, { timeoutMs: storeTimeoutMs });
+async function readStep({ leaderStore }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
+  const { steps } = await leaderStore.request(store.turnGet, { turnId: step.turnId, n: step.n });
   return steps.find((each) => each.n === step.n) ?? step;
 }
 
@@ -238,7 +237,7 @@ function unknownResult(step: ToolStep): string {
 
 /** The first settlement counts: a slow runner may have settled the call already. */
 export async function settle(
-  deps: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
+  deps: Pick<ToolCallDeps, "leaderStore">,
   step: ToolStep,
   state: "done" | "failed" | "unknown",
   content: string,
@@ -265,13 +264,13 @@ export async function settle(
 
 /** The stored result: the first settlement counts, and then the first with a `hookOutcome`. */
 export async function settleStep(
-  { bus, epoch, storeTimeoutMs }: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
+  { leaderStore }: Pick<ToolCallDeps, "leaderStore">,
   { turnId, n }: ToolStep,
   state: "done" | "failed" | "unknown",
   result: ToolResult,
   more: Pick<InputOf<typeof store.stepSettle>, "outgoing" | "hookOutcome">,
 ): Promise<ToolResult> {
-  const settlement = { opId: newId(), epoch, turnId, n, state, result, ...more };
-  const { step } = await bus.request(store.stepSettle, settlement, { timeoutMs: storeTimeoutMs });
+  const settlement = { turnId, n, state, result, ...more };
+  const { step } = await leaderStore.request(store.stepSettle, settlement);
   return step.result ?? result;
 }

@@ -51,7 +51,7 @@ export class TurnPreparer {
   ): Promise<TurnStart> {
     const policy = resolvePolicy(this.#deps.settings, session);
     const toolbox = await this.toolboxFor(session, claimed.root);
-    const hidden = taintOf(await hiddenMessages(this.#deps, claimed, view), toolbox);
+    const hidden = taintOf(await hiddenMessages(this.#deps.leaderStore, claimed, view), toolbox);
     const shown = taintOf(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, mergeTaint(hidden, shown)) };
     const assemble = (now: TurnPolicy, audience: Audience) => this.#assemble(now, { ...reader, audience });
@@ -112,7 +112,7 @@ export class TurnPreparer {
   /** The session's stored prefix, unless it may take the new one. */
   async #kept(hashed: string, fresh: Prefix, view: SessionView): Promise<Prefix | undefined> {
     if (hashed === fresh.hash || mayRenew(view, Date.now())) return fresh;
-    return this.#deps.prefixes.load(hashed, this.#deps.storeTimeoutMs);
+    return this.#deps.prefixes.load(hashed);
   }
 
   /**

@@ -2,7 +2,6 @@
 // the store; the view is updated and events are published after the commit.
 import { faultPoint } from "@parley/chassis";
 import {
-  newId,
   noUsage,
   sessionEvent,
   store,
@@ -226,21 +225,15 @@ export class TurnState {
     notes: readonly string[],
     { absorb = false, skipped = null }: { absorb?: boolean; skipped?: string | null } = {},
   ): Promise<void> {
-    const { events, alsoTo } = await this.deps.bus.request(
-      store.turnAppend,
-      {
-        opId: newId(),
-        epoch: this.deps.epoch,
-        turnId: this.claimed.turnId,
-        results: this.#unwritten.results.length,
-        ...this.#unwritten.field,
-        tainted: this.tainted,
-        skipped,
-        notes: notes.map((text): Part[] => [{ type: "text", text }]),
-        absorb,
-      },
-      { timeoutMs: this.deps.storeTimeoutMs },
-    );
+    const { events, alsoTo } = await this.deps.leaderStore.request(store.turnAppend, {
+      turnId: this.claimed.turnId,
+      results: this.#unwritten.results.length,
+      ...this.#unwritten.field,
+      tainted: this.tainted,
+      skipped,
+      notes: notes.map((text): Part[] => [{ type: "text", text }]),
+      absorb,
+    });
     faultPoint("agent.after_append");
     this.#alsoTo = alsoTo;
     this.#unwritten.written();
@@ -257,12 +250,10 @@ export class TurnState {
     const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, this.toolbox)) : [];
     const note = decision.next === "again" ? decision.note : [];
     const costMicros = deps.models.costOf(this.model, reply.usage, Date.now());
-    if (this.newPrefix) await deps.prefixes.keep(this.prefix, deps.storeTimeoutMs);
+    if (this.newPrefix) await deps.prefixes.keep(this.prefix);
     const { results } = this.#unwritten;
     const { tainted } = this;
-    const request: InputOf<typeof store.stepCommit> = {
-      opId: newId(),
-      epoch: deps.epoch,
+    const request: Omit<InputOf<typeof store.stepCommit>, "opId" | "epoch"> = {
       turnId: claimed.turnId,
       n,
       model: reply.model,
@@ -279,7 +270,7 @@ export class TurnState {
       ...(this.newPrefix ? { prefixHash: this.prefix.hash } : {}),
       finish,
     };
-    const committed = await deps.bus.request(store.stepCommit, request, { timeoutMs: deps.storeTimeoutMs });
+    const committed = await deps.leaderStore.request(store.stepCommit, request);
     this.newPrefix = false;
     deps.budgets.spend(claimed, costMicros);
     const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted };
@@ -307,28 +298,22 @@ export class TurnState {
         : closedParts([{ type: "text", text: this.streamedText }], "cancelled", new Date().toISOString());
     // The next request contains the interrupted answer, so the prefix it was made under must be stored as well.
     const keepsPrefix = this.newPrefix && shown.length > 0;
-    if (keepsPrefix) await this.deps.prefixes.keep(this.prefix, this.deps.storeTimeoutMs);
+    if (keepsPrefix) await this.deps.prefixes.keep(this.prefix);
     const unseen = this.#unseen;
     // Results that no message contains yet may have arrived; whether they are untrusted is not known here.
     const tainted = this.tainted || this.open.some(({ tool }) => readsUntrusted(tool, this.toolbox));
-    const { events, queued } = await this.deps.bus.request(
-      store.turnFinish,
-      {
-        opId: newId(),
-        epoch: this.deps.epoch,
-        turnId: this.claimed.turnId,
-        parts: shown,
-        model: shown.length === 0 ? null : this.model.model,
-        ...(keepsPrefix ? { prefixHash: this.prefix.hash } : {}),
-        ...this.#unwritten.field,
-        tainted,
-        ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: redactedText } }),
-        unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",
-        outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
-        finish,
-      },
-      { timeoutMs: this.deps.storeTimeoutMs },
-    );
+    const { events, queued } = await this.deps.leaderStore.request(store.turnFinish, {
+      turnId: this.claimed.turnId,
+      parts: shown,
+      model: shown.length === 0 ? null : this.model.model,
+      ...(keepsPrefix ? { prefixHash: this.prefix.hash } : {}),
+      ...this.#unwritten.field,
+      tainted,
+      ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: redactedText } }),
+      unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",
+      outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
+      finish,
+    });
     faultPoint("agent.after_finish");
     this.#follow(events);
     return { queued };
@@ -344,18 +329,12 @@ export class TurnState {
   async park(waitingFor: number[], wakeAt: string | null): Promise<boolean> {
     faultPoint("agent.before_park");
     const { settled } = this.#unwritten;
-    const { parked } = await this.deps.bus.request(
-      store.turnPark,
-      {
-        opId: newId(),
-        epoch: this.deps.epoch,
-        turnId: this.claimed.turnId,
-        waitingFor,
-        wakeAt,
-        ...(settled.length === 0 ? {} : { settled }),
-      },
-      { timeoutMs: this.deps.storeTimeoutMs },
-    );
+    const { parked } = await this.deps.leaderStore.request(store.turnPark, {
+      turnId: this.claimed.turnId,
+      waitingFor,
+      wakeAt,
+      ...(settled.length === 0 ? {} : { settled }),
+    });
     this.#unwritten.told();
     faultPoint("agent.after_park");
     if (parked) {
@@ -369,8 +348,8 @@ export class TurnState {
   async leave(): Promise<void> {
     const { deps, claimed } = this;
     for (const { n, state, result } of this.#unwritten.settled) {
-      const settled = { opId: newId(), epoch: deps.epoch, turnId: claimed.turnId, n, state, result };
-      await deps.bus.request(store.stepSettle, settled, { timeoutMs: deps.storeTimeoutMs });
+      const settled = { turnId: claimed.turnId, n, state, result };
+      await deps.leaderStore.request(store.stepSettle, settled);
     }
     this.#unwritten.told();
   }

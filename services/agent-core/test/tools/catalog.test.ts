@@ -21,8 +21,8 @@ let tools: ReadonlyMap<string, LocalTool>;
 before(async () => {
   room = await openToolContext(cleanup);
   const { core: bus, settings } = room;
-  const { log } = await room.call("sleep", "pure");
-  const memory = new Memory({ bus, log, embedder: null });
+  const { log, leaderStore } = await room.call("sleep", "pure");
+  const memory = new Memory({ bus, leaderStore, log, embedder: null });
   cleanup.add(async () => memory.close());
   const all = localTools(settings, memory, await speaker());
   tools = new Map(all.map((tool) => [tool.descriptor.name, tool]));

@@ -6,6 +6,7 @@ import type { Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
 import { noCost, noUsage, ParleySettingsSchema, store, type ClaimedTurn, type ToolStep } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
+import { LeaderStore } from "../../src/store-client/leader-store.ts";
 import { cronTool } from "../../src/tools/cron.ts";
 import type { LocalContext } from "../../src/tools/local-tool.ts";
 import { resolvePolicy } from "../../src/policy/turn-policy.ts";
@@ -72,7 +73,8 @@ function context(
     startedAt: null,
   };
   const policy = resolvePolicy(settings, session);
-  const fixed = { bus, log, epoch: 1, storeTimeoutMs: 5_000, name: "cron", tainted: false, audience: "owner" as const };
+  const leaderStore = new LeaderStore(bus, 1, (reason) => assert.fail(reason));
+  const fixed = { bus, leaderStore, log, name: "cron", tainted: false, audience: "owner" as const };
   return { ...fixed, settings, policy, turn, step, say: () => undefined };
 }
 

@@ -5,6 +5,7 @@ import { createLogger } from "@parley/chassis";
 import { ParleySettingsSchema, store, type ToolClass, type ToolResult, type ToolStep } from "@parley/contracts";
 import { type Cleanup, startStoreStack } from "@parley/testing";
 import type { LocalContext, LocalOutcome } from "../../src/tools/local-tool.ts";
+import { LeaderStore } from "../../src/store-client/leader-store.ts";
 import { resolvePolicy } from "../../src/policy/turn-policy.ts";
 import { settle } from "../../src/turn/dispatch-call.ts";
 
@@ -33,6 +34,9 @@ export async function openToolContext(cleanup: Cleanup): Promise<ToolContextFixt
   const stack = await startStoreStack(cleanup);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const { epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" });
+  const leaderStore = new LeaderStore(core, epoch, (reason) => {
+    throw new Error(reason);
+  });
   const settings = ParleySettingsSchema.parse({ channels });
   return {
     gateway,
@@ -77,8 +81,7 @@ export async function openToolContext(cleanup: Cleanup): Promise<ToolContextFixt
       return {
         bus: core,
         log,
-        epoch,
-        storeTimeoutMs: 5_000,
+        leaderStore,
         settings,
         policy: resolvePolicy(settings, session),
         turn,
