@@ -1,4 +1,5 @@
 // Questions to people, and approvals of tool calls.
+import type { StoredAuthorization } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
 import { json, oneOf, parley, partial, since, time } from "./columns.ts";
@@ -52,6 +53,7 @@ export const approvals = parley.table(
     interrupt: boolean("interrupt").notNull().default(false),
     input: json<string>("input"),
     grants: json<string[]>("grants"),
+    authorizationJson: json<StoredAuthorization>("authorization_json"),
   },
   (table) => [
     unique("approvals_turn_id_n_call_hash_key").on(table.turnId, table.n, table.callHash),

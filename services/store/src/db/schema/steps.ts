@@ -1,5 +1,5 @@
 // Steps of turns: model calls and tool calls.
-import type { ToolResult, Usage } from "@parley/contracts";
+import type { HookOutcome, ToolResult, Usage } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, text } from "drizzle-orm/pg-core";
 import { counter, createdAt, json, oneOf, parley, partial, time } from "./columns.ts";
@@ -29,6 +29,7 @@ export const steps = parley.table(
     finishedAt: time("finished_at"),
     costMicros: counter("cost_micros"),
     claimHashes: text("claim_hashes").array(),
+    hookOutcome: json<HookOutcome>("hook_outcome"),
   },
   (table) => [
     primaryKey({ columns: [table.turnId, table.n] }),
