@@ -8,7 +8,7 @@ import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { deleteExpired } from "../src/retention/retention.ts";
-import { keep } from "../src/handlers/checkpoints/checkpoints.ts";
+import { recordFiles } from "../src/handlers/checkpoints/checkpoints.ts";
 import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -112,9 +112,7 @@ test("two writers of the same paths in different orders do not deadlock", async 
   for (let round = 0; round < 20; round++) {
     const files = Array.from({ length: 150 }, (_, index) => file(`${round}/${index}`, "x"));
     const orders = [files, files.toReversed(), files, files.toReversed()];
-    await Promise.all(
-      orders.map((each) => keep(database, { permit: { ...ended, rewindId: ended.turnId } }, { files: each })),
-    );
+    await Promise.all(orders.map((each) => recordFiles(database, ended.turnId, each)));
   }
   await database.pool.end();
 });

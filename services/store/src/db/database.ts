@@ -1,7 +1,15 @@
 // The pool of PostgreSQL connections, and the mapping of its errors to wire errors.
 import { WireError } from "@parley/contracts";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
-import { DatabaseError, Pool, types, type PoolClient } from "pg";
+import {
+  DatabaseError,
+  Pool,
+  types,
+  type PoolClient,
+  type QueryConfig,
+  type QueryResult,
+  type QueryResultRow,
+} from "pg";
 
 export type { PoolClient };
 
@@ -9,6 +17,8 @@ export interface Database {
   pool: Pool;
   /** Query builder over the same pool, for queries outside of the hot path. */
   orm: NodePgDatabase;
+  /** Runs one statement. Throws UNAVAILABLE when the connection is lost, INVALID_INPUT for malformed ids. */
+  query<R extends QueryResultRow>(statement: string | QueryConfig, values?: unknown[]): Promise<QueryResult<R>>;
 }
 
 const int8 = types.builtins.INT8;
@@ -48,7 +58,12 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     },
   });
   pool.on("error", onError);
-  return { pool, orm: drizzle(pool) };
+  const database: Database = {
+    pool,
+    orm: drizzle(pool),
+    query: (statement, values) => withClient(database, (client) => client.query(statement, values)),
+  };
+  return database;
 }
 
 /** Runs `work` on one connection and discards a broken connection. */

@@ -36,8 +36,8 @@ export interface Operation<R> {
   /** Part of the fault points `store.before_<name>` and `store.after_<name>`. */
   name: string;
   run(client: PoolClient, session: LockedSession | undefined): Promise<Outcome<R>>;
-  /** Returns the earlier result of `run`, from its memo. */
-  replay(client: PoolClient, memo: unknown): Promise<R>;
+  /** Returns the earlier result of `run`, from its memo; left out: the memo is the result. */
+  replay?(client: PoolClient, memo: unknown): Promise<R>;
 }
 
 // Multi-command statements have no parameters: ids in their text are validated UUIDs.
@@ -46,12 +46,13 @@ const Uuid = z.uuid();
 /** Runs an operation exactly once per operation id. Throws STALE_EPOCH when another leader has taken over. */
 export async function runOperation<R>(database: Database, guard: Guard, operation: Operation<R>): Promise<R> {
   const opId = Uuid.parse(guard.opId);
+  const replay = async (client: PoolClient, memo: unknown) => operation.replay?.(client, memo) ?? (memo as R);
   return withClient(database, async (client) => {
     try {
       const { known, session } = await begin(client, opId, guard);
       if (known !== undefined) {
         await client.query("COMMIT");
-        return await operation.replay(client, known);
+        return await replay(client, known);
       }
       const { result, memo } = await operation.run(client, session);
       faultPoint(`store.before_${operation.name}`);
@@ -65,7 +66,7 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
       await client.query("ROLLBACK").catch(() => undefined);
       const known = await recall(client, opId, error);
       if (known === undefined) throw error;
-      return operation.replay(client, known);
+      return replay(client, known);
     }
   });
 }

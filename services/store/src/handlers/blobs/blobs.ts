@@ -1,5 +1,5 @@
 // Content addressed by hash: announced, uploaded in chunks, stored once, fetched in chunks.
-import { store, WireError, type Grant, type InputOf, type OutputOf } from "@parley/contracts";
+import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import {
   putInDatabase,
   putInBackend,
@@ -16,6 +16,7 @@ import { abandon } from "../../blobs/orphans.ts";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { requireOpen } from "../../grants.ts";
 import { runTransaction } from "../../db/operation.ts";
+import { granted, type Handlers, type StoreContext } from "../handler.ts";
 
 interface OpenUpload extends Upload {
   done: boolean;
@@ -31,27 +32,69 @@ interface BlobRow {
 
 const columns = `sha256, bytes, media_type AS "mediaType"`;
 
-export function begin(
-  database: Database,
-  rules: BlobRules,
-  input: InputOf<typeof store.blobBegin>,
-): Promise<OutputOf<typeof store.blobBegin>> {
-  return announce(database, rules, input, { sessionId: null, mayHave: async () => true });
-}
+export const blobHandlers = {
+  blobBegin({ database, blobRules: rules }, input) {
+    return announce(database, rules, input, { sessionId: null, mayHave: async () => true });
+  },
 
-/** For a tool call, or for a prompt (`grant` null). Content that the call may not access must be uploaded again, so that its hash reveals nothing. */
-export async function beginForCall(
-  database: Database,
-  rules: BlobRules,
-  grant: Grant | null,
-  input: InputOf<typeof store.blobBegin>,
-): Promise<OutputOf<typeof store.blobBegin>> {
-  if (grant === null) return announce(database, rules, input, { sessionId: null, mayHave: async () => false });
-  await withClient(database, (client) => requireOpen(client, grant));
-  return announce(database, rules, input, {
-    sessionId: grant.sessionId,
-    mayHave: async (client, sha256) => (await referredBy(client, grant, [sha256])).has(sha256),
+  /** For a tool call, or for a prompt (no grant). Content that the call may not access must be uploaded again, so that its hash reveals nothing. */
+  async callBlobBegin({ database, grants, blobRules: rules }, input) {
+    if (input.grant === undefined)
+      return announce(database, rules, input, { sessionId: null, mayHave: async () => false });
+    const grant = await grants.check(input.grant);
+    await withClient(database, (client) => requireOpen(client, grant));
+    return announce(database, rules, input, {
+      sessionId: grant.sessionId,
+      mayHave: async (client, sha256) => (await referredBy(client, grant, [sha256])).has(sha256),
+    });
+  },
+
+  blobPut: ({ database }, input) => put(database, input),
+  callBlobPut: ({ database }, input) => put(database, input),
+  blobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
+  callBlobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
+  blobGet: readChunk,
+
+  async blobHead({ database }, { sha256, sessionId }) {
+    const { rows } = await database.query<BlobRow>(
+      `SELECT ${columns} FROM parley.blobs WHERE sha256 = ANY($1) AND doomed_at IS NULL AND ($2::uuid IS NULL OR ${referredByFamily("$2")})`,
+      [sha256, sessionId ?? null],
+    );
+    return { blobs: rows };
+  },
+
+  /** For a tool call: content of its own agent tree; other content counts as missing. */
+  callBlobGet: granted(async (context, grant, { sha256, n }) => {
+    const known = await withClient(context.database, async (client) => {
+      await requireOpen(client, grant);
+      return referredBy(client, grant, [sha256]);
+    });
+    if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
+    return readChunk(context, { sha256, n });
+  }),
+} satisfies Partial<Handlers>;
+
+/** A chunk of stored content. Throws NOT_FOUND. */
+async function readChunk(
+  { database, blobRules: { places } }: StoreContext,
+  { sha256, n }: { sha256: string; n: number },
+) {
+  const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
+  const { rows } = await database.query<{ bytes: number; place: string; object: string; data: Buffer | null }>({
+    name: "blob-get",
+    text: `SELECT bytes, place, coalesce(object, blobs.sha256) AS object, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
+             WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
+    values: [sha256, n],
   });
+  const [kept] = rows;
+  const offset = n * store.blobChunkBytes;
+  if (kept === undefined || offset >= kept.bytes) throw missing;
+  const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
+  const chunk =
+    kept.place === "database" ? kept.data : await places.named(kept.place).read(kept.object, offset, length);
+  if (chunk === null) throw missing;
+  if (chunk.length !== length) throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
+  return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 
 interface Uploader {
@@ -85,7 +128,7 @@ async function announce(
   });
 }
 
-export async function put(
+async function put(
   database: Database,
   { uploadId, n, data }: InputOf<typeof store.blobPut>,
 ): Promise<OutputOf<typeof store.blobPut>> {
@@ -166,58 +209,6 @@ async function touch(client: PoolClient, sha256: string): Promise<BlobRow | unde
     [sha256],
   );
   return rows[0];
-}
-
-export async function head(
-  database: Database,
-  { sha256, sessionId }: InputOf<typeof store.blobHead>,
-): Promise<OutputOf<typeof store.blobHead>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<BlobRow>(
-      `SELECT ${columns} FROM parley.blobs WHERE sha256 = ANY($1) AND doomed_at IS NULL AND ($2::uuid IS NULL OR ${referredByFamily("$2")})`,
-      [sha256, sessionId ?? null],
-    );
-    return { blobs: rows };
-  });
-}
-
-/** For a tool call: content of its own agent tree; other content counts as missing. */
-export async function getForCall(
-  database: Database,
-  rules: BlobRules,
-  grant: Grant,
-  { sha256, n }: InputOf<typeof store.blobGet>,
-): Promise<OutputOf<typeof store.blobGet>> {
-  const known = await withClient(database, async (client) => {
-    await requireOpen(client, grant);
-    return referredBy(client, grant, [sha256]);
-  });
-  if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
-  return get(database, rules, { sha256, n });
-}
-
-export async function get(
-  database: Database,
-  { places }: BlobRules,
-  { sha256, n }: InputOf<typeof store.blobGet>,
-): Promise<OutputOf<typeof store.blobGet>> {
-  const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
-  const { kept, data } = await withClient(database, async (client) => {
-    const { rows } = await client.query<{ bytes: number; place: string; object: string; data: Buffer | null }>({
-      name: "blob-get",
-      text: `SELECT bytes, place, coalesce(object, blobs.sha256) AS object, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
-             WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
-      values: [sha256, n],
-    });
-    return { kept: rows[0], data: rows[0]?.data ?? null };
-  });
-  const offset = n * store.blobChunkBytes;
-  if (kept === undefined || offset >= kept.bytes) throw missing;
-  const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
-  const chunk = kept.place === "database" ? data : await places.named(kept.place).read(kept.object, offset, length);
-  if (chunk === null) throw missing;
-  if (chunk.length !== length) throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
-  return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 
 async function uploadOf(client: PoolClient, uploadId: string, lock: "" | "FOR UPDATE" = ""): Promise<OpenUpload> {

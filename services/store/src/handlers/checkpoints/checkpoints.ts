@@ -1,19 +1,11 @@
 // File checkpoints: rows about files whose content the tool-runner stores. Every write is idempotent by its own key.
-import {
-  store,
-  textOf,
-  WireError,
-  type Grant,
-  type InputOf,
-  type KeptDocument,
-  type KeptFile,
-  type OutputOf,
-} from "@parley/contracts";
+import { store, textOf, WireError, type KeptDocument, type KeptFile } from "@parley/contracts";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { requireOpen } from "../../grants.ts";
 import { singleRow } from "../../db/operation.ts";
-import type { PermittedRewind } from "./rewind-permits.ts";
+import { checkPermit, permitted, type PermittedRewind } from "./rewind-permits.ts";
+import { type Handlers } from "../handler.ts";
 
 const pageFiles = store.checkpointPageFiles;
 /** Characters of the user's text in a list. */
@@ -44,30 +36,6 @@ const track = {
     SELECT EXISTS (SELECT FROM busy) AS rewinding`,
 };
 
-export async function keep(
-  database: Database,
-  by: { grant: Grant } | { permit: PermittedRewind },
-  { files: kept }: Pick<InputOf<typeof store.checkpointTrack>, "files">,
-): Promise<OutputOf<typeof store.checkpointTrack>> {
-  const checkpointId = "grant" in by ? by.grant.rootTurnId : by.permit.rewindId;
-  return withClient(database, async (client) => {
-    if ("grant" in by) await requireOpen(client, by.grant);
-    try {
-      const { rows } = await client.query<{ rewinding: boolean }>({
-        ...track,
-        values: [checkpointId, JSON.stringify(kept)],
-      });
-      return singleRow(rows);
-    } catch (error) {
-      // Foreign key violation: the checkpoint does not exist.
-      if (error instanceof DatabaseError && error.code === "23503") {
-        throw new WireError("NOT_FOUND", `no turn or rewind ${checkpointId}`);
-      }
-      throw error;
-    }
-  });
-}
-
 /** Versions of documents that turns of session $1 wrote, or turns of their sub-agents. */
 const documentsByTurns = `
   SELECT d.path, d.version, r.id AS root_id, r.started_at AS at
@@ -84,12 +52,9 @@ interface ListedRow {
   files: number;
 }
 
-export async function list(
-  database: Database,
-  input: InputOf<typeof store.checkpointList>,
-): Promise<OutputOf<typeof store.checkpointList>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<ListedRow>(
+export const checkpointHandlers = {
+  async checkpointList({ database }, input) {
+    const { rows } = await database.query<ListedRow>(
       `WITH touched AS (
          SELECT c.id, c.kind, c.at FROM parley.checkpoints c
          JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id WHERE c.session_id = $1
@@ -114,8 +79,43 @@ export async function list(
         files: row.files,
       })),
     };
-  });
-}
+  },
+
+  async checkpointUnreferenced({ database }, input) {
+    const { rows } = await database.query<{ sha256: string }>(
+      `SELECT s.sha256 FROM unnest($1::text[]) AS s(sha256)
+       WHERE NOT EXISTS (SELECT FROM parley.checkpoint_files f WHERE f.sha256 = s.sha256)`,
+      [input.sha256],
+    );
+    return { sha256: rows.map((row) => row.sha256) };
+  },
+
+  async checkpointTrack({ database, grants }, { by, files: kept }) {
+    if ("rewind" in by) return recordFiles(database, (await checkPermit(database, by.rewind)).rewindId, kept);
+    const grant = await grants.check(by.grant);
+    await withClient(database, (client) => requireOpen(client, grant));
+    return recordFiles(database, grant.rootTurnId, kept);
+  },
+
+  /** The first record of each path, which is its state before all changes. */
+  checkpointFiles: permitted(async ({ database }, permit, { afterPath }) => {
+    return withClient(database, async (client) => {
+      const since = await beginOf(client, permit);
+      const { rows } = await client.query<FileRow>(
+        `SELECT DISTINCT ON (f.path) f.path, f.kind, f.sha256, f.size, f.mode, f.reason
+         FROM parley.checkpoints c JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
+         WHERE c.session_id = $1 AND c.at >= $2 AND c.id <> $3 AND ($4::text IS NULL OR f.path > $4)
+         ORDER BY f.path, f.n LIMIT ${pageFiles + 1}`,
+        [permit.sessionId, since, permit.rewindId, afterPath],
+      );
+      return {
+        files: rows.slice(0, pageFiles).map(keptFileOf),
+        documents: afterPath === null ? await documentsOf(client, permit, since) : [],
+        more: rows.length > pageFiles,
+      };
+    });
+  }),
+} satisfies Partial<Handlers>;
 
 function beginning(parts: string): string {
   const text = textOf(JSON.parse(parts) as Parameters<typeof textOf>[0]);
@@ -131,27 +131,25 @@ interface FileRow {
   reason: string | null;
 }
 
-/** The first record of each path, which is its state before all changes. */
-export async function files(
+/** Records the state of files before the first change of a turn or rewind. Throws NOT_FOUND. */
+export async function recordFiles(
   database: Database,
-  permit: PermittedRewind,
-  { afterPath }: Pick<InputOf<typeof store.checkpointFiles>, "afterPath">,
-): Promise<OutputOf<typeof store.checkpointFiles>> {
-  return withClient(database, async (client) => {
-    const since = await beginOf(client, permit);
-    const { rows } = await client.query<FileRow>(
-      `SELECT DISTINCT ON (f.path) f.path, f.kind, f.sha256, f.size, f.mode, f.reason
-       FROM parley.checkpoints c JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
-       WHERE c.session_id = $1 AND c.at >= $2 AND c.id <> $3 AND ($4::text IS NULL OR f.path > $4)
-       ORDER BY f.path, f.n LIMIT ${pageFiles + 1}`,
-      [permit.sessionId, since, permit.rewindId, afterPath],
-    );
-    return {
-      files: rows.slice(0, pageFiles).map(keptFileOf),
-      documents: afterPath === null ? await documentsOf(client, permit, since) : [],
-      more: rows.length > pageFiles,
-    };
-  });
+  checkpointId: string,
+  kept: readonly KeptFile[],
+): Promise<{ rewinding: boolean }> {
+  try {
+    const { rows } = await database.query<{ rewinding: boolean }>({
+      ...track,
+      values: [checkpointId, JSON.stringify(kept)],
+    });
+    return singleRow(rows);
+  } catch (error) {
+    // Foreign key violation: the checkpoint does not exist.
+    if (error instanceof DatabaseError && error.code === "23503") {
+      throw new WireError("NOT_FOUND", `no turn or rewind ${checkpointId}`);
+    }
+    throw error;
+  }
 }
 
 /** The version of each document before the first of these changes. */
@@ -193,18 +191,4 @@ export async function beginOf(
     throw new WireError("NOT_FOUND", `this session has no turn or checkpoint ${turnId}`);
   }
   return rows[0].at;
-}
-
-export async function unreferenced(
-  database: Database,
-  input: InputOf<typeof store.checkpointUnreferenced>,
-): Promise<OutputOf<typeof store.checkpointUnreferenced>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<{ sha256: string }>(
-      `SELECT s.sha256 FROM unnest($1::text[]) AS s(sha256)
-       WHERE NOT EXISTS (SELECT FROM parley.checkpoint_files f WHERE f.sha256 = s.sha256)`,
-      [input.sha256],
-    );
-    return { sha256: rows.map((row) => row.sha256) };
-  });
 }

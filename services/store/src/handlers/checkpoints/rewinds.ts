@@ -1,9 +1,10 @@
 // Rewinds: one at a time for the whole workspace, owned through a lease, with a stored report.
 import { type store, WireError, type InputOf, type OutputOf, type RewindReport } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { beginOf } from "./checkpoints.ts";
-import type { PermittedRewind } from "./rewind-permits.ts";
+import { permitted, type PermittedRewind } from "./rewind-permits.ts";
+import { type Handlers } from "../handler.ts";
 
 /** Held while a rewind begins. */
 const rewindLock = 7_305_510_223;
@@ -21,31 +22,56 @@ interface RewindRow {
   free: boolean;
 }
 
-export async function begin(database: Database, input: Begin): Promise<Begun> {
-  return runTransaction(database, async (client) => {
-    await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
-    // A claim also locks the session: no turn begins between this check and the commit.
-    await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
-    const { rows } = await client.query<RewindRow>(
-      `SELECT id, session_id, target_id, state, report,
-              expires_at <= now()
-                OR CASE WHEN runner = $2 THEN id = $1 ELSE split_part(runner, '#', 1) = split_part($2, '#', 1) END AS free
-       FROM parley.rewinds WHERE id = $1 OR state = 'running'`,
-      [input.rewindId, input.runner],
+export const rewindHandlers = {
+  rewindBegin: permitted(async ({ database }, permit, { runner, ttlMs }) => {
+    const input = { ...permit, runner, ttlMs };
+    return runTransaction(database, async (client) => {
+      await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
+      // A claim also locks the session: no turn begins between this check and the commit.
+      await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
+      const { rows } = await client.query<RewindRow>(
+        `SELECT id, session_id, target_id, state, report,
+                expires_at <= now()
+                  OR CASE WHEN runner = $2 THEN id = $1 ELSE split_part(runner, '#', 1) = split_part($2, '#', 1) END AS free
+         FROM parley.rewinds WHERE id = $1 OR state = 'running'`,
+        [input.rewindId, input.runner],
+      );
+      const own = rows.find((row) => row.id === input.rewindId);
+      if (own !== undefined && (own.session_id !== input.sessionId || own.target_id !== input.turnId)) {
+        throw new WireError("CONFLICT", `rewind ${input.rewindId} is for another session or turn`);
+      }
+      if (own?.state === "done" && own.report !== null) {
+        return { status: "done", report: JSON.parse(own.report) as RewindReport };
+      }
+      if (rows.some((row) => row.state === "running" && !row.free)) return { status: "busy" };
+      await beginOf(client, input);
+      await refuseWhileRunning(client, input.sessionId);
+      return grant(client, input);
+    });
+  }),
+
+  rewindRenew: permitted(async ({ database }, { rewindId }, { fence, ttlMs }) => {
+    const { rowCount } = await database.query(
+      `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
+       WHERE id = $1 AND fence = $2 AND state = 'running'`,
+      [rewindId, fence, ttlMs],
     );
-    const own = rows.find((row) => row.id === input.rewindId);
-    if (own !== undefined && (own.session_id !== input.sessionId || own.target_id !== input.turnId)) {
-      throw new WireError("CONFLICT", `rewind ${input.rewindId} is for another session or turn`);
-    }
-    if (own?.state === "done" && own.report !== null) {
-      return { status: "done", report: JSON.parse(own.report) as RewindReport };
-    }
-    if (rows.some((row) => row.state === "running" && !row.free)) return { status: "busy" };
-    await beginOf(client, input);
-    await refuseWhileRunning(client, input.sessionId);
-    return grant(client, input);
-  });
-}
+    if (rowCount !== 1) throw fenced({ rewindId, fence });
+    return {};
+  }),
+
+  rewindEnd: permitted(async ({ database }, { rewindId }, input) => {
+    const report = input.report === null ? null : JSON.stringify(input.report);
+    // A retry matches the stored report.
+    const { rowCount } = await database.query(
+      `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
+       WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
+      [rewindId, input.fence, report],
+    );
+    if (rowCount !== 1) throw fenced({ rewindId, fence: input.fence });
+    return {};
+  }),
+} satisfies Partial<Handlers>;
 
 async function refuseWhileRunning(client: PoolClient, sessionId: string): Promise<void> {
   const { rows } = await client.query<{ own: boolean }>(
@@ -76,40 +102,6 @@ async function grant(client: PoolClient, input: Begin): Promise<Begun> {
     [input.rewindId, input.sessionId],
   );
   return { status: "granted", fence: singleRow(rows).fence };
-}
-
-export async function renew(
-  database: Database,
-  { rewindId }: PermittedRewind,
-  { fence, ttlMs }: InputOf<typeof store.rewindRenew>,
-): Promise<OutputOf<typeof store.rewindRenew>> {
-  return withClient(database, async (client) => {
-    const { rowCount } = await client.query(
-      `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
-       WHERE id = $1 AND fence = $2 AND state = 'running'`,
-      [rewindId, fence, ttlMs],
-    );
-    if (rowCount !== 1) throw fenced({ rewindId, fence });
-    return {};
-  });
-}
-
-export async function end(
-  database: Database,
-  { rewindId }: PermittedRewind,
-  input: InputOf<typeof store.rewindEnd>,
-): Promise<OutputOf<typeof store.rewindEnd>> {
-  const report = input.report === null ? null : JSON.stringify(input.report);
-  return withClient(database, async (client) => {
-    // A retry matches the stored report.
-    const { rowCount } = await client.query(
-      `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
-       WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
-      [rewindId, input.fence, report],
-    );
-    if (rowCount !== 1) throw fenced({ rewindId, fence: input.fence });
-    return {};
-  });
 }
 
 function fenced({ rewindId, fence }: { rewindId: string; fence: number }): WireError {

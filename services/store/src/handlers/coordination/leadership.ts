@@ -1,38 +1,35 @@
 // The epoch. A takeover waits for writes under the old epoch, then raises it; see operation.ts for the writers.
-import { type store, type InputOf, type OutputOf } from "@parley/contracts";
-import type { Database } from "../../db/database.ts";
 import { epochLock, singleRow, runOperation } from "../../db/operation.ts";
+import { type Handlers } from "../handler.ts";
 
-export function acquire(
-  database: Database,
-  input: InputOf<typeof store.leadershipAcquire>,
-): Promise<OutputOf<typeof store.leadershipAcquire>> {
-  return runOperation(
-    database,
-    { opId: input.opId, epoch: null },
-    {
-      name: "takeover",
-      async run(client) {
-        // A paused writer may hold the shared lock; its transaction ends by idle_in_transaction_session_timeout.
-        await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${epochLock})`);
-        const { rows } = await client.query<{ epoch: number }>(
-          `WITH raised AS (
-           UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = clock_timestamp()
-           WHERE name = 'agent-core' RETURNING epoch, holder, acquired_at
-         )
-         INSERT INTO parley.leadership_log (epoch, holder, acquired_at) SELECT epoch, holder, acquired_at FROM raised RETURNING epoch`,
-          [input.holder],
-        );
-        const result = { epoch: singleRow(rows).epoch };
-        if (input.grantKey !== undefined) {
-          await client.query("INSERT INTO parley.leader_keys (epoch, grant_key) VALUES ($1, $2)", [
-            result.epoch,
-            input.grantKey,
-          ]);
-        }
-        return { result, memo: result };
+export const leadershipHandlers = {
+  leadershipAcquire({ database }, input) {
+    return runOperation(
+      database,
+      { opId: input.opId, epoch: null },
+      {
+        name: "takeover",
+        async run(client) {
+          // A paused writer may hold the shared lock; its transaction ends by idle_in_transaction_session_timeout.
+          await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${epochLock})`);
+          const { rows } = await client.query<{ epoch: number }>(
+            `WITH raised AS (
+             UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = clock_timestamp()
+             WHERE name = 'agent-core' RETURNING epoch, holder, acquired_at
+           )
+           INSERT INTO parley.leadership_log (epoch, holder, acquired_at) SELECT epoch, holder, acquired_at FROM raised RETURNING epoch`,
+            [input.holder],
+          );
+          const result = { epoch: singleRow(rows).epoch };
+          if (input.grantKey !== undefined) {
+            await client.query("INSERT INTO parley.leader_keys (epoch, grant_key) VALUES ($1, $2)", [
+              result.epoch,
+              input.grantKey,
+            ]);
+          }
+          return { result, memo: result };
+        },
       },
-      replay: async (_client, memo) => memo as { epoch: number },
-    },
-  );
-}
+    );
+  },
+} satisfies Partial<Handlers>;

@@ -1,15 +1,12 @@
 // Leases of connections that must have exactly one owner. Each grant raises the fence; leases expire by PostgreSQL's clock.
-import type { Bus } from "@parley/bus";
-import { leaseReleased, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import { withClient, type Database } from "../../db/database.ts";
+import { leaseReleased, WireError } from "@parley/contracts";
+import { withClient } from "../../db/database.ts";
 import { singleRow } from "../../db/operation.ts";
+import { type Handlers } from "../handler.ts";
 
-export async function acquire(
-  database: Database,
-  input: InputOf<typeof store.leaseAcquire>,
-): Promise<OutputOf<typeof store.leaseAcquire>> {
-  return withClient(database, async (client) => {
-    const taken = await client.query<{ fence: number; cursor: string | null }>(
+export const leaseHandlers = {
+  async leaseAcquire({ database }, input) {
+    const taken = await database.query<{ fence: number; cursor: string | null }>(
       `INSERT INTO parley.leases AS lease (name, owner, fence, expires_at) VALUES ($1, $2, 1, now() + $3 * interval '1 millisecond')
        ON CONFLICT (name) DO UPDATE SET owner = $2, fence = lease.fence + 1, expires_at = now() + $3 * interval '1 millisecond'
        WHERE lease.owner IS NULL OR lease.owner = $2 OR lease.expires_at < now()
@@ -18,40 +15,31 @@ export async function acquire(
     );
     const granted = taken.rows[0];
     if (granted !== undefined) return { granted: true, ...granted, holder: input.owner };
-    const held = await client.query<{ fence: number; owner: string | null }>(
+    const held = await database.query<{ fence: number; owner: string | null }>(
       "SELECT fence, owner FROM parley.leases WHERE name = $1",
       [input.name],
     );
     const row = singleRow(held.rows);
     return { granted: false, fence: row.fence, cursor: null, holder: row.owner };
-  });
-}
+  },
 
-export async function renew(
-  database: Database,
-  input: InputOf<typeof store.leaseRenew>,
-): Promise<OutputOf<typeof store.leaseRenew>> {
-  return withClient(database, async (client) => {
-    const { rowCount } = await client.query(
+  async leaseRenew({ database }, input) {
+    const { rowCount } = await database.query(
       "UPDATE parley.leases SET expires_at = now() + $3 * interval '1 millisecond' WHERE name = $1 AND fence = $2 AND owner IS NOT NULL",
       [input.name, input.fence, input.ttlMs],
     );
     if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is over`);
     return {};
-  });
-}
+  },
 
-export async function release(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.leaseRelease>,
-): Promise<OutputOf<typeof store.leaseRelease>> {
-  await withClient(database, (client) =>
-    client.query("UPDATE parley.leases SET owner = NULL, expires_at = now() WHERE name = $1 AND fence = $2", [
-      input.name,
-      input.fence,
-    ]),
-  );
-  bus.publish(leaseReleased, { name: input.name });
-  return {};
-}
+  async leaseRelease({ database, bus }, input) {
+    await withClient(database, (client) =>
+      client.query("UPDATE parley.leases SET owner = NULL, expires_at = now() WHERE name = $1 AND fence = $2", [
+        input.name,
+        input.fence,
+      ]),
+    );
+    bus.publish(leaseReleased, { name: input.name });
+    return {};
+  },
+} satisfies Partial<Handlers>;

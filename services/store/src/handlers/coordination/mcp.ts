@@ -1,17 +1,15 @@
 // Switches of MCP servers: one row per server, for the whole deployment. Tool-runners follow the rows; the hint only saves time.
-import type { Bus } from "@parley/bus";
 import {
   maxHiddenTools,
   mcpSwitched,
   WireError,
-  type InputOf,
   type McpChange,
   type McpSwitch,
   type OutputOf,
   type store,
 } from "@parley/contracts";
-import { withClient, type Database } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
+import { type Handlers } from "../handler.ts";
 
 interface SwitchRow {
   server: string;
@@ -39,55 +37,50 @@ function switchOf(row: SwitchRow): McpSwitch {
   };
 }
 
-export async function list(database: Database): Promise<OutputOf<typeof store.mcpSwitches>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<SwitchRow>(`SELECT ${columns} FROM parley.mcp_switches ORDER BY server`);
+export const mcpHandlers = {
+  async mcpSwitches({ database }) {
+    const { rows } = await database.query<SwitchRow>(`SELECT ${columns} FROM parley.mcp_switches ORDER BY server`);
     return { switches: rows.map(switchOf) };
-  });
-}
+  },
 
-/** A retry returns the first result and does not undo later changes. */
-export async function change(
-  database: Database,
-  bus: Bus,
-  { opId, server, change: wanted, by }: InputOf<typeof store.mcpSwitch>,
-): Promise<Changed> {
-  const done = await runOperation<Changed>(
-    database,
-    { opId, epoch: null },
-    {
-      name: "mcp_switch",
-      async run(client) {
-        // Serialize the changes of one server.
-        await client.query(
-          "INSERT INTO parley.mcp_switches (server, changed_by) VALUES ($1, $2) ON CONFLICT (server) DO NOTHING",
-          [server, by],
-        );
-        const { rows } = await client.query<SwitchRow>(
-          `SELECT ${columns} FROM parley.mcp_switches WHERE server = $1 FOR UPDATE`,
-          [server],
-        );
-        const before = switchOf(singleRow(rows));
-        const after = afterChange(before, wanted);
-        if (typeof after === "string") {
-          const result: Changed = { outcome: after, switch: before };
+  /** A retry returns the first result and does not undo later changes. */
+  async mcpSwitch({ database, bus }, { opId, server, change: wanted, by }) {
+    const done = await runOperation<Changed>(
+      database,
+      { opId, epoch: null },
+      {
+        name: "mcp_switch",
+        async run(client) {
+          // Serialize the changes of one server.
+          await client.query(
+            "INSERT INTO parley.mcp_switches (server, changed_by) VALUES ($1, $2) ON CONFLICT (server) DO NOTHING",
+            [server, by],
+          );
+          const { rows } = await client.query<SwitchRow>(
+            `SELECT ${columns} FROM parley.mcp_switches WHERE server = $1 FOR UPDATE`,
+            [server],
+          );
+          const before = switchOf(singleRow(rows));
+          const after = afterChange(before, wanted);
+          if (typeof after === "string") {
+            const result: Changed = { outcome: after, switch: before };
+            return { result, memo: result };
+          }
+          const written = await client.query<SwitchRow>(
+            `UPDATE parley.mcp_switches
+             SET switched_on = $2, hidden = $3, restarts = $4, changed_by = $5, changed_at = now()
+             WHERE server = $1 RETURNING ${columns}`,
+            [server, after.on, JSON.stringify(after.hidden), after.restarts, by],
+          );
+          const result: Changed = { outcome: "done", switch: switchOf(singleRow(written.rows)) };
           return { result, memo: result };
-        }
-        const written = await client.query<SwitchRow>(
-          `UPDATE parley.mcp_switches
-           SET switched_on = $2, hidden = $3, restarts = $4, changed_by = $5, changed_at = now()
-           WHERE server = $1 RETURNING ${columns}`,
-          [server, after.on, JSON.stringify(after.hidden), after.restarts, by],
-        );
-        const result: Changed = { outcome: "done", switch: switchOf(singleRow(written.rows)) };
-        return { result, memo: result };
+        },
       },
-      replay: async (_client, memo) => memo as Changed,
-    },
-  );
-  bus.publish(mcpSwitched, { server });
-  return done;
-}
+    );
+    bus.publish(mcpSwitched, { server });
+    return done;
+  },
+} satisfies Partial<Handlers>;
 
 /** The settings after a change, or why no change is made. Throws TOO_LARGE. Pure. */
 function afterChange({ on, hidden, restarts }: Setting, wanted: McpChange): Setting | "same" | "off" {

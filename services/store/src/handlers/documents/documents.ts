@@ -1,7 +1,6 @@
 // Documents: versions are only added; the newest version of a path is the document. Writers run one after another, so that the change
 // counter grows in commit order and a reader of newer changes misses nothing.
 import { createHash } from "node:crypto";
-import type { Bus } from "@parley/bus";
 import {
   documentChanged,
   maxDocumentBytes,
@@ -16,6 +15,7 @@ import {
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { untrustedLines } from "../../memory/untrusted-lines.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
+import type { Handlers, StoreContext } from "../handler.ts";
 
 /** Held by each writer of documents until the commit. */
 export const documentsLock = 7_305_510_221;
@@ -36,20 +36,57 @@ interface Wanted {
   restoredFrom?: number;
 }
 
-export async function list(
+export const documentHandlers = {
+  documentList: ({ database }, input) => listDocuments(database, input),
+  documentGet: ({ database }, input) => getDocument(database, input),
+
+  documentPut(context, input) {
+    requireContent(input.path, input.content);
+    const wanted = { content: input.content, deleted: false };
+    return change(context, "document_put", input.opId, (client) => write(client, input, wanted));
+  },
+
+  documentDelete(context, input) {
+    const wanted = { content: "", deleted: true };
+    return change(context, "document_delete", input.opId, (client) => write(client, input, wanted));
+  },
+
+  documentRestore(context, { opId, path, version, expectedVersion }) {
+    return change(context, "document_restore", opId, async (client) => {
+      const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
+        "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
+        [path, version],
+      );
+      const old = rows[0];
+      if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${path} has no text`);
+      const expected = expectedVersion === undefined ? {} : { expectedVersion };
+      const wanted = { content: old.content, deleted: false, restoredFrom: version };
+      return write(client, { path, author: old.author, ...expected }, wanted);
+    });
+  },
+
+  async documentHistory({ database }, { path, limit, before }) {
+    const { rows } = await database.query<DocumentMeta>(
+      `SELECT ${columns} FROM parley.documents WHERE path = $1 AND version < coalesce($2, 2147483647)
+       ORDER BY version DESC LIMIT $3 + 1`,
+      [path, before ?? null, limit],
+    );
+    return { versions: rows.slice(0, limit), more: rows.length > limit };
+  },
+} satisfies Partial<Handlers>;
+
+export async function listDocuments(
   database: Database,
   { since, limit }: InputOf<typeof store.documentList>,
 ): Promise<OutputOf<typeof store.documentList>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<DocumentMeta>(
-      `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2 + 1`,
-      [since, limit],
-    );
-    return { documents: rows.slice(0, limit), more: rows.length > limit };
-  });
+  const { rows } = await database.query<DocumentMeta>(
+    `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2 + 1`,
+    [since, limit],
+  );
+  return { documents: rows.slice(0, limit), more: rows.length > limit };
 }
 
-export async function get(
+export async function getDocument(
   database: Database,
   { path, version, withUntrusted }: InputOf<typeof store.documentGet>,
 ): Promise<OutputOf<typeof store.documentGet>> {
@@ -62,57 +99,6 @@ export async function get(
     const document = rows[0];
     if (document === undefined || withUntrusted !== true) return { document: document ?? null };
     return { document: { ...document, untrusted: await untrustedLines(client, document) } };
-  });
-}
-
-export async function history(
-  database: Database,
-  { path, limit, before }: InputOf<typeof store.documentHistory>,
-): Promise<OutputOf<typeof store.documentHistory>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<DocumentMeta>(
-      `SELECT ${columns} FROM parley.documents WHERE path = $1 AND version < coalesce($2, 2147483647)
-       ORDER BY version DESC LIMIT $3 + 1`,
-      [path, before ?? null, limit],
-    );
-    return { versions: rows.slice(0, limit), more: rows.length > limit };
-  });
-}
-
-export function put(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.documentPut>,
-): Promise<OutputOf<typeof store.documentPut>> {
-  requireContent(input.path, input.content);
-  const wanted = { content: input.content, deleted: false };
-  return change(database, bus, "document_put", input.opId, (client) => write(client, input, wanted));
-}
-
-export function remove(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.documentDelete>,
-): Promise<OutputOf<typeof store.documentDelete>> {
-  const wanted = { content: "", deleted: true };
-  return change(database, bus, "document_delete", input.opId, (client) => write(client, input, wanted));
-}
-
-export function restore(
-  database: Database,
-  bus: Bus,
-  { opId, path, version, expectedVersion }: InputOf<typeof store.documentRestore>,
-): Promise<OutputOf<typeof store.documentRestore>> {
-  return change(database, bus, "document_restore", opId, async (client) => {
-    const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
-      "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
-      [path, version],
-    );
-    const old = rows[0];
-    if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${path} has no text`);
-    const expected = expectedVersion === undefined ? {} : { expectedVersion };
-    const wanted = { content: old.content, deleted: false, restoredFrom: version };
-    return write(client, { path, author: old.author, ...expected }, wanted);
   });
 }
 
@@ -132,14 +118,13 @@ export function requireContent(path: string, content: string): void {
 
 /** Runs a change once per operation id and publishes the new version after the commit. */
 export async function change(
-  database: Database,
-  bus: Bus,
+  context: StoreContext,
   name: string,
   opId: string,
   run: (client: PoolClient) => Promise<DocumentChange>,
 ): Promise<DocumentChange> {
   const done = await runOperation<DocumentChange>(
-    database,
+    context.database,
     { opId, epoch: null },
     {
       name,
@@ -147,15 +132,18 @@ export async function change(
         const result = await run(client);
         return result.status === "saved" ? { result, memo: result } : { result };
       },
-      replay: async (_client, memo) => memo as DocumentChange,
     },
   );
-  if (done.status === "saved") announce(bus, done.document);
+  if (done.status === "saved") announce(context, done.document);
   return done;
 }
 
 /** Call after the commit. */
-export function announce(bus: Bus, { path, version, change: position, deleted }: DocumentMeta): void {
+export function announce(
+  { bus, documentsChanged }: StoreContext,
+  { path, version, change: position, deleted }: DocumentMeta,
+): void {
+  documentsChanged();
   bus.publish(documentChanged, { path, version, change: position, deleted });
 }
 

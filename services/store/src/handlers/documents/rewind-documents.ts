@@ -1,47 +1,45 @@
 // Restores a document in a rewind: its earlier version becomes a new one, so no version is lost.
-import type { Bus } from "@parley/bus";
-import { WireError, type DocumentAuthor, type InputOf, type OutputOf, type store } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { WireError, type DocumentAuthor, type OutputOf, type store } from "@parley/contracts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { beginOf, documentsOf } from "../checkpoints/checkpoints.ts";
 import { announce, lockDocuments, newest, write } from "./documents.ts";
-import type { PermittedRewind } from "../checkpoints/rewind-permits.ts";
+import { permitted, type PermittedRewind } from "../checkpoints/rewind-permits.ts";
+import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.rewindDocument>;
 
-export async function putDocumentBack(
-  database: Database,
-  bus: Bus,
-  permit: PermittedRewind,
-  { fence, path }: InputOf<typeof store.rewindDocument>,
-): Promise<Output> {
-  if (fence === null) {
-    return withClient(database, async (client) => ({ outcome: (await planOf(client, permit, path)).outcome }));
-  }
-  const { outcome, changed } = await runTransaction(database, async (client) => {
-    await lockDocuments(client);
-    await requireRunning(client, permit, fence);
-    const plan = await planOf(client, permit, path);
-    if (plan.outcome === "unchanged") return { outcome: plan.outcome, changed: undefined };
-    await client.query(
-      "INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-      [permit.rewindId, path, plan.from],
-    );
-    const { old } = plan;
-    const done =
-      old === null
-        ? // A person requested the rewind.
-          await write(client, { path, author: "owner" }, { content: "", deleted: true })
-        : await write(
-            client,
-            { path, author: old.author },
-            { content: old.content, deleted: false, restoredFrom: old.version },
-          );
-    return { outcome: plan.outcome, changed: done.status === "saved" ? done.document : undefined };
-  });
-  if (changed !== undefined) announce(bus, changed);
-  return { outcome };
-}
+export const rewindDocumentHandlers = {
+  rewindDocument: permitted(async (context, permit, { fence, path }) => {
+    const { database } = context;
+    if (fence === null) {
+      return withClient(database, async (client) => ({ outcome: (await planOf(client, permit, path)).outcome }));
+    }
+    const { outcome, changed } = await runTransaction(database, async (client) => {
+      await lockDocuments(client);
+      await requireRunning(client, permit, fence);
+      const plan = await planOf(client, permit, path);
+      if (plan.outcome === "unchanged") return { outcome: plan.outcome, changed: undefined };
+      await client.query(
+        "INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        [permit.rewindId, path, plan.from],
+      );
+      const { old } = plan;
+      const done =
+        old === null
+          ? // A person requested the rewind.
+            await write(client, { path, author: "owner" }, { content: "", deleted: true })
+          : await write(
+              client,
+              { path, author: old.author },
+              { content: old.content, deleted: false, restoredFrom: old.version },
+            );
+      return { outcome: plan.outcome, changed: done.status === "saved" ? done.document : undefined };
+    });
+    if (changed !== undefined) announce(context, changed);
+    return { outcome };
+  }),
+} satisfies Partial<Handlers>;
 
 interface Plan {
   outcome: Output["outcome"];

@@ -8,17 +8,16 @@ import {
   type store,
   WireError,
   type InboundMessage,
-  type InputOf,
   type OutputOf,
 } from "@parley/contracts";
-import type { Bus } from "@parley/bus";
 import { hashesIn, addReferences } from "../../blobs/references.ts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../../db/mappers.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { isJobs, askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
 import { resolveRoute } from "../sessions/routes.ts";
+import { type Handlers } from "../handler.ts";
 
 interface PutRow {
   id: string | null;
@@ -71,99 +70,124 @@ const find = {
     FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
 };
 
-export async function put(
-  database: Database,
-  bus: Bus,
-  { message, sessionKey, lease, singleCall = false }: InputOf<typeof store.inboxPut>,
-): Promise<OutputOf<typeof store.inboxPut>> {
-  faultPoint("store.before_inbox");
-  const { mode = "queue", exclusive = false } = message;
-  const identity = [message.channel, message.account, message.externalId];
-  const parts = JSON.stringify(message.parts);
-  const priority = priorityOf[message.origin];
-  const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
-  const replyTo = message.replyTo === null ? null : JSON.stringify(message.replyTo);
-  const sender = senderOf(message);
-  const attached = hashesIn(message.parts);
-  const write = async (client: PoolClient) => {
-    const { rows } = await client.query<PutRow>({
-      ...insert,
-      values: [
-        sessionKey,
-        ...identity,
-        priority,
-        parts,
-        replyTo,
-        sender,
-        newId(),
-        newId(),
-        mode,
-        trustLevel(message),
-        windowMs,
-        activeTrace(),
-        exclusive,
-        singleCall,
-      ],
-    });
-    const row = singleRow(rows);
-    if (row.id !== null) {
-      await addReferences(client, row.session_id, attached);
-      return { row, duplicate: false, same: true };
-    }
-    const known = singleRow(
-      (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
-    );
-    return { row: known, duplicate: true, same: known.same };
-  };
-  const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
-  const { row, duplicate, same, refused, busy } = simple
-    ? { ...(await withClient(database, write)), refused: false, busy: undefined }
-    : await runTransaction(database, async (client) => {
-        if (lease !== undefined) await saveCursor(client, lease);
-        const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
-        if (busy !== undefined && mode === "reject" && busy.waits) {
-          const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
-          const refusal = {
-            row: { id: null, session_id: busy.sessionId, asked: false, held_up_by: null },
-            duplicate: false,
-            same: true,
-            refused: true,
-          };
-          const found = known.rows[0];
-          return found === undefined
-            ? { ...refusal, busy }
-            : { row: found, duplicate: true, same: found.same, refused: false, busy };
-        }
-        const written = await write(client);
-        if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
-        return { ...written, refused: false, busy };
+export const inboxHandlers = {
+  async inboxPut({ database, bus }, { message, sessionKey, lease, singleCall = false }) {
+    faultPoint("store.before_inbox");
+    const { mode = "queue", exclusive = false } = message;
+    const identity = [message.channel, message.account, message.externalId];
+    const parts = JSON.stringify(message.parts);
+    const priority = priorityOf[message.origin];
+    const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
+    const replyTo = message.replyTo === null ? null : JSON.stringify(message.replyTo);
+    const sender = senderOf(message);
+    const attached = hashesIn(message.parts);
+    const write = async (client: PoolClient) => {
+      const { rows } = await client.query<PutRow>({
+        ...insert,
+        values: [
+          sessionKey,
+          ...identity,
+          priority,
+          parts,
+          replyTo,
+          sender,
+          newId(),
+          newId(),
+          mode,
+          trustLevel(message),
+          windowMs,
+          activeTrace(),
+          exclusive,
+          singleCall,
+        ],
       });
-  faultPoint("store.after_inbox");
-  // A forwarded text was written by somebody else, so it is never an answer.
-  const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
-  const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
-  if (answers) faultPoint("store.after_answer");
-  else if (!duplicate && !refused) {
-    bus.publish(inboxReady, {
+      const row = singleRow(rows);
+      if (row.id !== null) {
+        await addReferences(client, row.session_id, attached);
+        return { row, duplicate: false, same: true };
+      }
+      const known = singleRow(
+        (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
+      );
+      return { row: known, duplicate: true, same: known.same };
+    };
+    const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
+    const { row, duplicate, same, refused, busy } = simple
+      ? { ...(await withClient(database, write)), refused: false, busy: undefined }
+      : await runTransaction(database, async (client) => {
+          if (lease !== undefined) await saveCursor(client, lease);
+          const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
+          if (busy !== undefined && mode === "reject" && busy.waits) {
+            const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
+            const refusal = {
+              row: { id: null, session_id: busy.sessionId, asked: false, held_up_by: null },
+              duplicate: false,
+              same: true,
+              refused: true,
+            };
+            const found = known.rows[0];
+            return found === undefined
+              ? { ...refusal, busy }
+              : { row: found, duplicate: true, same: found.same, refused: false, busy };
+          }
+          const written = await write(client);
+          if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
+          return { ...written, refused: false, busy };
+        });
+    faultPoint("store.after_inbox");
+    // A forwarded text was written by somebody else, so it is never an answer.
+    const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
+    const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
+    if (answers) faultPoint("store.after_answer");
+    else if (!duplicate && !refused) {
+      bus.publish(inboxReady, {
+        sessionId: row.session_id,
+        priority,
+        ...(windowMs === 0 ? {} : { afterMs: windowMs }),
+        ...(mode === "steer" ? { steers: trustLevel(message) } : {}),
+      });
+    }
+    return {
+      inboxId: row.id ?? "",
       sessionId: row.session_id,
-      priority,
-      ...(windowMs === 0 ? {} : { afterMs: windowMs }),
-      ...(mode === "steer" ? { steers: trustLevel(message) } : {}),
+      duplicate,
+      same,
+      refused,
+      // An answer to a turn's question does not interrupt the turn.
+      runningTurnId: answers ? null : (busy?.turnId ?? null),
+      runningTrust: busy?.trust ?? null,
+      ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
+      ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),
+    };
+  },
+
+  async inboxGet({ database }, { inboxId }) {
+    const { rows } = await database.query<{
+      state: OutputOf<typeof store.inboxGet>["state"];
+      session_id: string;
+      turn_id: string | null;
+    }>({
+      name: "inbox-get",
+      text: "SELECT state, session_id, turn_id FROM parley.inbox WHERE id = $1",
+      values: [inboxId],
     });
-  }
-  return {
-    inboxId: row.id ?? "",
-    sessionId: row.session_id,
-    duplicate,
-    same,
-    refused,
-    // An answer to a turn's question does not interrupt the turn.
-    runningTurnId: answers ? null : (busy?.turnId ?? null),
-    runningTrust: busy?.trust ?? null,
-    ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
-    ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),
-  };
-}
+    const row = rows[0];
+    if (row === undefined) throw new WireError("NOT_FOUND", `no message ${inboxId}`);
+    if (row.turn_id === null) return { state: row.state, sessionId: row.session_id, turn: null };
+    const turn = await database.query<TurnRow>(`SELECT ${turnColumns} FROM parley.turns WHERE id = $1`, [row.turn_id]);
+    // The turn may be deleted: the question it answered can belong to another session, which may be deleted earlier.
+    const kept = turn.rows[0];
+    return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
+  },
+
+  async inboxPending({ database }, { epoch, limit }) {
+    const { rows } = await database.query<{ sessionId: string; priority: number; resume: boolean }>({
+      ...pendingSessions,
+      values: [epoch, limit],
+    });
+    return { sessions: rows };
+  },
+} satisfies Partial<Handlers>;
 
 function senderOf(message: InboundMessage): string {
   const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded, approvals } = message;
@@ -231,30 +255,6 @@ async function saveCursor(client: PoolClient, lease: { name: string; fence: numb
   if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
 }
 
-export async function get(
-  database: Database,
-  { inboxId }: InputOf<typeof store.inboxGet>,
-): Promise<OutputOf<typeof store.inboxGet>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<{
-      state: OutputOf<typeof store.inboxGet>["state"];
-      session_id: string;
-      turn_id: string | null;
-    }>({
-      name: "inbox-get",
-      text: "SELECT state, session_id, turn_id FROM parley.inbox WHERE id = $1",
-      values: [inboxId],
-    });
-    const row = rows[0];
-    if (row === undefined) throw new WireError("NOT_FOUND", `no message ${inboxId}`);
-    if (row.turn_id === null) return { state: row.state, sessionId: row.session_id, turn: null };
-    const turn = await client.query<TurnRow>(`SELECT ${turnColumns} FROM parley.turns WHERE id = $1`, [row.turn_id]);
-    // The turn may be deleted: the question it answered can belong to another session, which may be deleted earlier.
-    const kept = turn.rows[0];
-    return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
-  });
-}
-
 const pendingSessions = {
   name: "inbox-pending",
   text: `
@@ -268,16 +268,3 @@ const pendingSessions = {
     ) AS work
     GROUP BY session_id ORDER BY resume DESC, priority LIMIT $2`,
 };
-
-export async function pending(
-  database: Database,
-  { epoch, limit }: InputOf<typeof store.inboxPending>,
-): Promise<OutputOf<typeof store.inboxPending>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<{ sessionId: string; priority: number; resume: boolean }>({
-      ...pendingSessions,
-      values: [epoch, limit],
-    });
-    return { sessions: rows };
-  });
-}

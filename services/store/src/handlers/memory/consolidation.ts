@@ -1,6 +1,5 @@
 // Memory consolidation: finds the material and applies a model's edit. The new version, the progress and the cost are one commit, so a
 // crash leaves either nothing or a completed consolidation.
-import type { Bus } from "@parley/bus";
 import {
   authorAt,
   linesOf,
@@ -8,11 +7,10 @@ import {
   type DocumentMeta,
   type InputOf,
   type MemoryProgress,
-  type MemorySettings,
   type OutputOf,
   type store,
 } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { leastTrusted, lineAuthors } from "../../memory/authors.ts";
 import { refreshIndex, lockIndex } from "../../memory/refresh-index.ts";
 import { editLines } from "../../memory/edit-lines.ts";
@@ -21,6 +19,7 @@ import { newMessages, newNotes } from "../../memory/consolidation-sources.ts";
 import { packInput, withoutEmpty, type Candidate } from "../../memory/consolidation-input.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announce, lockDocuments, requireContent, write } from "../documents/documents.ts";
+import { type Handlers } from "../handler.ts";
 
 type Material = OutputOf<typeof store.memoryMaterial>;
 type ConsolidateInput = InputOf<typeof store.memoryConsolidate>;
@@ -31,23 +30,41 @@ const path = "MEMORY.md";
 /** Maximum UTF-8 bytes of MEMORY.md as JSON: with the material it stays below the bus's limit. */
 const maxMemoryBytes = 128 * 1024;
 
-export async function material(
-  database: Database,
-  settings: MemorySettings,
-  { maxChars, conversations }: InputOf<typeof store.memoryMaterial>,
-): Promise<Material> {
-  await refreshIndex(database, { ...settings, sessions: false });
-  return withClient(database, async (client) => {
-    const memory = await shownMemory(client);
-    const tooLong = Buffer.byteLength(JSON.stringify(memory.lines)) > maxMemoryBytes;
-    const today = await spentToday(client);
-    if (tooLong) return { memory: { ...memory, lines: [] }, sources: [], progress: [], tooLong, today };
-    const candidates = [...(await newNotes(client)), ...(conversations ? await newMessages(client, maxChars) : [])];
-    const { full, over } = withoutEmpty(candidates.sort(oldestFirst));
-    await pass(client, over);
-    return { memory, ...packInput(full, maxChars), tooLong, today };
-  });
-}
+export const consolidationHandlers = {
+  async memoryMaterial({ database, memorySettings: settings }, { maxChars, conversations }) {
+    await refreshIndex(database, { ...settings, sessions: false });
+    return withClient(database, async (client) => {
+      const memory = await shownMemory(client);
+      const tooLong = Buffer.byteLength(JSON.stringify(memory.lines)) > maxMemoryBytes;
+      const today = await spentToday(client);
+      if (tooLong) return { memory: { ...memory, lines: [] }, sources: [], progress: [], tooLong, today };
+      const candidates = [...(await newNotes(client)), ...(conversations ? await newMessages(client, maxChars) : [])];
+      const { full, over } = withoutEmpty(candidates.sort(oldestFirst));
+      await pass(client, over);
+      return { memory, ...packInput(full, maxChars), tooLong, today };
+    });
+  },
+
+  async memoryConsolidate(context, input) {
+    const { database, memorySettings } = context;
+    let saved: DocumentMeta | undefined;
+    const answer = await runOperation<Consolidated>(database, input, {
+      name: "memory_consolidate",
+      async run(client) {
+        const { outcome } = input;
+        const done =
+          outcome.kind === "edit"
+            ? await takeIn(client, memorySettings.language, outcome)
+            : { answer: { status: "recorded" as const } };
+        saved = "saved" in done ? done.saved : undefined;
+        await record(client, input, done.answer);
+        return { result: done.answer, memo: done.answer };
+      },
+    });
+    if (saved !== undefined) announce(context, saved);
+    return answer;
+  },
+} satisfies Partial<Handlers>;
 
 /** Advances the progress over sources without content. Never moves behind the progress of a concurrent consolidation. */
 async function pass(client: PoolClient, over: readonly MemoryProgress[]): Promise<void> {
@@ -97,29 +114,6 @@ async function spentToday(client: PoolClient): Promise<Material["today"]> {
   );
   const { calls, micros, unpriced } = singleRow(rows);
   return { calls, cost: { micros, unpricedCalls: unpriced } };
-}
-
-export async function consolidate(
-  database: Database,
-  bus: Bus,
-  { language }: MemorySettings,
-  input: ConsolidateInput,
-): Promise<Consolidated> {
-  let saved: DocumentMeta | undefined;
-  const answer = await runOperation<Consolidated>(database, input, {
-    name: "memory_consolidate",
-    async run(client) {
-      const { outcome } = input;
-      const done =
-        outcome.kind === "edit" ? await takeIn(client, language, outcome) : { answer: { status: "recorded" as const } };
-      saved = "saved" in done ? done.saved : undefined;
-      await record(client, input, done.answer);
-      return { result: done.answer, memo: done.answer };
-    },
-    replay: async (_client, memo) => memo as Consolidated,
-  });
-  if (saved !== undefined) announce(bus, saved);
-  return answer;
 }
 
 async function takeIn(

@@ -1,20 +1,13 @@
 // Memory search and reading. The requesting turn determines whose memory is searched.
-import {
-  authorAt,
-  linesOf,
-  type InputOf,
-  type MemoryHit,
-  type MemorySettings,
-  type OutputOf,
-  type store,
-} from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { authorAt, linesOf, type MemoryHit, type MemorySettings } from "@parley/contracts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { findByVector } from "../../memory/vector-search.ts";
 import { findByWords } from "../../memory/bm25.ts";
 import { refreshIndex } from "../../memory/refresh-index.ts";
 import { boostOf, fuse, type Ranked } from "../../memory/rank-fusion.ts";
 import { audienceOfTurn, scopesOf } from "../../memory/scope.ts";
 import { vectorOf } from "../../memory/vectors.ts";
+import { type Handlers } from "../handler.ts";
 
 /** Maximum candidates of each ranking before the fusion. */
 const candidates = 200;
@@ -35,28 +28,48 @@ interface Piece {
   day: string | null;
 }
 
-export async function search(
-  database: Database,
-  settings: MemorySettings,
-  input: InputOf<typeof store.memorySearch>,
-): Promise<OutputOf<typeof store.memorySearch>> {
-  await refreshIndex(database, settings);
-  return withClient(database, async (client) => {
-    const audience = await audienceOfTurn(client, input.turnId);
-    const scopes = scopesOf(audience, settings.sessions);
-    if (scopes.length === 0) return { hits: [], audience: audience.kind };
-    const byWords = await findByWords(client, settings.language, scopes, input.query, candidates);
-    const { vector } = input;
-    const byVector =
-      vector === undefined
-        ? undefined
-        : await findByVector(client, scopes, { model: vector.model, vector: vectorOf(vector.values) }, candidates);
-    const ranked = fuse(byWords, byVector);
-    const pieces = await read(client, scopes, ranked, input.turnId);
-    const hits = order(ranked, pieces, settings).slice(0, input.limit);
-    return { hits: withinBytes(hits), audience: audience.kind };
-  });
-}
+export const memoryHandlers = {
+  async memorySearch({ database, memorySettings: settings }, input) {
+    await refreshIndex(database, settings);
+    return withClient(database, async (client) => {
+      const audience = await audienceOfTurn(client, input.turnId);
+      const scopes = scopesOf(audience, settings.sessions);
+      if (scopes.length === 0) return { hits: [], audience: audience.kind };
+      const byWords = await findByWords(client, settings.language, scopes, input.query, candidates);
+      const { vector } = input;
+      const byVector =
+        vector === undefined
+          ? undefined
+          : await findByVector(client, scopes, { model: vector.model, vector: vectorOf(vector.values) }, candidates);
+      const ranked = fuse(byWords, byVector);
+      const pieces = await read(client, scopes, ranked, input.turnId);
+      const hits = order(ranked, pieces, settings).slice(0, input.limit);
+      return { hits: withinBytes(hits), audience: audience.kind };
+    });
+  },
+
+  async memoryGet({ database, memorySettings: settings }, input) {
+    await refreshIndex(database, { ...settings, sessions: false });
+    return withClient(database, async (client) => {
+      const audience = await audienceOfTurn(client, input.turnId);
+      if (audience.kind !== "owner") return { status: "refused" };
+      const { rows } = await client.query<{ version: number; content: string; authors: string }>(
+        `SELECT d.version, d.content, m.authors FROM parley.documents d JOIN parley.memory_documents m USING (path, version)
+         WHERE d.path = $1 AND NOT d.deleted`,
+        [input.path],
+      );
+      const row = rows[0];
+      if (row === undefined) return { status: "missing" };
+      const all = linesOf(row.content);
+      let bytes = 0;
+      const lines = all
+        .slice(input.from - 1, input.from - 1 + input.lines)
+        .map((text, index) => ({ text, author: authorAt(row.authors, input.from - 1 + index) }))
+        .filter(({ text }) => (bytes += Buffer.byteLength(JSON.stringify(text)) + 30) <= maxTextBytes);
+      return { status: "found", path: input.path, version: row.version, from: input.from, lines, total: all.length };
+    });
+  },
+} satisfies Partial<Handlers>;
 
 /** Excludes the current turn, because the conversation already contains it. */
 async function read(
@@ -103,30 +116,4 @@ function hitOf(piece: Piece, score: number): MemoryHit {
 function withinBytes(hits: MemoryHit[]): MemoryHit[] {
   let bytes = 0;
   return hits.filter(({ text }) => (bytes += Buffer.byteLength(JSON.stringify(text))) <= maxTextBytes);
-}
-
-export async function get(
-  database: Database,
-  settings: MemorySettings,
-  input: InputOf<typeof store.memoryGet>,
-): Promise<OutputOf<typeof store.memoryGet>> {
-  await refreshIndex(database, { ...settings, sessions: false });
-  return withClient(database, async (client) => {
-    const audience = await audienceOfTurn(client, input.turnId);
-    if (audience.kind !== "owner") return { status: "refused" };
-    const { rows } = await client.query<{ version: number; content: string; authors: string }>(
-      `SELECT d.version, d.content, m.authors FROM parley.documents d JOIN parley.memory_documents m USING (path, version)
-       WHERE d.path = $1 AND NOT d.deleted`,
-      [input.path],
-    );
-    const row = rows[0];
-    if (row === undefined) return { status: "missing" };
-    const all = linesOf(row.content);
-    let bytes = 0;
-    const lines = all
-      .slice(input.from - 1, input.from - 1 + input.lines)
-      .map((text, index) => ({ text, author: authorAt(row.authors, input.from - 1 + index) }))
-      .filter(({ text }) => (bytes += Buffer.byteLength(JSON.stringify(text)) + 30) <= maxTextBytes);
-    return { status: "found", path: input.path, version: row.version, from: input.from, lines, total: all.length };
-  });
 }

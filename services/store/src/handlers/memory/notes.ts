@@ -1,104 +1,95 @@
 // Memory notes: appending and removing lines. A change applies to the note's current text, so that concurrent writers lose nothing, and the
 // index is updated in the same commit.
-import type { Bus } from "@parley/bus";
 import {
   authorAt,
   linesOf,
   type DocumentAuthor,
   type DocumentMeta,
-  type InputOf,
   type MemorySettings,
   type OutputOf,
   type store,
 } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { leastTrusted, lineAuthors } from "../../memory/authors.ts";
 import { lockIndex } from "../../memory/refresh-index.ts";
 import { indexDocument } from "../../memory/index-documents.ts";
 import { audienceOfTurn } from "../../memory/scope.ts";
 import { runOperation } from "../../db/operation.ts";
 import { announce, lockDocuments, requireContent, write } from "../documents/documents.ts";
+import type { Handlers, StoreContext } from "../handler.ts";
 
 type Appended = OutputOf<typeof store.memoryAppend>;
 type Forgotten = OutputOf<typeof store.memoryForget>;
 
 const notTheOwners = "memory belongs to the owner: it can be written only in the owner's conversations";
 
-export function append(
-  database: Database,
-  bus: Bus,
-  settings: MemorySettings,
-  input: InputOf<typeof store.memoryAppend>,
-): Promise<Appended> {
-  return change<Appended>(database, bus, "memory_append", input, async (client) => {
-    const note = await open(client, settings, input);
-    if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
-    const before = note.text === null ? input.heading : note.text.replace(/\n*$/, "\n");
-    const text = `${before}${input.text.trim()}\n`;
-    const saved = await save(client, settings, input, note, text);
-    if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
-    const toLine = linesOf(text).length;
-    const fromLine = toLine - linesOf(input.text.trim()).length + 1;
-    return { answer: { status: "saved", version: saved.version, fromLine, toLine }, saved };
-  });
-}
+export const noteHandlers = {
+  memoryAppend(context, input) {
+    return change<Appended>(context, "memory_append", input, async (client) => {
+      const note = await open(client, context.memorySettings, input);
+      if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
+      const before = note.text === null ? input.heading : note.text.replace(/\n*$/, "\n");
+      const text = `${before}${input.text.trim()}\n`;
+      const saved = await save(client, context.memorySettings, input, note, text);
+      if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
+      const toLine = linesOf(text).length;
+      const fromLine = toLine - linesOf(input.text.trim()).length + 1;
+      return { answer: { status: "saved", version: saved.version, fromLine, toLine }, saved };
+    });
+  },
+
+  memoryForget(context, input) {
+    return change<Forgotten>(context, "memory_forget", input, async (client) => {
+      const note = await open(client, context.memorySettings, input);
+      if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
+      if (note.text === null) return { answer: { status: "missing", reason: `there is no note ${input.path}` } };
+      const { what } = input;
+      const lines = linesOf(note.text);
+      const goes = (line: string, index: number) =>
+        what.by === "lines"
+          ? index + 1 >= what.from && index + 1 <= what.to
+          : line.toLowerCase().includes(what.text.toLowerCase());
+      const removed = lines.filter(goes);
+      if (removed.length === 0) {
+        const reason =
+          what.by === "lines"
+            ? `${input.path} has ${lines.length} lines`
+            : `no line of ${input.path} contains that text`;
+        return { answer: { status: "missing", reason } };
+      }
+      const text = lines
+        .filter((line, index) => !goes(line, index))
+        .map((line) => `${line}\n`)
+        .join("");
+      const saved = await save(client, context.memorySettings, input, note, text);
+      if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
+      const quoted = removed.slice(0, maxQuoted).map((line) => line.slice(0, maxQuotedChars));
+      return { answer: { status: "saved", version: saved.version, removed: quoted }, saved };
+    });
+  },
+} satisfies Partial<Handlers>;
 
 /** Maximum removed lines quoted in the reply, and maximum characters of each. */
 const maxQuoted = 20;
 const maxQuotedChars = 300;
 
-export function forget(
-  database: Database,
-  bus: Bus,
-  settings: MemorySettings,
-  input: InputOf<typeof store.memoryForget>,
-): Promise<Forgotten> {
-  return change<Forgotten>(database, bus, "memory_forget", input, async (client) => {
-    const note = await open(client, settings, input);
-    if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
-    if (note.text === null) return { answer: { status: "missing", reason: `there is no note ${input.path}` } };
-    const { what } = input;
-    const lines = linesOf(note.text);
-    const goes = (line: string, index: number) =>
-      what.by === "lines"
-        ? index + 1 >= what.from && index + 1 <= what.to
-        : line.toLowerCase().includes(what.text.toLowerCase());
-    const removed = lines.filter(goes);
-    if (removed.length === 0) {
-      const reason =
-        what.by === "lines" ? `${input.path} has ${lines.length} lines` : `no line of ${input.path} contains that text`;
-      return { answer: { status: "missing", reason } };
-    }
-    const text = lines
-      .filter((line, index) => !goes(line, index))
-      .map((line) => `${line}\n`)
-      .join("");
-    const saved = await save(client, settings, input, note, text);
-    if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
-    const quoted = removed.slice(0, maxQuoted).map((line) => line.slice(0, maxQuotedChars));
-    return { answer: { status: "saved", version: saved.version, removed: quoted }, saved };
-  });
-}
-
 /** Runs a change once per operation id and publishes the new version after the commit. */
 async function change<A>(
-  database: Database,
-  bus: Bus,
+  context: StoreContext,
   name: string,
   guard: { opId: string; epoch: number },
   run: (client: PoolClient) => Promise<{ answer: A; saved?: DocumentMeta }>,
 ): Promise<A> {
   let saved: DocumentMeta | undefined;
-  const answer = await runOperation<A>(database, guard, {
+  const answer = await runOperation<A>(context.database, guard, {
     name,
     async run(client) {
       const done = await run(client);
       saved = done.saved;
       return { result: done.answer, memo: done.answer };
     },
-    replay: async (_client, memo) => memo as A,
   });
-  if (saved !== undefined) announce(bus, saved);
+  if (saved !== undefined) announce(context, saved);
   return answer;
 }
 

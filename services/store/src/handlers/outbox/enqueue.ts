@@ -1,6 +1,7 @@
 // Enqueues a text and its attachments in the outbox, in the transaction of a turn's step or of a separate operation.
 import { activeTrace } from "@parley/chassis";
-import type { Outgoing } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { outboxReady, type Outgoing, type ReplyAddress } from "@parley/contracts";
 import { addTurnReferences } from "../../blobs/references.ts";
 import type { PoolClient } from "../../db/database.ts";
 
@@ -18,6 +19,16 @@ const insertLoose = {
     INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace)
     VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
+
+/** Notifies the gateways of these addresses; call after the commit. */
+export function announceOutgoing(bus: Bus, addresses: readonly Pick<ReplyAddress, "channel" | "account">[]): void {
+  for (const { channel, account } of addresses) bus.publish(outboxReady, { account }, { channel });
+}
+
+/** Notifies the gateways of these texts; call after the commit. */
+export function announceTexts(bus: Bus, outgoing: readonly Outgoing[] = []): void {
+  for (const { address } of outgoing) announceOutgoing(bus, [address]);
+}
 
 /** The text first, then each attachment as its own row: each row is claimed, sent and settled separately. */
 export async function enqueueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {

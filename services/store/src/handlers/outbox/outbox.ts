@@ -1,11 +1,11 @@
 // The outbox: `pending → sending → sent | unknown | dropped`. A row is claimed before it is sent, one per conversation at a time, which
 // preserves the order and detects possible duplicates.
-import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
-import { outboxReady, type store, WireError, type InputOf, type OutboxRow, type OutputOf } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { type store, WireError, type OutboxRow, type OutputOf } from "@parley/contracts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
-import { enqueueStandalone } from "./enqueue.ts";
+import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
+import { type Handlers } from "../handler.ts";
 
 interface Row {
   id: number;
@@ -65,52 +65,6 @@ const claimRows = {
     RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace`,
 };
 
-export function claim(
-  database: Database,
-  input: InputOf<typeof store.outboxClaim>,
-): Promise<OutputOf<typeof store.outboxClaim>> {
-  const { owner, channel, account, lease } = input;
-  return runOperation(
-    database,
-    { opId: input.opId, epoch: null },
-    {
-      name: "outbox_claim",
-      async run(client) {
-        if (lease !== undefined) await checkLease(client, lease);
-        await client.query(
-          `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'expired before it could be sent'
-         WHERE state = 'pending' AND channel = $1 AND account = $2 AND expires_at < now()`,
-          [channel, account],
-        );
-        await client.query(
-          input.deduplicates
-            ? `UPDATE parley.outbox SET state = 'pending', error = 'the sender crashed' WHERE ${leftBehind}`
-            : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = 'the sender crashed while sending' WHERE ${leftBehind}`,
-          [channel, account, owner.replica, owner.incarnation, lease !== undefined],
-        );
-        const { rows } = await client.query<Row>({
-          ...claimRows,
-          values: [channel, account, owner.replica, owner.incarnation, input.claimMs, input.limit],
-        });
-        const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);
-        // An empty claim changes nothing, so it needs no memo.
-        return {
-          result: { rows: claimed },
-          ...(rows.length === 0 ? {} : { memo: { ids: rows.map((row) => row.id) } }),
-        };
-      },
-      async replay(client, memo) {
-        const { rows } = await client.query<Row>(
-          `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace
-         FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
-          [(memo as { ids: number[] }).ids, owner.incarnation],
-        );
-        return { rows: rows.map(outboxRowOf) };
-      },
-    },
-  );
-}
-
 async function checkLease(client: PoolClient, lease: { name: string; fence: number }): Promise<void> {
   const { rowCount } = await client.query("SELECT FROM parley.leases WHERE name = $1 AND fence = $2 FOR SHARE", [
     lease.name,
@@ -131,65 +85,97 @@ const settleRow = {
     WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2`,
 };
 
-export function settle(
-  database: Database,
-  input: InputOf<typeof store.outboxSettle>,
-): Promise<OutputOf<typeof store.outboxSettle>> {
-  const { outcome } = input;
-  return runOperation(
-    database,
-    { opId: input.opId, epoch: null },
-    {
-      name: "outbox_settle",
-      async run(client) {
-        const { rowCount } = await client.query({
-          ...settleRow,
-          values: [
-            input.outboxId,
-            input.owner.incarnation,
-            outcome.state,
-            outcome.state === "sent" ? outcome.providerMessageId : null,
-            outcome.state === "sent" ? null : outcome.reason,
-            outcome.state === "retry" ? outcome.afterMs : 0,
-          ],
-        });
-        const result = { settled: rowCount === 1 };
-        return { result, memo: result };
-      },
-      replay: async (_client, memo) => memo as { settled: boolean },
-    },
-  );
-}
+export const outboxHandlers = {
+  async outboxPut({ database, bus }, input) {
+    const { address } = input.outgoing;
+    faultPoint("store.before_outbox_put");
+    const id = await withClient(database, async (client) => {
+      const known =
+        (await enqueueStandalone(client, input.opId, input.outgoing)) ??
+        singleRow(
+          (await client.query<{ id: number }>("SELECT id FROM parley.outbox WHERE op_id = $1", [input.opId])).rows,
+        );
+      return known.id;
+    });
+    announceOutgoing(bus, [address]);
+    return { outboxId: String(id) };
+  },
 
-export async function put(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.outboxPut>,
-): Promise<OutputOf<typeof store.outboxPut>> {
-  const { address } = input.outgoing;
-  faultPoint("store.before_outbox_put");
-  const id = await withClient(database, async (client) => {
-    const known =
-      (await enqueueStandalone(client, input.opId, input.outgoing)) ??
-      singleRow(
-        (await client.query<{ id: number }>("SELECT id FROM parley.outbox WHERE op_id = $1", [input.opId])).rows,
-      );
-    return known.id;
-  });
-  bus.publish(outboxReady, { account: address.account }, { channel: address.channel });
-  return { outboxId: String(id) };
-}
-
-export async function get(
-  database: Database,
-  { outboxId }: InputOf<typeof store.outboxGet>,
-): Promise<OutputOf<typeof store.outboxGet>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<OutputOf<typeof store.outboxGet>>(
+  async outboxGet({ database }, { outboxId }) {
+    const { rows } = await database.query<OutputOf<typeof store.outboxGet>>(
       `SELECT state, attempts, provider_message_id AS "providerMessageId", error FROM parley.outbox WHERE id = $1`,
       [outboxId],
     );
     if (rows[0] === undefined) throw new WireError("NOT_FOUND", `no outbox row ${outboxId}`);
     return rows[0];
-  });
-}
+  },
+
+  outboxClaim({ database }, input) {
+    const { owner, channel, account, lease } = input;
+    return runOperation(
+      database,
+      { opId: input.opId, epoch: null },
+      {
+        name: "outbox_claim",
+        async run(client) {
+          if (lease !== undefined) await checkLease(client, lease);
+          await client.query(
+            `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'expired before it could be sent'
+           WHERE state = 'pending' AND channel = $1 AND account = $2 AND expires_at < now()`,
+            [channel, account],
+          );
+          await client.query(
+            input.deduplicates
+              ? `UPDATE parley.outbox SET state = 'pending', error = 'the sender crashed' WHERE ${leftBehind}`
+              : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = 'the sender crashed while sending' WHERE ${leftBehind}`,
+            [channel, account, owner.replica, owner.incarnation, lease !== undefined],
+          );
+          const { rows } = await client.query<Row>({
+            ...claimRows,
+            values: [channel, account, owner.replica, owner.incarnation, input.claimMs, input.limit],
+          });
+          const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);
+          // An empty claim changes nothing, so it needs no memo.
+          return {
+            result: { rows: claimed },
+            ...(rows.length === 0 ? {} : { memo: { ids: rows.map((row) => row.id) } }),
+          };
+        },
+        async replay(client, memo) {
+          const { rows } = await client.query<Row>(
+            `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace
+           FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
+            [(memo as { ids: number[] }).ids, owner.incarnation],
+          );
+          return { rows: rows.map(outboxRowOf) };
+        },
+      },
+    );
+  },
+
+  outboxSettle({ database }, input) {
+    const { outcome } = input;
+    return runOperation(
+      database,
+      { opId: input.opId, epoch: null },
+      {
+        name: "outbox_settle",
+        async run(client) {
+          const { rowCount } = await client.query({
+            ...settleRow,
+            values: [
+              input.outboxId,
+              input.owner.incarnation,
+              outcome.state,
+              outcome.state === "sent" ? outcome.providerMessageId : null,
+              outcome.state === "sent" ? null : outcome.reason,
+              outcome.state === "retry" ? outcome.afterMs : 0,
+            ],
+          });
+          const result = { settled: rowCount === 1 };
+          return { result, memo: result };
+        },
+      },
+    );
+  },
+} satisfies Partial<Handlers>;

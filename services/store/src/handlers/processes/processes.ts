@@ -1,122 +1,53 @@
 // Background processes: registration, and one exit notice about their end or loss.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
-import { WireError, type Grant, type InputOf, type OutputOf, type store } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { WireError } from "@parley/contracts";
+import { type Database, type PoolClient } from "../../db/database.ts";
 import { hashOf } from "../../grants.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { enqueueExitNotice, type AnnouncedProcess } from "./exit-notice.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
+import { granted, type Handlers } from "../handler.ts";
 
 /** Separates a replica's name from its incarnation in runner names. */
 const separator = "#";
 
-export async function begin(
-  database: Database,
-  { turnId, tainted }: Grant,
-  input: InputOf<typeof store.processBegin>,
-): Promise<OutputOf<typeof store.processBegin>> {
-  const { id, runner, keyHash, command, startedAt, notify } = input;
-  return withClient(database, async (client) => {
-    const { rowCount } = await client.query(
-      `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted, key_hash)
-       SELECT $1, session_id, id, $3, $4, $5, $6, $7, $8 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,
-      [id, turnId, runner, command.toWellFormed().replaceAll("\0", ""), startedAt, notify, tainted, keyHash],
-    );
-    if (rowCount === 1) return {};
-    const turn = await client.query("SELECT FROM parley.turns WHERE id = $1", [turnId]);
-    if (turn.rowCount === 0) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
-    return {};
-  });
-}
+export const processHandlers = {
+  async processEnd({ database, bus }, { id, key, text }) {
+    const sessionId = await sessionOf(database, id, hashOf(key));
+    if (sessionId === undefined) throw new WireError("NOT_FOUND", `no background process ${id} of this tool-runner`);
+    return { announced: await over(database, bus, { id, sessionId, state: "ended", text }) };
+  },
 
-export async function end(
-  database: Database,
-  bus: Bus,
-  { id, key, text }: InputOf<typeof store.processEnd>,
-): Promise<OutputOf<typeof store.processEnd>> {
-  const sessionId = await sessionOf(database, id, hashOf(key));
-  if (sessionId === undefined) throw new WireError("NOT_FOUND", `no background process ${id} of this tool-runner`);
-  return { announced: await over(database, bus, { id, sessionId, state: "ended", text }) };
-}
-
-export async function markReported(
-  database: Database,
-  by: { sessionId: string } | { key: string },
-  { ids }: Pick<InputOf<typeof store.processTold>, "ids">,
-): Promise<OutputOf<typeof store.processTold>> {
-  const [owner, value] = "key" in by ? ["key_hash", hashOf(by.key)] : ["session_id", by.sessionId];
-  return runTransaction(database, async (client) => {
-    const sessions = await client.query<{ session_id: string }>(
-      `SELECT DISTINCT session_id FROM parley.processes WHERE ${owner} = $1 AND id = ANY ($2) ORDER BY session_id`,
-      [value, ids],
-    );
-    for (const { session_id: sessionId } of sessions.rows) await lockSession(client, sessionId);
-    const { rows } = await client.query<{ inbox_id: string | null }>(
-      `UPDATE parley.processes SET told = true WHERE ${owner} = $1 AND id = ANY ($2) RETURNING inbox_id`,
-      [value, ids],
-    );
-    const waiting = rows.flatMap((row) => (row.inbox_id === null ? [] : [row.inbox_id]));
-    await client.query("UPDATE parley.inbox SET state = 'cancelled' WHERE id = ANY ($1::uuid[]) AND state = 'queued'", [
-      waiting,
-    ]);
-    return {};
-  });
-}
-
-export async function renew(
-  database: Database,
-  { runner, key }: InputOf<typeof store.processRenew>,
-): Promise<OutputOf<typeof store.processRenew>> {
-  return withClient(database, async (client) => {
-    await client.query(
+  async processRenew({ database }, { runner, key }) {
+    await database.query(
       "UPDATE parley.processes SET seen_at = now() WHERE runner = $1 AND key_hash = $2 AND state = 'running'",
       [runner, hashOf(key)],
     );
-    const { rows } = await client.query<{ runner: string; seenAt: string }>(
+    const { rows } = await database.query<{ runner: string; seenAt: string }>(
       `SELECT runner, max(seen_at) AS "seenAt" FROM parley.processes WHERE state = 'running' AND runner <> $1 GROUP BY runner`,
       [runner],
     );
     return { others: rows };
-  });
-}
+  },
 
-export async function markLost(
-  database: Database,
-  bus: Bus,
-  { runner, seenAt }: InputOf<typeof store.processLose>,
-): Promise<OutputOf<typeof store.processLose>> {
-  const rows = await withClient(database, async (client) => {
+  async processLose({ database, bus }, { runner, seenAt }) {
     // `seenAt` in the earlier reply has millisecond precision.
-    const { rows: found } = await client.query<{ id: string; session_id: string; command: string }>(
+    const { rows } = await database.query<{ id: string; session_id: string; command: string }>(
       `SELECT id, session_id, command FROM parley.processes p
-       WHERE runner = $1 AND state = 'running'
-         AND NOT EXISTS (SELECT FROM parley.processes q WHERE q.runner = $1 AND q.state = 'running'
-           AND date_trunc('milliseconds', q.seen_at) > $2::timestamptz)`,
+         WHERE runner = $1 AND state = 'running'
+           AND NOT EXISTS (SELECT FROM parley.processes q WHERE q.runner = $1 AND q.state = 'running'
+             AND date_trunc('milliseconds', q.seen_at) > $2::timestamptz)`,
       [runner, seenAt],
     );
-    return found;
-  });
-  for (const { id, session_id: sessionId, command } of rows) {
-    await over(database, bus, { id, sessionId, state: "lost", text: lostText(id, command) });
-  }
-  return { lost: rows.length };
-}
+    for (const { id, session_id: sessionId, command } of rows) {
+      await over(database, bus, { id, sessionId, state: "lost", text: lostText(id, command) });
+    }
+    return { lost: rows.length };
+  },
 
-interface ListedRow {
-  id: string;
-  session_id: string;
-  runner: string;
-  command: string;
-  started_at: string;
-}
-
-export async function list(
-  database: Database,
-  { sessionId }: InputOf<typeof store.processList>,
-): Promise<OutputOf<typeof store.processList>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<ListedRow>(
+  async processList({ database }, { sessionId }) {
+    const { rows } = await database.query<ListedRow>(
       `WITH RECURSIVE tree AS (
          SELECT $1::uuid AS id UNION ALL SELECT s.id FROM parley.sessions s JOIN tree ON s.parent_id = tree.id
        )
@@ -132,17 +63,58 @@ export async function list(
       startedAt,
     }));
     return { processes };
-  });
+  },
+
+  processBegin: granted(async ({ database }, { turnId, tainted }, input) => {
+    const { id, runner, keyHash, command, startedAt, notify } = input;
+    const { rowCount } = await database.query(
+      `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted, key_hash)
+       SELECT $1, session_id, id, $3, $4, $5, $6, $7, $8 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,
+      [id, turnId, runner, command.toWellFormed().replaceAll("\0", ""), startedAt, notify, tainted, keyHash],
+    );
+    if (rowCount === 1) return {};
+    const turn = await database.query("SELECT FROM parley.turns WHERE id = $1", [turnId]);
+    if (turn.rowCount === 0) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
+    return {};
+  }),
+
+  async processTold({ database, grants }, { by, ids }) {
+    const [owner, value] =
+      "key" in by ? ["key_hash", hashOf(by.key)] : ["session_id", (await grants.check(by.grant)).sessionId];
+    return runTransaction(database, async (client) => {
+      const sessions = await client.query<{ session_id: string }>(
+        `SELECT DISTINCT session_id FROM parley.processes WHERE ${owner} = $1 AND id = ANY ($2) ORDER BY session_id`,
+        [value, ids],
+      );
+      for (const { session_id: sessionId } of sessions.rows) await lockSession(client, sessionId);
+      const { rows } = await client.query<{ inbox_id: string | null }>(
+        `UPDATE parley.processes SET told = true WHERE ${owner} = $1 AND id = ANY ($2) RETURNING inbox_id`,
+        [value, ids],
+      );
+      const waiting = rows.flatMap((row) => (row.inbox_id === null ? [] : [row.inbox_id]));
+      await client.query(
+        "UPDATE parley.inbox SET state = 'cancelled' WHERE id = ANY ($1::uuid[]) AND state = 'queued'",
+        [waiting],
+      );
+      return {};
+    });
+  },
+} satisfies Partial<Handlers>;
+
+interface ListedRow {
+  id: string;
+  session_id: string;
+  runner: string;
+  command: string;
+  started_at: string;
 }
 
 async function sessionOf(database: Database, id: string, keyHash: string): Promise<string | undefined> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<{ session_id: string }>(
-      "SELECT session_id FROM parley.processes WHERE id = $1 AND key_hash = $2",
-      [id, keyHash],
-    );
-    return rows[0]?.session_id;
-  });
+  const { rows } = await database.query<{ session_id: string }>(
+    "SELECT session_id FROM parley.processes WHERE id = $1 AND key_hash = $2",
+    [id, keyHash],
+  );
+  return rows[0]?.session_id;
 }
 
 interface Over {

@@ -1,7 +1,5 @@
 // Approval questions about one exact tool call: stored with their messages, decided once, and expiring.
-import type { Bus } from "@parley/bus";
 import {
-  outboxReady,
   priorityOf,
   sessionEvent,
   WireError,
@@ -11,13 +9,14 @@ import {
   type OutputOf,
   store,
 } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
 import { unpark, publishReady } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
+import { type Handlers } from "../handler.ts";
 
 /** True while a decision has an effect: not expired, and the call still waits. */
 const isOpen = `(expires_at > now() AND EXISTS (
@@ -28,118 +27,108 @@ const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, su
   CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
 
-export async function ask(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.approvalRequest>,
-): Promise<OutputOf<typeof store.approvalRequest>> {
-  const notified = input.outgoing.map((outgoing) => outgoing.address);
-  const output = await runOperation<OutputOf<typeof store.approvalRequest>>(database, input, {
-    name: "approval_request",
-    async run(client) {
-      const { turnId, n } = input;
-      const turn = await lockTurn(client, turnId, input.epoch);
-      const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
-      if (known !== undefined) return { result: { approval: known, seq: null } };
-      const owner = input.toOwner === undefined ? null : await ownerAddress(client);
-      if (input.ownerOnly === true && owner === null) return { result: { approval: null, seq: null } };
+export const approvalHandlers = {
+  async approvalRequest({ database, bus }, input) {
+    const notified = input.outgoing.map((outgoing) => outgoing.address);
+    const output = await runOperation<OutputOf<typeof store.approvalRequest>>(database, input, {
+      name: "approval_request",
+      async run(client) {
+        const { turnId, n } = input;
+        const turn = await lockTurn(client, turnId, input.epoch);
+        const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
+        if (known !== undefined) return { result: { approval: known, seq: null } };
+        const owner = input.toOwner === undefined ? null : await ownerAddress(client);
+        if (input.ownerOnly === true && owner === null) return { result: { approval: null, seq: null } };
+        const { rows } = await client.query<Approval>(
+          `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants, authorization_json)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11, $12)
+           ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
+          [
+            input.id,
+            turn.sessionId,
+            turnId,
+            n,
+            input.tool,
+            input.callHash,
+            input.summary,
+            input.reason,
+            input.expiresInMs,
+            input.input === undefined ? null : JSON.stringify(input.input),
+            input.grants === undefined || input.grants.length === 0 ? null : JSON.stringify(input.grants),
+            input.authorization === undefined ? null : JSON.stringify(input.authorization),
+          ],
+        );
+        const approval = rows[0];
+        if (approval === undefined) throw new WireError("CONFLICT", `the approval id ${input.id} is taken`);
+        const log = new SessionLog(client, turn.sessionId, turnId);
+        const seq = await log.event("approval.requested", {
+          ...(await aboutCall(client, approval)),
+          summary: approval.summary,
+          reason: approval.reason,
+          expiresAt: approval.expiresAt,
+          ...(input.input === undefined ? {} : { input: input.input }),
+        });
+        for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
+        if (input.toOwner !== undefined && owner !== null) {
+          await enqueueText(client, turnId, { ...input.toOwner, address: owner });
+          notified.push(owner);
+        }
+        return { result: { approval, seq }, memo: { id: approval.id, seq } };
+      },
+      async replay(client, memo) {
+        const { id, seq } = memo as { id: string; seq: number };
+        return { approval: singleRow([await find(client, "id = $1", [id])].flatMap((row) => row ?? [])), seq };
+      },
+    });
+    announceOutgoing(bus, notified);
+    return output;
+  },
+
+  async approvalDecide({ database, bus }, input) {
+    const { output, event, sessionId } = await runTransaction(database, async (client) => {
+      // Lock order: the question, then the turn, as when a turn is parked.
       const { rows } = await client.query<Approval>(
-        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants, authorization_json)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11, $12)
-         ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
-        [
-          input.id,
-          turn.sessionId,
-          turnId,
-          n,
-          input.tool,
-          input.callHash,
-          input.summary,
-          input.reason,
-          input.expiresInMs,
-          input.input === undefined ? null : JSON.stringify(input.input),
-          input.grants === undefined || input.grants.length === 0 ? null : JSON.stringify(input.grants),
-          input.authorization === undefined ? null : JSON.stringify(input.authorization),
-        ],
+        `SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`,
+        [input.id.toUpperCase()],
       );
-      const approval = rows[0];
-      if (approval === undefined) throw new WireError("CONFLICT", `the approval id ${input.id} is taken`);
-      const log = new SessionLog(client, turn.sessionId, turnId);
-      const seq = await log.event("approval.requested", {
-        ...(await aboutCall(client, approval)),
-        summary: approval.summary,
-        reason: approval.reason,
-        expiresAt: approval.expiresAt,
-        ...(input.input === undefined ? {} : { input: input.input }),
-      });
-      for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
-      if (input.toOwner !== undefined && owner !== null) {
-        await enqueueText(client, turnId, { ...input.toOwner, address: owner });
-        notified.push(owner);
+      const asked = rows[0];
+      if (asked === undefined) return { output: { outcome: "not_found" as const, approval: null } };
+      if (asked.state !== "pending") {
+        return {
+          output: { outcome: asked.state === "expired" ? ("expired" as const) : ("already" as const), approval: asked },
+        };
       }
-      return { result: { approval, seq }, memo: { id: approval.id, seq } };
-    },
-    async replay(client, memo) {
-      const { id, seq } = memo as { id: string; seq: number };
-      return { approval: singleRow([await find(client, "id = $1", [id])].flatMap((row) => row ?? [])), seq };
-    },
-  });
-  for (const { channel, account } of notified) bus.publish(outboxReady, { account }, { channel });
-  return output;
-}
-
-export async function decide(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.approvalDecide>,
-): Promise<OutputOf<typeof store.approvalDecide>> {
-  const { output, event, sessionId } = await runTransaction(database, async (client) => {
-    // Lock order: the question, then the turn, as when a turn is parked.
-    const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`, [
-      input.id.toUpperCase(),
-    ]);
-    const asked = rows[0];
-    if (asked === undefined) return { output: { outcome: "not_found" as const, approval: null } };
-    if (asked.state !== "pending") {
-      return {
-        output: { outcome: asked.state === "expired" ? ("expired" as const) : ("already" as const), approval: asked },
+      const state = input.allow ? "allowed" : "denied";
+      await client.query(
+        `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
+           updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,
+        [asked.id, state, input.allow && input.always, input.by, ...additionsTo(input)],
+      );
+      const log = new SessionLog(client, asked.sessionId, asked.turnId);
+      const about = await aboutCall(client, asked);
+      const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
+      // Lock order: after the session, as when a due turn is claimed.
+      await unpark(client, asked.turnId);
+      const event: DurableEvent = {
+        type: "approval.decided",
+        seq,
+        turnId: asked.turnId,
+        ...about,
+        allowed: input.allow,
+        by: input.by,
       };
+      const approval: Approval = { ...asked, state, always: input.allow && input.always, decidedBy: input.by };
+      return { output: { outcome: "decided" as const, approval }, event, sessionId: asked.sessionId };
+    });
+    if (event !== undefined) {
+      bus.publish(sessionEvent, event, { session: sessionId });
+      publishReady(bus, [{ sessionId, priority: priorityOf.user }]);
     }
-    const state = input.allow ? "allowed" : "denied";
-    await client.query(
-      `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
-         updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,
-      [asked.id, state, input.allow && input.always, input.by, ...additionsTo(input)],
-    );
-    const log = new SessionLog(client, asked.sessionId, asked.turnId);
-    const about = await aboutCall(client, asked);
-    const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
-    // Lock order: after the session, as when a due turn is claimed.
-    await unpark(client, asked.turnId);
-    const event: DurableEvent = {
-      type: "approval.decided",
-      seq,
-      turnId: asked.turnId,
-      ...about,
-      allowed: input.allow,
-      by: input.by,
-    };
-    const approval: Approval = { ...asked, state, always: input.allow && input.always, decidedBy: input.by };
-    return { output: { outcome: "decided" as const, approval }, event, sessionId: asked.sessionId };
-  });
-  if (event !== undefined) {
-    bus.publish(sessionEvent, event, { session: sessionId });
-    publishReady(bus, [{ sessionId, priority: priorityOf.user }]);
-  }
-  return output;
-}
+    return output;
+  },
 
-export async function get(
-  database: Database,
-  { id }: InputOf<typeof store.approvalGet>,
-): Promise<OutputOf<typeof store.approvalGet>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<Approval & { input: string | null }>(
+  async approvalGet({ database }, { id }) {
+    const { rows } = await database.query<Approval & { input: string | null }>(
       `SELECT ${columns}, input FROM parley.approvals WHERE id = $1`,
       [id.toUpperCase()],
     );
@@ -147,8 +136,18 @@ export async function get(
     if (row === undefined) return { approval: null, input: null };
     const { input, ...approval } = row;
     return { approval, input: input === null ? null : (JSON.parse(input) as string) };
-  });
-}
+  },
+
+  async approvalList({ database }, input) {
+    const { rows } = await database.query<Approval>(
+      `SELECT ${columns} FROM parley.approvals
+       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
+       ORDER BY requested_at DESC LIMIT $3`,
+      [input.sessionId ?? null, input.pending, input.limit],
+    );
+    return { approvals: rows.map(cutEnd) };
+  },
+} satisfies Partial<Handlers>;
 
 /** Column values of a decision: updated arguments, reason and interrupt. Throws INVALID_INPUT for invalid combinations. */
 function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | null, string | null, boolean] {
@@ -160,21 +159,6 @@ function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | nul
     throw new WireError("INVALID_INPUT", "message, interrupt: only a denial can have them");
   }
   return [updatedInput ?? null, message ?? null, interrupt];
-}
-
-export async function list(
-  database: Database,
-  input: InputOf<typeof store.approvalList>,
-): Promise<OutputOf<typeof store.approvalList>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<Approval>(
-      `SELECT ${columns} FROM parley.approvals
-       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
-       ORDER BY requested_at DESC LIMIT $3`,
-      [input.sessionId ?? null, input.pending, input.limit],
-    );
-    return { approvals: rows.map(cutEnd) };
-  });
 }
 
 /** Truncates a summary, because a page of questions must fit in one bus message; `store.approval.get` returns the full text. */

@@ -1,9 +1,7 @@
 // Questions that a tool-runner raises for a running call. They are sent to the turn's reply addresses, and only in turns of people and of
 // jobs with a delivery address. The runner waits by polling; a question of a lost runner accepts no answer.
-import type { Bus } from "@parley/bus";
 import {
   answererRole,
-  outboxReady,
   sessionEvent,
   noAnswererReason,
   WireError,
@@ -14,15 +12,16 @@ import {
   type ReplyAddress,
   type store,
 } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { hashOf, operationOf } from "../../grants.ts";
 import { addressOf, otherAddresses } from "../../db/mappers.ts";
 import { runOperation, runTransaction } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
 import { requeueUndelivered } from "./requeue.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
+import { granted, type Handlers } from "../handler.ts";
 
 type Input = InputOf<typeof store.questionRaise>;
 type Output = OutputOf<typeof store.questionRaise>;
@@ -30,86 +29,83 @@ type Output = OutputOf<typeof store.questionRaise>;
 /** Maximum questions of one call, against endless loops. */
 const maxRaised = 60;
 
-export async function ask(database: Database, bus: Bus, grant: Grant, input: Input): Promise<Output> {
-  const { turnId, n } = grant;
-  let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
-  const wakes: ReadyHint[] = [];
-  const guard = { opId: operationOf(grant, input.opId), epoch: input.epoch };
-  const output = await runOperation<Output>(database, guard, {
-    name: "question_raise",
-    async run(client) {
-      const { question, options } = input;
-      // Fenced by the step, not by the epoch: a call outlives a leader.
-      const turn = await lockTurn(client, turnId, null);
-      const callId = await heldCall(client, grant, input);
-      const addresses = await addressesOf(client, turnId, turn.replyTo);
-      const reason = (await whyNot(client, turnId)) ?? noAnswererReason(turn.trust, addresses.length > 0);
-      if (reason !== null) return { result: { status: "nobody", reason } };
-      // A new question of the call: an unfetched answer to the earlier one is requeued.
-      await requeueUndelivered(client, turnId, n, wakes);
-      const { rows } = await client.query<{ expires_at: string }>(
-        `INSERT INTO parley.questions AS q (turn_id, n, session_id, trust, body, asked_at, expires_at, raised_as, held_until, raised)
-         VALUES ($1, $2, $3, $4, $5, clock_timestamp(), now() + $6 * interval '1 millisecond', $7, now() + $8 * interval '1 millisecond', 1)
-         ON CONFLICT (turn_id, n) DO UPDATE SET body = excluded.body, state = 'open', answer = NULL, answered_by = NULL, asked_at = excluded.asked_at,
-           expires_at = excluded.expires_at, raised_as = excluded.raised_as, held_until = excluded.held_until, raised = q.raised + 1
-         WHERE q.raised < ${maxRaised}
-         RETURNING expires_at`,
-        [
-          turnId,
-          n,
-          turn.sessionId,
-          answererRole(turn.trust),
-          JSON.stringify({ question, options }),
-          input.expiresInMs,
-          input.opId,
-          input.heldForMs,
-        ],
-      );
-      const expiresAt = rows[0]?.expires_at;
-      if (expiresAt === undefined) {
-        return { result: { status: "nobody", reason: `this call has already asked ${maxRaised} questions` } };
-      }
-      const body = { callId, question, options, expiresAt };
-      const seq = await new SessionLog(client, turn.sessionId, turnId).event("question.asked", body);
-      const text = [question, ...options.map((option, index) => `${index + 1}. ${option}`)].join("\n");
-      for (const address of addresses) {
-        await enqueueText(client, turnId, { address, text, expiresInMs: input.expiresInMs });
-      }
-      asked = { event: { type: "question.asked", seq, turnId, ...body }, sessionId: turn.sessionId, addresses };
-      const result = { status: "asked" as const, questionId: input.opId, expiresAt };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Output,
-  });
-  publishReady(bus, wakes);
-  if (asked !== undefined) {
-    bus.publish(sessionEvent, asked.event, { session: asked.sessionId });
-    for (const { channel, account } of asked.addresses) bus.publish(outboxReady, { account }, { channel });
-  }
-  return output;
-}
+export const pollHandlers = {
+  questionRaise: granted(async ({ database, bus }, grant, input) => {
+    const { turnId, n } = grant;
+    let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
+    const wakes: ReadyHint[] = [];
+    const guard = { opId: operationOf(grant, input.opId), epoch: input.epoch };
+    const output = await runOperation<Output>(database, guard, {
+      name: "question_raise",
+      async run(client) {
+        const { question, options } = input;
+        // Fenced by the step, not by the epoch: a call outlives a leader.
+        const turn = await lockTurn(client, turnId, null);
+        const callId = await heldCall(client, grant, input);
+        const addresses = await addressesOf(client, turnId, turn.replyTo);
+        const reason = (await whyNot(client, turnId)) ?? noAnswererReason(turn.trust, addresses.length > 0);
+        if (reason !== null) return { result: { status: "nobody", reason } };
+        // A new question of the call: an unfetched answer to the earlier one is requeued.
+        await requeueUndelivered(client, turnId, n, wakes);
+        const { rows } = await client.query<{ expires_at: string }>(
+          `INSERT INTO parley.questions AS q (turn_id, n, session_id, trust, body, asked_at, expires_at, raised_as, held_until, raised)
+           VALUES ($1, $2, $3, $4, $5, clock_timestamp(), now() + $6 * interval '1 millisecond', $7, now() + $8 * interval '1 millisecond', 1)
+           ON CONFLICT (turn_id, n) DO UPDATE SET body = excluded.body, state = 'open', answer = NULL, answered_by = NULL, asked_at = excluded.asked_at,
+             expires_at = excluded.expires_at, raised_as = excluded.raised_as, held_until = excluded.held_until, raised = q.raised + 1
+           WHERE q.raised < ${maxRaised}
+           RETURNING expires_at`,
+          [
+            turnId,
+            n,
+            turn.sessionId,
+            answererRole(turn.trust),
+            JSON.stringify({ question, options }),
+            input.expiresInMs,
+            input.opId,
+            input.heldForMs,
+          ],
+        );
+        const expiresAt = rows[0]?.expires_at;
+        if (expiresAt === undefined) {
+          return { result: { status: "nobody", reason: `this call has already asked ${maxRaised} questions` } };
+        }
+        const body = { callId, question, options, expiresAt };
+        const seq = await new SessionLog(client, turn.sessionId, turnId).event("question.asked", body);
+        const text = [question, ...options.map((option, index) => `${index + 1}. ${option}`)].join("\n");
+        for (const address of addresses) {
+          await enqueueText(client, turnId, { address, text, expiresInMs: input.expiresInMs });
+        }
+        asked = { event: { type: "question.asked", seq, turnId, ...body }, sessionId: turn.sessionId, addresses };
+        const result = { status: "asked" as const, questionId: input.opId, expiresAt };
+        return { result, memo: result };
+      },
+    });
+    publishReady(bus, wakes);
+    if (asked !== undefined) {
+      bus.publish(sessionEvent, asked.event, { session: asked.sessionId });
+      announceOutgoing(bus, asked.addresses);
+    }
+    return output;
+  }),
 
-export function poll(
-  database: Database,
-  { turnId, n }: Grant,
-  { questionId, heldForMs }: InputOf<typeof store.questionLook>,
-): Promise<OutputOf<typeof store.questionLook>> {
-  return runTransaction(database, async (client) => {
-    const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
-      `UPDATE parley.questions q
-       SET held_until = now() + $4 * interval '1 millisecond',
-           fetched = q.fetched OR q.state = 'answered',
-           state = CASE
-             WHEN q.state = 'open' AND ($4 = 0 OR q.expires_at <= now() OR s.result IS NOT NULL) THEN 'over'
-             ELSE q.state END
-       FROM parley.steps s
-       WHERE q.turn_id = $1 AND q.n = $2 AND q.raised_as = $3 AND s.turn_id = q.turn_id AND s.n = q.n
-       RETURNING q.state, q.answer`,
-      [turnId, n, questionId, heldForMs],
-    );
-    return rows[0] ?? { state: "over" as const, answer: null };
-  });
-}
+  questionLook: granted(({ database }, { turnId, n }, { questionId, heldForMs }) => {
+    return runTransaction(database, async (client) => {
+      const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
+        `UPDATE parley.questions q
+         SET held_until = now() + $4 * interval '1 millisecond',
+             fetched = q.fetched OR q.state = 'answered',
+             state = CASE
+               WHEN q.state = 'open' AND ($4 = 0 OR q.expires_at <= now() OR s.result IS NOT NULL) THEN 'over'
+               ELSE q.state END
+         FROM parley.steps s
+         WHERE q.turn_id = $1 AND q.n = $2 AND q.raised_as = $3 AND s.turn_id = q.turn_id AND s.n = q.n
+         RETURNING q.state, q.answer`,
+        [turnId, n, questionId, heldForMs],
+      );
+      return rows[0] ?? { state: "over" as const, answer: null };
+    });
+  }),
+} satisfies Partial<Handlers>;
 
 /** The call's id. Throws CONFLICT when the call is settled, FENCED when another runner has claimed it. */
 async function heldCall(client: PoolClient, { turnId, n }: Grant, { claim }: Input): Promise<string> {

@@ -8,7 +8,6 @@ import {
   store,
   textOf,
   WireError,
-  type InputOf,
   type OutputOf,
   type Part,
   type ToolResult,
@@ -18,62 +17,64 @@ import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { deliversTo, isJobs } from "./ask.ts";
 import { lockTurn } from "../turns/end.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { unpark } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
+import { type Handlers } from "../handler.ts";
 
 interface Body {
   question: string;
   options: string[];
 }
 
-export function ask(
-  database: Database,
-  input: InputOf<typeof store.questionAsk>,
-): Promise<OutputOf<typeof store.questionAsk>> {
-  return runOperation<OutputOf<typeof store.questionAsk>>(database, input, {
-    name: "question_ask",
-    async run(client) {
-      const { turnId, n, question, options } = input;
-      const turn = await lockTurn(client, turnId, input.epoch);
-      const made = await client.query<{ expires_at: string }>(
-        `INSERT INTO parley.questions (turn_id, n, session_id, trust, body, expires_at)
-         VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')
-         ON CONFLICT (turn_id, n) DO NOTHING RETURNING expires_at`,
-        [
-          turnId,
-          n,
-          turn.sessionId,
-          answererRole(turn.trust) ?? turn.trust,
-          JSON.stringify({ question, options }),
-          input.expiresInMs,
-        ],
-      );
-      const row = made.rows[0];
-      if (row === undefined) return { result: { ...(await current(client, turnId, n)), seq: null } };
-      const { rows } = await client.query<StepRow>(
-        `UPDATE parley.steps SET state = 'running', runner = 'agent-core', starts = starts + 1, started_at = now(), epoch = $3
-         WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL RETURNING ${stepColumns}`,
-        [turnId, n, input.epoch],
-      );
-      if (rows[0] === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is settled`);
-      const step = toolStepOf(rows[0]);
-      const log = new SessionLog(client, turn.sessionId, turnId);
-      const seq = await log.event("question.asked", {
-        callId: step.callId,
-        question,
-        options,
-        expiresAt: row.expires_at,
-      });
-      for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
-      return { result: { step, expiresAt: row.expires_at, seq }, memo: { seq } };
-    },
-    async replay(client, memo) {
-      const { seq } = memo as { seq: number };
-      return { ...(await current(client, input.turnId, input.n)), seq };
-    },
-  });
-}
+export const questionHandlers = {
+  async questionAsk({ database, bus }, input) {
+    const output = await runOperation<OutputOf<typeof store.questionAsk>>(database, input, {
+      name: "question_ask",
+      async run(client) {
+        const { turnId, n, question, options } = input;
+        const turn = await lockTurn(client, turnId, input.epoch);
+        const made = await client.query<{ expires_at: string }>(
+          `INSERT INTO parley.questions (turn_id, n, session_id, trust, body, expires_at)
+           VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')
+           ON CONFLICT (turn_id, n) DO NOTHING RETURNING expires_at`,
+          [
+            turnId,
+            n,
+            turn.sessionId,
+            answererRole(turn.trust) ?? turn.trust,
+            JSON.stringify({ question, options }),
+            input.expiresInMs,
+          ],
+        );
+        const row = made.rows[0];
+        if (row === undefined) return { result: { ...(await current(client, turnId, n)), seq: null } };
+        const { rows } = await client.query<StepRow>(
+          `UPDATE parley.steps SET state = 'running', runner = 'agent-core', starts = starts + 1, started_at = now(), epoch = $3
+           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL RETURNING ${stepColumns}`,
+          [turnId, n, input.epoch],
+        );
+        if (rows[0] === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is settled`);
+        const step = toolStepOf(rows[0]);
+        const log = new SessionLog(client, turn.sessionId, turnId);
+        const seq = await log.event("question.asked", {
+          callId: step.callId,
+          question,
+          options,
+          expiresAt: row.expires_at,
+        });
+        for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
+        return { result: { step, expiresAt: row.expires_at, seq }, memo: { seq } };
+      },
+      async replay(client, memo) {
+        const { seq } = memo as { seq: number };
+        return { ...(await current(client, input.turnId, input.n)), seq };
+      },
+    });
+    announceTexts(bus, input.outgoing);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 async function current(client: PoolClient, turnId: string, n: number) {
   const question = await client.query<{ expires_at: string }>(

@@ -1,17 +1,15 @@
 // Fires due jobs: the transaction that computes the next due time also turns the due time into input or records why not. So each due
 // time becomes at most one inbox row, regardless of crashes and retries.
-import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import {
   mainSessionKey,
-  type InputOf,
   type OutputOf,
   type ReplyAddress,
   type Schedule,
   type Sender,
   type store,
 } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { type PoolClient } from "../../db/database.ts";
 import { decideRun, type RunDecision } from "../../schedule/decide-run.ts";
 import { jobColumns, type JobRow } from "../../schedule/rows.ts";
 import { fromText } from "../../schedule/recurrence.ts";
@@ -20,42 +18,12 @@ import { enqueueSystemInput, type SystemInput } from "../inbox/system-input.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { unknown } from "./schedules.ts";
+import { type Handlers } from "../handler.ts";
 
-type Fire = InputOf<typeof store.scheduleFire>;
 type Counts = OutputOf<typeof store.scheduleFire>;
 
 /** Maximum upcoming due times in a reply. */
 const maxUpcoming = 32;
-
-export async function due(
-  database: Database,
-  { limit, horizonMs }: InputOf<typeof store.scheduleDue>,
-): Promise<OutputOf<typeof store.scheduleDue>> {
-  return withClient(database, async (client) => {
-    // One clock reading separates due times from upcoming ones.
-    const { rows } = await client.query<{ now: string; due: DueJson[] | null; upcoming: string[] | null }>({
-      name: "schedule-due",
-      text: `
-        SELECT clock.now,
-          (SELECT json_agg(json_build_object('id', id, 'due', next_due)) FROM (
-             SELECT id, next_due FROM parley.schedules WHERE next_due <= clock.now ORDER BY next_due, id LIMIT $1
-           ) AS jobs) AS due,
-          (SELECT json_agg(next_due) FROM (
-             SELECT DISTINCT next_due FROM parley.schedules
-             WHERE next_due > clock.now AND next_due <= clock.now + $2 * interval '1 millisecond'
-             ORDER BY next_due LIMIT ${maxUpcoming}
-           ) AS moments) AS upcoming
-        FROM (SELECT statement_timestamp() AS now) AS clock`,
-      values: [limit, horizonMs],
-    });
-    const { now, due: jobs, upcoming } = singleRow(rows);
-    return {
-      now,
-      due: (jobs ?? []).map((job) => ({ id: job.id, due: new Date(job.due).toISOString() })),
-      upcoming: (upcoming ?? []).map((moment) => new Date(moment).toISOString()),
-    };
-  });
-}
 
 /** The driver does not convert times inside JSON. */
 interface DueJson {
@@ -66,41 +34,6 @@ interface DueJson {
 interface DueRow extends JobRow {
   busy: boolean;
   now: string;
-}
-
-export async function fire(database: Database, bus: Bus, input: Fire): Promise<Counts> {
-  const wakes: ReadyHint[] = [];
-  const counts = await runOperation<Counts>(database, input, {
-    name: "schedule_fire",
-    async run(client) {
-      const { rows } = await client.query<DueRow>(
-        `SELECT ${jobColumns}, clock_timestamp() AS now,
-           EXISTS (SELECT FROM parley.inbox i WHERE i.id = s.last_inbox_id AND i.state IN ('queued', 'claimed')) AS busy
-         FROM parley.schedules s JOIN unnest($1::text[], $2::timestamptz[]) AS f(id, due) ON s.id = f.id AND s.next_due = f.due
-         WHERE s.next_due <= clock_timestamp() ORDER BY s.id FOR UPDATE OF s`,
-        [input.due.map(({ id }) => id), input.due.map((each) => each.due)],
-      );
-      const decided = rows.map((row) => ({ row, due: row.next_due ?? row.now, decision: decisionOf(row) }));
-      const fired = decided.filter(({ decision }) => decision.outcome === "fired");
-      const owner = await ownerAddress(client);
-      const put = await enqueueSystemInput(
-        client,
-        fired.map(({ row, due: at }) => inputOf(row, `cron:${row.id}:${at}`, `due ${at}`, owner)),
-        wakes,
-      );
-      const inboxIds = new Map(fired.map(({ row }, index) => [row.id, put[index]?.inboxId ?? null]));
-      await settle(
-        client,
-        decided.map((each) => ({ ...each, inboxId: inboxIds.get(each.row.id) ?? null })),
-      );
-      const result = countsOf(decided, input.due.length);
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Counts,
-  });
-  faultPoint("store.before_schedule_wakes");
-  publishReady(bus, wakes);
-  return counts;
 }
 
 function decisionOf(row: DueRow): RunDecision {
@@ -171,41 +104,97 @@ async function trim(client: PoolClient, ids: readonly string[]): Promise<void> {
   );
 }
 
-export async function run(
-  database: Database,
-  bus: Bus,
-  { opId, id }: InputOf<typeof store.scheduleRun>,
-): Promise<OutputOf<typeof store.scheduleRun>> {
-  const wakes: ReadyHint[] = [];
-  const output = await runOperation<OutputOf<typeof store.scheduleRun>>(
-    database,
-    { opId, epoch: null },
-    {
-      name: "schedule_run",
+export const fireHandlers = {
+  async scheduleRun({ database, bus }, { opId, id }) {
+    const wakes: ReadyHint[] = [];
+    const output = await runOperation<OutputOf<typeof store.scheduleRun>>(
+      database,
+      { opId, epoch: null },
+      {
+        name: "schedule_run",
+        async run(client) {
+          const { rows } = await client.query<DueRow>(
+            `SELECT ${jobColumns}, clock_timestamp() AS now FROM parley.schedules s WHERE s.id = $1 FOR UPDATE`,
+            [id],
+          );
+          const job = rows[0];
+          if (job === undefined) throw unknown(id);
+          const input = inputOf(job, `cron:${id}:run:${opId}`, "run by hand", await ownerAddress(client));
+          const { inboxId, sessionId } = singleRow(await enqueueSystemInput(client, [input], wakes));
+          await client.query(
+            "INSERT INTO parley.schedule_runs (job_id, due, manual, outcome, inbox_id) VALUES ($1, clock_timestamp(), true, 'fired', $2)",
+            [id, inboxId],
+          );
+          await client.query("UPDATE parley.schedules SET last_inbox_id = $2 WHERE id = $1", [id, inboxId]);
+          await trim(client, [id]);
+          const result = { inboxId: inboxId ?? "", sessionId };
+          return { result, memo: result };
+        },
+      },
+    );
+    publishReady(bus, wakes);
+    return output;
+  },
+
+  async scheduleDue({ database }, { limit, horizonMs }) {
+    // One clock reading separates due times from upcoming ones.
+    const { rows } = await database.query<{ now: string; due: DueJson[] | null; upcoming: string[] | null }>({
+      name: "schedule-due",
+      text: `
+        SELECT clock.now,
+          (SELECT json_agg(json_build_object('id', id, 'due', next_due)) FROM (
+             SELECT id, next_due FROM parley.schedules WHERE next_due <= clock.now ORDER BY next_due, id LIMIT $1
+           ) AS jobs) AS due,
+          (SELECT json_agg(next_due) FROM (
+             SELECT DISTINCT next_due FROM parley.schedules
+             WHERE next_due > clock.now AND next_due <= clock.now + $2 * interval '1 millisecond'
+             ORDER BY next_due LIMIT ${maxUpcoming}
+           ) AS moments) AS upcoming
+        FROM (SELECT statement_timestamp() AS now) AS clock`,
+      values: [limit, horizonMs],
+    });
+    const { now, due: jobs, upcoming } = singleRow(rows);
+    return {
+      now,
+      due: (jobs ?? []).map((job) => ({ id: job.id, due: new Date(job.due).toISOString() })),
+      upcoming: (upcoming ?? []).map((moment) => new Date(moment).toISOString()),
+    };
+  },
+
+  async scheduleFire({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    const counts = await runOperation<Counts>(database, input, {
+      name: "schedule_fire",
       async run(client) {
         const { rows } = await client.query<DueRow>(
-          `SELECT ${jobColumns}, clock_timestamp() AS now FROM parley.schedules s WHERE s.id = $1 FOR UPDATE`,
-          [id],
+          `SELECT ${jobColumns}, clock_timestamp() AS now,
+             EXISTS (SELECT FROM parley.inbox i WHERE i.id = s.last_inbox_id AND i.state IN ('queued', 'claimed')) AS busy
+           FROM parley.schedules s JOIN unnest($1::text[], $2::timestamptz[]) AS f(id, due) ON s.id = f.id AND s.next_due = f.due
+           WHERE s.next_due <= clock_timestamp() ORDER BY s.id FOR UPDATE OF s`,
+          [input.due.map(({ id }) => id), input.due.map((each) => each.due)],
         );
-        const job = rows[0];
-        if (job === undefined) throw unknown(id);
-        const input = inputOf(job, `cron:${id}:run:${opId}`, "run by hand", await ownerAddress(client));
-        const { inboxId, sessionId } = singleRow(await enqueueSystemInput(client, [input], wakes));
-        await client.query(
-          "INSERT INTO parley.schedule_runs (job_id, due, manual, outcome, inbox_id) VALUES ($1, clock_timestamp(), true, 'fired', $2)",
-          [id, inboxId],
+        const decided = rows.map((row) => ({ row, due: row.next_due ?? row.now, decision: decisionOf(row) }));
+        const fired = decided.filter(({ decision }) => decision.outcome === "fired");
+        const owner = await ownerAddress(client);
+        const put = await enqueueSystemInput(
+          client,
+          fired.map(({ row, due: at }) => inputOf(row, `cron:${row.id}:${at}`, `due ${at}`, owner)),
+          wakes,
         );
-        await client.query("UPDATE parley.schedules SET last_inbox_id = $2 WHERE id = $1", [id, inboxId]);
-        await trim(client, [id]);
-        const result = { inboxId: inboxId ?? "", sessionId };
+        const inboxIds = new Map(fired.map(({ row }, index) => [row.id, put[index]?.inboxId ?? null]));
+        await settle(
+          client,
+          decided.map((each) => ({ ...each, inboxId: inboxIds.get(each.row.id) ?? null })),
+        );
+        const result = countsOf(decided, input.due.length);
         return { result, memo: result };
       },
-      replay: async (_client, memo) => memo as OutputOf<typeof store.scheduleRun>,
-    },
-  );
-  publishReady(bus, wakes);
-  return output;
-}
+    });
+    faultPoint("store.before_schedule_wakes");
+    publishReady(bus, wakes);
+    return counts;
+  },
+} satisfies Partial<Handlers>;
 
 function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddress | null): SystemInput {
   const route = job.target === "main" ? mainSessionKey : `cron:${job.id}`;

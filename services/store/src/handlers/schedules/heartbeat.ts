@@ -1,11 +1,11 @@
 // Enqueues heartbeats in the owner's thread, once per slot, unless the thread is busy.
-import type { Bus } from "@parley/bus";
-import { mainSessionKey, type InputOf, type OutputOf, type Sender, type store } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import { mainSessionKey, type OutputOf, type Sender, type store } from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { enqueueSystemInput, sessionsOf } from "../inbox/system-input.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
+import { type Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.heartbeatFire>;
 
@@ -21,31 +21,32 @@ const sender: Sender = {
   origin: "heartbeat",
 };
 
-export async function fire(database: Database, bus: Bus, input: InputOf<typeof store.heartbeatFire>): Promise<Output> {
-  const wakes: ReadyHint[] = [];
-  const output = await runOperation<Output>(database, input, {
-    name: "heartbeat_fire",
-    async run(client) {
-      const externalId = `heartbeat:${input.slot}`;
-      const sessionId = await lockThread(client);
-      const known = await client.query<{ id: string }>(
-        "SELECT id FROM parley.inbox WHERE channel = 'internal' AND account = 'heartbeat' AND external_id = $1",
-        [externalId],
-      );
-      if (known.rows[0] !== undefined) return { result: { outcome: "known", inboxId: known.rows[0].id } };
-      if (input.skipWhenBusy && (await isBusy(client, sessionId)))
-        return { result: { outcome: "busy", inboxId: null } };
-      const replyTo = await ownerAddress(client);
-      const put = { route, account: "heartbeat", externalId, text: input.text, sender, replyTo };
-      const { inboxId } = singleRow(await enqueueSystemInput(client, [put], wakes));
-      const result: Output = { outcome: inboxId === null ? "known" : "fired", inboxId };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Output,
-  });
-  publishReady(bus, wakes);
-  return output;
-}
+export const heartbeatHandlers = {
+  async heartbeatFire({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    const output = await runOperation<Output>(database, input, {
+      name: "heartbeat_fire",
+      async run(client) {
+        const externalId = `heartbeat:${input.slot}`;
+        const sessionId = await lockThread(client);
+        const known = await client.query<{ id: string }>(
+          "SELECT id FROM parley.inbox WHERE channel = 'internal' AND account = 'heartbeat' AND external_id = $1",
+          [externalId],
+        );
+        if (known.rows[0] !== undefined) return { result: { outcome: "known", inboxId: known.rows[0].id } };
+        if (input.skipWhenBusy && (await isBusy(client, sessionId)))
+          return { result: { outcome: "busy", inboxId: null } };
+        const replyTo = await ownerAddress(client);
+        const put = { route, account: "heartbeat", externalId, text: input.text, sender, replyTo };
+        const { inboxId } = singleRow(await enqueueSystemInput(client, [put], wakes));
+        const result: Output = { outcome: inboxId === null ? "known" : "fired", inboxId };
+        return { result, memo: result };
+      },
+    });
+    publishReady(bus, wakes);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 /** The same lock as for starting a turn or adding input. */
 async function lockThread(client: PoolClient): Promise<string> {

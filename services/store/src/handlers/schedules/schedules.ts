@@ -1,97 +1,121 @@
 // Jobs: creating, changing, listing and removing. Firing is in fire.ts.
 import { hash } from "node:crypto";
-import type { Bus } from "@parley/bus";
-import { scheduleChanged, WireError, type InputOf, type OutputOf, type Schedule, type store } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { scheduleChanged, WireError, type InputOf, type Schedule, type store } from "@parley/contracts";
+import { type Database, type PoolClient } from "../../db/database.ts";
 import { jobOf, runColumns, runJoins, runOf, selectJobs, type JobRow, type RunRow } from "../../schedule/rows.ts";
 import { InvalidScheduleError, nextDue, parseRecurrence, toText } from "../../schedule/recurrence.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
+import { type Handlers } from "../handler.ts";
 
-type Create = InputOf<typeof store.scheduleCreate>;
 type Update = InputOf<typeof store.scheduleUpdate>;
 
 /** Maximum encoded size of a page of the list. */
 const pageBytes = 256 * 1024;
 
-export async function create(
-  database: Database,
-  bus: Bus,
-  input: Create,
-): Promise<OutputOf<typeof store.scheduleCreate>> {
-  const id = input.id ?? idOf(input.opId);
-  const created = await runOperation<boolean>(
-    database,
-    { opId: input.opId, epoch: null },
-    {
-      name: "schedule_create",
-      async run(client) {
-        const now = await clock(client);
-        const { schedule, due } = plan(input.schedule, input.timeZone, now);
-        const { rowCount } = await client.query(
-          `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
-                                         max_runs, keep_runs, enabled, next_due, created_by, tainted)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
-          [
-            id,
-            input.name,
-            schedule,
-            new Date(now),
-            input.timeZone,
-            JSON.stringify(input.prompt),
-            input.target,
-            input.deliverTo === null ? null : JSON.stringify(input.deliverTo),
-            input.overlap,
-            input.missed,
-            input.afterRun,
-            input.maxRuns,
-            input.keepRuns,
-            input.enabled,
-            input.enabled ? due : null,
-            JSON.stringify(input.createdBy),
-            input.tainted ?? false,
-          ],
-        );
-        return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
+export const scheduleHandlers = {
+  async scheduleCreate({ database, bus }, input) {
+    const id = input.id ?? idOf(input.opId);
+    const created = await runOperation<boolean>(
+      database,
+      { opId: input.opId, epoch: null },
+      {
+        name: "schedule_create",
+        async run(client) {
+          const now = await clock(client);
+          const { schedule, due } = plan(input.schedule, input.timeZone, now);
+          const { rowCount } = await client.query(
+            `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
+                                           max_runs, keep_runs, enabled, next_due, created_by, tainted)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
+            [
+              id,
+              input.name,
+              schedule,
+              new Date(now),
+              input.timeZone,
+              JSON.stringify(input.prompt),
+              input.target,
+              input.deliverTo === null ? null : JSON.stringify(input.deliverTo),
+              input.overlap,
+              input.missed,
+              input.afterRun,
+              input.maxRuns,
+              input.keepRuns,
+              input.enabled,
+              input.enabled ? due : null,
+              JSON.stringify(input.createdBy),
+              input.tainted ?? false,
+            ],
+          );
+          return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
+        },
+        replay: async () => true,
       },
-      replay: async () => true,
-    },
-  );
-  bus.publish(scheduleChanged, {});
-  return { created, job: await existing(database, id) };
-}
+    );
+    bus.publish(scheduleChanged, {});
+    return { created, job: await existing(database, id) };
+  },
 
-export async function update(
-  database: Database,
-  bus: Bus,
-  { opId, id, change, tainted }: Update,
-): Promise<OutputOf<typeof store.scheduleUpdate>> {
-  await runOperation<undefined>(
-    database,
-    { opId, epoch: null },
-    {
-      name: "schedule_update",
-      async run(client) {
-        const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
-        const before = rows[0];
-        if (before === undefined) throw unknown(id);
-        const set = {
-          ...columnsOf(change),
-          ...(await planned(client, before, change)),
-          ...taintAfter(change, tainted),
-        };
-        const names = Object.keys(set);
-        await client.query(
-          `UPDATE parley.schedules SET updated_at = now()${names.map((name, index) => `, ${name} = $${index + 2}`).join("")} WHERE id = $1`,
-          [id, ...Object.values(set)],
-        );
-        return { result: undefined, memo: { id } };
+  async scheduleUpdate({ database, bus }, { opId, id, change, tainted }) {
+    await runOperation<undefined>(
+      database,
+      { opId, epoch: null },
+      {
+        name: "schedule_update",
+        async run(client) {
+          const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
+          const before = rows[0];
+          if (before === undefined) throw unknown(id);
+          const set = {
+            ...columnsOf(change),
+            ...(await planned(client, before, change)),
+            ...taintAfter(change, tainted),
+          };
+          const names = Object.keys(set);
+          await client.query(
+            `UPDATE parley.schedules SET updated_at = now()${names.map((name, index) => `, ${name} = $${index + 2}`).join("")} WHERE id = $1`,
+            [id, ...Object.values(set)],
+          );
+          return { result: undefined, memo: { id } };
+        },
+        replay: async () => undefined,
       },
-      replay: async () => undefined,
-    },
-  );
-  bus.publish(scheduleChanged, {});
-  return { job: await existing(database, id) };
-}
+    );
+    bus.publish(scheduleChanged, {});
+    return { job: await existing(database, id) };
+  },
+
+  async scheduleRemove({ database }, { id }) {
+    const { rowCount } = await database.query("DELETE FROM parley.schedules WHERE id = $1", [id]);
+    return { removed: rowCount === 1 };
+  },
+
+  scheduleGet: async ({ database }, { id }) => ({ job: await find(database, id) }),
+
+  async scheduleList({ database }, { all, after = "", limit }) {
+    const { rows } = await database.query<JobRow & { last_run: RunRow | null }>(
+      `${selectJobs} WHERE s.id > $1 AND ($2 OR s.next_due IS NOT NULL) ORDER BY s.id LIMIT $3 + 1`,
+      [after, all, limit],
+    );
+    const jobs: Schedule[] = [];
+    let bytes = 0;
+    for (const row of rows.slice(0, limit)) {
+      const job = jobOf(row);
+      bytes += Buffer.byteLength(JSON.stringify(job));
+      if (jobs.length > 0 && bytes > pageBytes) break;
+      jobs.push(job);
+    }
+    return { jobs, more: rows.length > jobs.length };
+  },
+
+  async scheduleHistory({ database }, { id, limit }) {
+    const { rows } = await database.query<RunRow>(
+      `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
+      [id, limit],
+    );
+    return { runs: rows.map(runOf) };
+  },
+} satisfies Partial<Handlers>;
 
 /** A tainted turn taints the job; a person's new prompt clears the taint. */
 function taintAfter({ prompt }: Update["change"], tainted = false): { tainted?: boolean } {
@@ -146,69 +170,21 @@ function plan(schedule: string, timeZone: string, now: number): { schedule: stri
   }
 }
 
-export async function remove(
-  database: Database,
-  { id }: InputOf<typeof store.scheduleRemove>,
-): Promise<OutputOf<typeof store.scheduleRemove>> {
-  return withClient(database, async (client) => {
-    const { rowCount } = await client.query("DELETE FROM parley.schedules WHERE id = $1", [id]);
-    return { removed: rowCount === 1 };
-  });
-}
-
-export async function get(
-  database: Database,
-  { id }: InputOf<typeof store.scheduleGet>,
-): Promise<OutputOf<typeof store.scheduleGet>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<JobRow & { last_run: RunRow | null }>(
-      `${selectJobs} WHERE s.id = $1 OR s.name = $1 ORDER BY s.id = $1 DESC LIMIT 2`,
-      [id],
-    );
-    const [first, second] = rows;
-    const clear = first !== undefined && (first.id === id || second === undefined);
-    return { job: clear ? jobOf(first) : null };
-  });
+/** By its id, or by its name if only one job has it. */
+async function find(database: Database, id: string): Promise<Schedule | null> {
+  const { rows } = await database.query<JobRow & { last_run: RunRow | null }>(
+    `${selectJobs} WHERE s.id = $1 OR s.name = $1 ORDER BY s.id = $1 DESC LIMIT 2`,
+    [id],
+  );
+  const [first, second] = rows;
+  const clear = first !== undefined && (first.id === id || second === undefined);
+  return clear ? jobOf(first) : null;
 }
 
 async function existing(database: Database, id: string): Promise<Schedule> {
-  const { job } = await get(database, { id });
+  const job = await find(database, id);
   if (job === null) throw unknown(id);
   return job;
-}
-
-export async function list(
-  database: Database,
-  { all, after = "", limit }: InputOf<typeof store.scheduleList>,
-): Promise<OutputOf<typeof store.scheduleList>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<JobRow & { last_run: RunRow | null }>(
-      `${selectJobs} WHERE s.id > $1 AND ($2 OR s.next_due IS NOT NULL) ORDER BY s.id LIMIT $3 + 1`,
-      [after, all, limit],
-    );
-    const jobs: Schedule[] = [];
-    let bytes = 0;
-    for (const row of rows.slice(0, limit)) {
-      const job = jobOf(row);
-      bytes += Buffer.byteLength(JSON.stringify(job));
-      if (jobs.length > 0 && bytes > pageBytes) break;
-      jobs.push(job);
-    }
-    return { jobs, more: rows.length > jobs.length };
-  });
-}
-
-export async function history(
-  database: Database,
-  { id, limit }: InputOf<typeof store.scheduleHistory>,
-): Promise<OutputOf<typeof store.scheduleHistory>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<RunRow>(
-      `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
-      [id, limit],
-    );
-    return { runs: rows.map(runOf) };
-  });
 }
 
 /** Milliseconds since 1970, by the database's clock: all due times are measured with it. */

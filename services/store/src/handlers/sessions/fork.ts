@@ -1,22 +1,21 @@
 // Forks a session: copies its view and everything that keeps the prefix of the next prompt identical.
-import type { Bus } from "@parley/bus";
 import {
   newId,
   sessionBound,
   threadKey,
   WireError,
   type InputOf,
-  type OutputOf,
   type SessionState,
   type store,
   type ViewRecord,
 } from "@parley/contracts";
 import { copyReferences } from "../../blobs/references.ts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { bindRoute } from "./routes.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
+import { type Handlers } from "../handler.ts";
 
 interface Original {
   key: string;
@@ -26,30 +25,27 @@ interface Original {
   prefix_hash: string | null;
 }
 
-export async function fork(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.sessionFork>,
-): Promise<OutputOf<typeof store.sessionFork>> {
-  await titleUntitled(database);
-  const { opId, sessionId, route } = input;
-  const { id } = await runOperation<{ id: string }>(
-    database,
-    { opId, epoch: null, lockSession: sessionId },
-    {
-      name: "session_fork",
-      async run(client, locked) {
-        if (locked === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
-        const copied = { id: await copy(client, input) };
-        return { result: copied, memo: copied };
+export const forkHandlers = {
+  async sessionFork({ database, bus }, input) {
+    await titleUntitled(database);
+    const { opId, sessionId, route } = input;
+    const { id } = await runOperation<{ id: string }>(
+      database,
+      { opId, epoch: null, lockSession: sessionId },
+      {
+        name: "session_fork",
+        async run(client, locked) {
+          if (locked === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
+          const copied = { id: await copy(client, input) };
+          return { result: copied, memo: copied };
+        },
       },
-      replay: async (_client, memo) => memo as { id: string },
-    },
-  );
-  const session = singleRow(await summariesOf(database, [id]));
-  if (route !== undefined) bus.publish(sessionBound, { route, sessionId: id, seq: session.seq });
-  return { session };
-}
+    );
+    const session = singleRow(await summariesOf(database, [id]));
+    if (route !== undefined) bus.publish(sessionBound, { route, sessionId: id, seq: session.seq });
+    return { session };
+  },
+} satisfies Partial<Handlers>;
 
 async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>): Promise<string> {
   const { sessionId, route } = input;

@@ -1,18 +1,10 @@
 // Routes: resolving, and binding to new or existing sessions.
-import type { Bus } from "@parley/bus";
-import {
-  newId,
-  sessionBound,
-  threadKey,
-  type InputOf,
-  type OutputOf,
-  type SessionSummary,
-  type store,
-} from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import { newId, sessionBound, threadKey, type SessionSummary } from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
+import { type Handlers } from "../handler.ts";
 
 interface ResolvedRoute {
   id: string;
@@ -45,46 +37,63 @@ interface Opened {
   previousId: string | null;
 }
 
-export async function open(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.sessionOpen>,
-): Promise<OutputOf<typeof store.sessionOpen>> {
-  const { opId, route, title = null } = input;
-  const { sessionId, previousId } = await runOperation<Opened>(
-    database,
-    { opId, epoch: null },
-    {
-      name: "session_open",
-      async run(client) {
-        const before = await resolveRoute(client, route);
-        if (before?.unused === true) {
-          await client.query(
-            "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, status = 'active', updated_at = now() WHERE id = $1",
-            [before.id, title],
-          );
-          const kept = { sessionId: before.id, previousId: null };
-          return { result: kept, memo: kept };
-        }
-        const id = newId();
-        // The first thread of a route has the route's name, so it needs no binding.
-        const key = before === undefined ? route : threadKey(route, id);
-        await client.query("INSERT INTO parley.sessions (id, key, title) VALUES ($1, $2, $3)", [id, key, title]);
-        if (before !== undefined) await bindRoute(client, route, id);
-        if (before !== undefined && input.archive === true) {
-          await client.query("UPDATE parley.sessions SET status = 'archived' WHERE id = $1", [before.id]);
-        }
-        const opened = { sessionId: id, previousId: before?.id ?? null };
-        return { result: opened, memo: opened };
+export const routeHandlers = {
+  async sessionOpen({ database, bus }, input) {
+    const { opId, route, title = null } = input;
+    const { sessionId, previousId } = await runOperation<Opened>(
+      database,
+      { opId, epoch: null },
+      {
+        name: "session_open",
+        async run(client) {
+          const before = await resolveRoute(client, route);
+          if (before?.unused === true) {
+            await client.query(
+              "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, status = 'active', updated_at = now() WHERE id = $1",
+              [before.id, title],
+            );
+            const kept = { sessionId: before.id, previousId: null };
+            return { result: kept, memo: kept };
+          }
+          const id = newId();
+          // The first thread of a route has the route's name, so it needs no binding.
+          const key = before === undefined ? route : threadKey(route, id);
+          await client.query("INSERT INTO parley.sessions (id, key, title) VALUES ($1, $2, $3)", [id, key, title]);
+          if (before !== undefined) await bindRoute(client, route, id);
+          if (before !== undefined && input.archive === true) {
+            await client.query("UPDATE parley.sessions SET status = 'archived' WHERE id = $1", [before.id]);
+          }
+          const opened = { sessionId: id, previousId: before?.id ?? null };
+          return { result: opened, memo: opened };
+        },
       },
-      replay: async (_client, memo) => memo as Opened,
-    },
-  );
-  const session = singleRow(await summariesOf(database, [sessionId]));
-  // The session has no messages when it is opened.
-  bus.publish(sessionBound, { route, sessionId, seq: 0 });
-  return { session, previousId };
-}
+    );
+    const session = singleRow(await summariesOf(database, [sessionId]));
+    // The session has no messages when it is opened.
+    bus.publish(sessionBound, { route, sessionId, seq: 0 });
+    return { session, previousId };
+  },
+
+  async sessionBind({ database, bus }, { route, session }) {
+    await titleUntitled(database);
+    const { ids, previousId } = await runTransaction(database, async (client) => {
+      const found = await named(client, session.trim().replaceAll("\0", ""));
+      const [target] = found;
+      if (target === undefined || found.length > 1) return { ids: found, previousId: null };
+      const before = await resolveRoute(client, route);
+      // Bind even if the key already matches, so that a later session with the route's name does not take over.
+      await bindRoute(client, route, target);
+      await client.query("UPDATE parley.sessions SET status = 'active', updated_at = now() WHERE id = $1", [target]);
+      return { ids: found, previousId: before === undefined || before.id === target ? null : before.id };
+    });
+    const sessions: SessionSummary[] = await summariesOf(database, ids);
+    const [found, ...others] = sessions;
+    if (found === undefined) return { outcome: "not_found" };
+    if (others.length > 0) return { outcome: "ambiguous", sessions };
+    bus.publish(sessionBound, { route, sessionId: found.sessionId, seq: found.seq });
+    return { outcome: "found", session: found, previousId };
+  },
+} satisfies Partial<Handlers>;
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const lastDigits = /^[0-9a-f]{8}$/i;
@@ -107,28 +116,4 @@ async function named(client: PoolClient, text: string): Promise<string[]> {
     if (rows.length > 0) return rows.map(({ id }) => id);
   }
   return [];
-}
-
-export async function bind(
-  database: Database,
-  bus: Bus,
-  { route, session }: InputOf<typeof store.sessionBind>,
-): Promise<OutputOf<typeof store.sessionBind>> {
-  await titleUntitled(database);
-  const { ids, previousId } = await runTransaction(database, async (client) => {
-    const found = await named(client, session.trim().replaceAll("\0", ""));
-    const [target] = found;
-    if (target === undefined || found.length > 1) return { ids: found, previousId: null };
-    const before = await resolveRoute(client, route);
-    // Bind even if the key already matches, so that a later session with the route's name does not take over.
-    await bindRoute(client, route, target);
-    await client.query("UPDATE parley.sessions SET status = 'active', updated_at = now() WHERE id = $1", [target]);
-    return { ids: found, previousId: before === undefined || before.id === target ? null : before.id };
-  });
-  const sessions: SessionSummary[] = await summariesOf(database, ids);
-  const [found, ...others] = sessions;
-  if (found === undefined) return { outcome: "not_found" };
-  if (others.length > 0) return { outcome: "ambiguous", sessions };
-  bus.publish(sessionBound, { route, sessionId: found.sessionId, seq: found.seq });
-  return { outcome: "found", session: found, previousId };
 }

@@ -10,7 +10,6 @@ import {
   type SessionOverrides,
   type SessionSummary,
 } from "@parley/contracts";
-import type { Bus } from "@parley/bus";
 import { and, desc, eq, inArray, isNull, or, sql } from "drizzle-orm";
 import { withClient, type Database } from "../../db/database.ts";
 import {
@@ -29,6 +28,7 @@ import { inbox, sessions, turns } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import { titleUntitled } from "./titles.ts";
+import { type Handlers } from "../handler.ts";
 
 /** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
 function treeCost() {
@@ -98,7 +98,7 @@ function summaryOf(row: Row): SessionSummary {
   };
 }
 
-export async function get(
+async function getSession(
   database: Database,
   input: InputOf<typeof store.sessionGet>,
 ): Promise<OutputOf<typeof store.sessionGet>> {
@@ -129,93 +129,82 @@ function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOve
 
 type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
 
-export async function update(
-  database: Database,
-  bus: Bus,
-  { sessionId, title, overrides }: InputOf<typeof store.sessionUpdate>,
-): Promise<OutputOf<typeof store.sessionUpdate>> {
-  await runTransaction(database, async (client) => {
-    const { rows } = await client.query<{ overrides: string | null }>(
-      "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
-      [sessionId],
-    );
-    const row = rows[0];
-    if (row === undefined) return;
-    await client.query(
-      "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
-      [
+export const sessionHandlers = {
+  async sessionUpdate({ database, bus }, { sessionId, title, overrides }) {
+    await runTransaction(database, async (client) => {
+      const { rows } = await client.query<{ overrides: string | null }>(
+        "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
+        [sessionId],
+      );
+      const row = rows[0];
+      if (row === undefined) return;
+      await client.query(
+        "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
+        [
+          sessionId,
+          title ?? null,
+          overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
+        ],
+      );
+    });
+    bus.publish(sessionUpdated, { sessionId });
+    return getSession(database, { sessionId });
+  },
+
+  async sessionArchive({ database }, { sessionId, archived }) {
+    await withClient(database, (client) =>
+      client.query("UPDATE parley.sessions SET status = $2 WHERE id = $1", [
         sessionId,
-        title ?? null,
-        overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
-      ],
+        archived ? "archived" : "active",
+      ]),
     );
-  });
-  bus.publish(sessionUpdated, { sessionId });
-  return get(database, { sessionId });
-}
+    return getSession(database, { sessionId });
+  },
 
-export async function archive(
-  database: Database,
-  { sessionId, archived }: InputOf<typeof store.sessionArchive>,
-): Promise<OutputOf<typeof store.sessionArchive>> {
-  await withClient(database, (client) =>
-    client.query("UPDATE parley.sessions SET status = $2 WHERE id = $1", [sessionId, archived ? "archived" : "active"]),
-  );
-  return get(database, { sessionId });
-}
+  /** The session data of a claim, without a turn. */
+  async sessionView({ database }, { sessionId, knownSeq }) {
+    return withClient(database, async (client) => {
+      const { rows } = await client.query<SessionStateRow & { key: string; busy: boolean; turn_id: string | null }>(
+        `SELECT key, ${sessionStateColumns},
+           EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running') AS busy,
+           (SELECT turn_id FROM parley.messages WHERE session_id = s.id ORDER BY seq DESC LIMIT 1) AS turn_id
+         FROM parley.sessions s WHERE id = $1`,
+        [sessionId],
+      );
+      const row = rows[0];
+      if (row === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
+      const session = sessionStateOf(row);
+      const shownFrom = session.view === null ? 0 : session.view.fromSeq - 1;
+      const { messages, gap } = await newest(client, sessionId, { afterSeq: Math.max(knownSeq, shownFrom) });
+      return { sessionKey: row.key, session, busy: row.busy, turnId: row.turn_id, messages, gap };
+    });
+  },
 
-export async function list(
-  database: Database,
-  input: InputOf<typeof store.sessionList>,
-): Promise<OutputOf<typeof store.sessionList>> {
-  await titleUntitled(database);
-  const { before, status, parentId, text, subagents = false, calls = false } = input;
-  const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
-  const children = subagents ? undefined : isNull(sessions.parentId);
-  const rows = await select(database)
-    .where(
-      and(
-        before === undefined ? undefined : after,
-        status === undefined ? undefined : eq(sessions.status, status),
-        calls ? undefined : eq(sessions.singleCall, false),
-        parentId === undefined ? children : eq(sessions.parentId, parentId),
-        text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
-      ),
-    )
-    .orderBy(desc(sessions.updatedAt), desc(sessions.id))
-    .limit(input.limit);
-  return { sessions: rows.map(summaryOf) };
-}
+  sessionGet: ({ database }, input) => getSession(database, input),
 
-/** The session data of a claim, without a turn. */
-export async function view(
-  database: Database,
-  { sessionId, knownSeq }: InputOf<typeof store.sessionView>,
-): Promise<OutputOf<typeof store.sessionView>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<SessionStateRow & { key: string; busy: boolean; turn_id: string | null }>(
-      `SELECT key, ${sessionStateColumns},
-         EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running') AS busy,
-         (SELECT turn_id FROM parley.messages WHERE session_id = s.id ORDER BY seq DESC LIMIT 1) AS turn_id
-       FROM parley.sessions s WHERE id = $1`,
-      [sessionId],
-    );
-    const row = rows[0];
-    if (row === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
-    const session = sessionStateOf(row);
-    const shownFrom = session.view === null ? 0 : session.view.fromSeq - 1;
-    const { messages, gap } = await newest(client, sessionId, { afterSeq: Math.max(knownSeq, shownFrom) });
-    return { sessionKey: row.key, session, busy: row.busy, turnId: row.turn_id, messages, gap };
-  });
-}
+  async sessionList({ database }, input) {
+    await titleUntitled(database);
+    const { before, status, parentId, text, subagents = false, calls = false } = input;
+    const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
+    const children = subagents ? undefined : isNull(sessions.parentId);
+    const rows = await select(database)
+      .where(
+        and(
+          before === undefined ? undefined : after,
+          status === undefined ? undefined : eq(sessions.status, status),
+          calls ? undefined : eq(sessions.singleCall, false),
+          parentId === undefined ? children : eq(sessions.parentId, parentId),
+          text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
+        ),
+      )
+      .orderBy(desc(sessions.updatedAt), desc(sessions.id))
+      .limit(input.limit);
+    return { sessions: rows.map(summaryOf) };
+  },
 
-/** The session's log: messages and events in sequence order. */
-export async function events(
-  database: Database,
-  input: InputOf<typeof store.eventList>,
-): Promise<OutputOf<typeof store.eventList>> {
-  return withClient(database, async (client) => {
-    const page = await client.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
+  /** The session's log: messages and events in sequence order. */
+  async eventList({ database }, input) {
+    const page = await database.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
       `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
          SELECT * FROM (
            SELECT 'message' AS kind, ${messageColumns}, octet_length(parts) AS size
@@ -229,7 +218,7 @@ export async function events(
     );
     const fitting = page.rows.slice(0, input.limit).filter((row) => row.fits);
     const ended = fitting.filter((row) => row.kind === "turn.finished").map((row) => row.turn_id);
-    const ends = await client.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
+    const ends = await database.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
     const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
     const found = fitting.flatMap<DurableEvent>((row) => {
       if (row.kind === "message") return [{ type: "message", seq: row.seq, message: messageOf(row) }];
@@ -241,5 +230,5 @@ export async function events(
       return turn === undefined ? [] : [finishedEvent(row.seq, turn)];
     });
     return { events: found, more: fitting.length < page.rows.length };
-  });
-}
+  },
+} satisfies Partial<Handlers>;

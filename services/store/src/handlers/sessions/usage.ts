@@ -1,6 +1,5 @@
 // Sums the usage and cost of model calls.
-import type { InputOf, OutputOf, store } from "@parley/contracts";
-import { withClient, type Database } from "../../db/database.ts";
+import { type Handlers } from "../handler.ts";
 
 interface Row {
   day: string;
@@ -29,12 +28,9 @@ const calls = `
   SELECT m.created_at, NULL, m.model, m.usage::json, m.cost_micros
   FROM parley.memory_consolidations m WHERE m.created_at >= $1::timestamptz`;
 
-export async function report(
-  database: Database,
-  { sinceDay, sessionId }: InputOf<typeof store.usageReport>,
-): Promise<OutputOf<typeof store.usageReport>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<Row>(
+export const usageHandlers = {
+  async usageReport({ database }, { sinceDay, sessionId }) {
+    const { rows } = await database.query<Row>(
       `SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, model, count(*)::int AS calls,
               ${total("inputTokens")} AS input, ${total("outputTokens")} AS output,
               ${total("cacheReadTokens")} AS cache_read, ${total("cacheWriteTokens")} AS cache_write,
@@ -57,5 +53,5 @@ export async function report(
         cost: { micros: row.micros, unpricedCalls: row.unpriced },
       })),
     };
-  });
-}
+  },
+} satisfies Partial<Handlers>;

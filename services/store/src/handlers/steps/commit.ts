@@ -1,16 +1,14 @@
 // Commits one model call atomically in one statement: results before it, its message, its tool calls, outgoing texts, and the end of the
 // turn if it is the closing step.
-import { type store, voiceChanged, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import type { Bus } from "@parley/bus";
-import type { Database } from "../../db/database.ts";
+import { type store, voiceChanged, WireError, type OutputOf } from "@parley/contracts";
 import { overridesOf } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { rewriteResults } from "./open-calls.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { notifyParent, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { recordReply } from "../voice/replies.ts";
+import { type Handlers } from "../handler.ts";
 
-type Input = InputOf<typeof store.stepCommit>;
 type Output = OutputOf<typeof store.stepCommit>;
 
 interface CommitRow {
@@ -119,82 +117,84 @@ const commitStep = {
     FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };
 
-export async function commit(database: Database, bus: Bus, input: Input): Promise<Output> {
-  const wakes: ReadyHint[] = [];
-  let speaks = false;
-  const output = await runOperation<Output>(database, input, {
-    name: "commit",
-    async run(client) {
-      const { usage, finish, toolCalls: calls, note } = input;
-      await rewriteResults(client, input.turnId, input.rewritten);
-      const { rows } = await client.query<CommitRow>({
-        ...commitStep,
-        values: [
-          input.turnId,
-          input.epoch,
-          input.n,
-          JSON.stringify(input.parts),
-          input.model,
-          input.stopReason,
-          JSON.stringify(usage),
-          usage.inputTokens,
-          usage.outputTokens,
-          usage.cacheReadTokens,
-          usage.cacheWriteTokens,
-          finish?.state ?? null,
-          finish?.exitReason ?? null,
-          finish === null ? null : JSON.stringify(finish.text),
-          calls.length,
-          calls.map((call) => call.callId),
-          calls.map((call) => call.tool),
-          calls.map((call) => call.class),
-          calls.map((call) => JSON.stringify(call.input)),
-          input.costMicros ?? null,
-          note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
-          input.prefixHash ?? null,
-          input.tainted === true ? true : null,
-        ],
-      });
-      const row = rows[0];
-      if (row === undefined || !row.turn_found || row.message_seq === null) {
-        throw new WireError(
-          "CONFLICT",
-          `turn ${input.turnId}: step ${input.n} is not the next one, or another leader owns the turn`,
-        );
-      }
-      if (row.results_open > 0 || row.results_count !== input.results) {
-        throw new WireError(
-          "CONFLICT",
-          `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open), but the leader has ${input.results}`,
-        );
-      }
-      for (const outgoing of input.outgoing) await enqueueText(client, input.turnId, outgoing);
-      const overrides = overridesOf(row.overrides);
-      if (overrides.voiceReplies === true) speaks = await recordReply(client, input.turnId, input.outgoing);
-      if (finish !== null && row.has_parent) await notifyParent(client, input.turnId, finish, wakes);
-      const result: Output = {
-        resultsSeq: row.results_seq,
-        messageSeq: row.message_seq,
-        noteSeq: row.note_seq,
-        finishSeq: row.finish_seq,
-        usage: {
-          inputTokens: row.input,
-          outputTokens: row.output,
-          cacheReadTokens: row.cache_read,
-          cacheWriteTokens: row.cache_write,
-        },
-        cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
-        queued: row.queued,
-        steerable: row.steerable,
-        overrides,
-        cancelRequested: row.cancel_requested,
-        at: row.at,
-      };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Output,
-  });
-  publishReady(bus, wakes);
-  if (speaks) bus.publish(voiceChanged, {});
-  return output;
-}
+export const commitHandlers = {
+  async stepCommit({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    let speaks = false;
+    const output = await runOperation<Output>(database, input, {
+      name: "commit",
+      async run(client) {
+        const { usage, finish, toolCalls: calls, note } = input;
+        await rewriteResults(client, input.turnId, input.rewritten);
+        const { rows } = await client.query<CommitRow>({
+          ...commitStep,
+          values: [
+            input.turnId,
+            input.epoch,
+            input.n,
+            JSON.stringify(input.parts),
+            input.model,
+            input.stopReason,
+            JSON.stringify(usage),
+            usage.inputTokens,
+            usage.outputTokens,
+            usage.cacheReadTokens,
+            usage.cacheWriteTokens,
+            finish?.state ?? null,
+            finish?.exitReason ?? null,
+            finish === null ? null : JSON.stringify(finish.text),
+            calls.length,
+            calls.map((call) => call.callId),
+            calls.map((call) => call.tool),
+            calls.map((call) => call.class),
+            calls.map((call) => JSON.stringify(call.input)),
+            input.costMicros ?? null,
+            note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
+            input.prefixHash ?? null,
+            input.tainted === true ? true : null,
+          ],
+        });
+        const row = rows[0];
+        if (row === undefined || !row.turn_found || row.message_seq === null) {
+          throw new WireError(
+            "CONFLICT",
+            `turn ${input.turnId}: step ${input.n} is not the next one, or another leader owns the turn`,
+          );
+        }
+        if (row.results_open > 0 || row.results_count !== input.results) {
+          throw new WireError(
+            "CONFLICT",
+            `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open), but the leader has ${input.results}`,
+          );
+        }
+        for (const outgoing of input.outgoing) await enqueueText(client, input.turnId, outgoing);
+        const overrides = overridesOf(row.overrides);
+        if (overrides.voiceReplies === true) speaks = await recordReply(client, input.turnId, input.outgoing);
+        if (finish !== null && row.has_parent) await notifyParent(client, input.turnId, finish, wakes);
+        const result: Output = {
+          resultsSeq: row.results_seq,
+          messageSeq: row.message_seq,
+          noteSeq: row.note_seq,
+          finishSeq: row.finish_seq,
+          usage: {
+            inputTokens: row.input,
+            outputTokens: row.output,
+            cacheReadTokens: row.cache_read,
+            cacheWriteTokens: row.cache_write,
+          },
+          cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+          queued: row.queued,
+          steerable: row.steerable,
+          overrides,
+          cancelRequested: row.cancel_requested,
+          at: row.at,
+        };
+        return { result, memo: result };
+      },
+    });
+    publishReady(bus, wakes);
+    announceTexts(bus, input.outgoing);
+    if (speaks) bus.publish(voiceChanged, {});
+    return output;
+  },
+} satisfies Partial<Handlers>;

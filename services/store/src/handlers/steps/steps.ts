@@ -9,7 +9,6 @@ import {
   type Grant,
   type HookOutcome,
   type InputOf,
-  type OutputOf,
   type ToolStep,
 } from "@parley/contracts";
 import { hashesOf, addTurnReferences, requireReferred } from "../../blobs/references.ts";
@@ -17,69 +16,61 @@ import type { Database, PoolClient } from "../../db/database.ts";
 import { hashOf, operationOf } from "../../grants.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { unpark, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { requeueUndelivered, wasAsked } from "../questions/requeue.ts";
 import { recordReply } from "../voice/replies.ts";
+import { granted, type Handlers } from "../handler.ts";
 
 interface Key {
   turnId: string;
   n: number;
 }
 
-/** `intended → running`. A running `idempotent` step may be claimed again: the same key has one effect. */
-export function claim(
-  database: Database,
-  grant: Grant,
-  input: InputOf<typeof store.stepClaim>,
-): Promise<OutputOf<typeof store.stepClaim>> {
-  return runOperation(
-    database,
-    { opId: operationOf(grant, input.opId), epoch: input.epoch },
-    {
-      name: "step_claim",
-      async run(client) {
-        const { rows } = await client.query<StepRow>({
-          name: "step-claim",
-          text: `
-          UPDATE parley.steps SET state = 'running', runner = $3, starts = starts + 1, started_at = now(), epoch = $4,
-            claim_hashes = array_append(array_remove(claim_hashes, $5), $5)
-          WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND (state = 'intended' OR (state = 'running' AND class = 'idempotent'))
-          RETURNING ${stepColumns}`,
-          values: [grant.turnId, grant.n, input.runner, input.epoch, input.claimHash],
-        });
-        const granted = rows[0] !== undefined;
-        const row = rows[0] ?? (await read(client, grant));
-        return { result: { granted, step: toolStepOf(row) }, memo: { granted } };
+export const stepHandlers = {
+  /** Settlement by the leader, fenced by its epoch. */
+  async stepSettle({ database, bus }, input) {
+    const output = await settleOnce(database, bus, input, null);
+    announceTexts(bus, input.outgoing);
+    return output;
+  },
+
+  /** `intended → running`. A running `idempotent` step may be claimed again: the same key has one effect. */
+  stepClaim: granted(({ database }, grant, input) => {
+    return runOperation(
+      database,
+      { opId: operationOf(grant, input.opId), epoch: input.epoch },
+      {
+        name: "step_claim",
+        async run(client) {
+          const { rows } = await client.query<StepRow>({
+            name: "step-claim",
+            text: `
+            UPDATE parley.steps SET state = 'running', runner = $3, starts = starts + 1, started_at = now(), epoch = $4,
+              claim_hashes = array_append(array_remove(claim_hashes, $5), $5)
+            WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND (state = 'intended' OR (state = 'running' AND class = 'idempotent'))
+            RETURNING ${stepColumns}`,
+            values: [grant.turnId, grant.n, input.runner, input.epoch, input.claimHash],
+          });
+          const granted = rows[0] !== undefined;
+          const row = rows[0] ?? (await read(client, grant));
+          return { result: { granted, step: toolStepOf(row) }, memo: { granted } };
+        },
+        replay: async (client, memo) => ({
+          granted: (memo as { granted: boolean }).granted,
+          step: toolStepOf(await read(client, grant)),
+        }),
       },
-      replay: async (client, memo) => ({
-        granted: (memo as { granted: boolean }).granted,
-        step: toolStepOf(await read(client, grant)),
-      }),
-    },
-  );
-}
+    );
+  }),
 
-/** Settlement by the leader, fenced by its epoch. */
-export function settle(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.stepSettle>,
-): Promise<OutputOf<typeof store.stepSettle>> {
-  return settleOnce(database, bus, input, null);
-}
-
-/** Settlement by the tool-runner of the call: only it has the secret of the claim, and its result may refer only to its session's content. */
-export function settleCall(
-  database: Database,
-  bus: Bus,
-  grant: Grant,
-  { opId, claim: secret, state, result }: InputOf<typeof store.callSettle>,
-): Promise<OutputOf<typeof store.callSettle>> {
-  const { turnId, n } = grant;
-  const settlement = { opId: operationOf(grant, opId), epoch: null, turnId, n, state, result };
-  return settleOnce(database, bus, settlement, { grant, claimHash: hashOf(secret) });
-}
+  /** Settlement by the tool-runner of the call: only it has the secret of the claim, and its result may refer only to its session's content. */
+  callSettle: granted(({ database, bus }, grant, { opId, claim: secret, state, result }) => {
+    const { turnId, n } = grant;
+    const settlement = { opId: operationOf(grant, opId), epoch: null, turnId, n, state, result };
+    return settleOnce(database, bus, settlement, { grant, claimHash: hashOf(secret) });
+  }),
+} satisfies Partial<Handlers>;
 
 /** A tool-runner's proof of its right to settle; the leader's proof is its epoch. */
 interface Claimant {

@@ -1,56 +1,57 @@
 // Appends to a running turn's conversation between two model calls: results, the loop's notes, input that joins.
-import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import { WireError, type OutputOf, type store } from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
 import { otherAddresses } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { lockTurn } from "./end.ts";
 import { checkResults, deliverResults, lockOpenCalls, rewriteResults, settleOpenCalls } from "../steps/open-calls.ts";
 import { SessionLog } from "../sessions/log.ts";
+import { type Handlers } from "../handler.ts";
 
-type Input = InputOf<typeof store.turnAppend>;
 type Output = OutputOf<typeof store.turnAppend>;
 
 /** Maximum stored bytes of input that one request absorbs, because the reply contains them together with the results. */
 const absorbBytes = 128 * 1024;
 
-export function append(database: Database, input: Input): Promise<Output> {
-  return runOperation<Output>(database, input, {
-    name: "append",
-    async run(client) {
-      const { turnId } = input;
-      const turn = await lockTurn(client, turnId, input.epoch);
-      const log = new SessionLog(client, turn.sessionId, turnId);
-      await rewriteResults(client, turnId, input.rewritten);
-      const open = await lockOpenCalls(client, turnId);
-      const started = open.filter((step) => step.result !== null || step.state !== "intended");
-      checkResults(turnId, input.skipped === null ? open : started, input.results);
-      await deliverResults(
-        client,
-        log,
-        turnId,
-        await settleOpenCalls(client, open, input.skipped ?? ""),
-        input.tainted,
-      );
-      for (const note of input.notes) await log.append("user", note, null, { tainted: input.tainted });
-      const taken = input.absorb && !turn.exclusive ? await absorb(client, log, turnId, turn) : [];
-      if (log.events.length > 0) await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [turnId]);
-      const known = await client.query<{ reply_to: string | null }>(
-        "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
-        [turnId],
-      );
-      const result: Output = {
-        events: log.events,
-        inboxIds: taken,
-        alsoTo: otherAddresses(
-          turn.replyTo,
-          known.rows.map((row) => row.reply_to),
-        ),
-      };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Output,
-  });
-}
+export const appendHandlers = {
+  turnAppend({ database }, input) {
+    return runOperation<Output>(database, input, {
+      name: "append",
+      async run(client) {
+        const { turnId } = input;
+        const turn = await lockTurn(client, turnId, input.epoch);
+        const log = new SessionLog(client, turn.sessionId, turnId);
+        await rewriteResults(client, turnId, input.rewritten);
+        const open = await lockOpenCalls(client, turnId);
+        const started = open.filter((step) => step.result !== null || step.state !== "intended");
+        checkResults(turnId, input.skipped === null ? open : started, input.results);
+        await deliverResults(
+          client,
+          log,
+          turnId,
+          await settleOpenCalls(client, open, input.skipped ?? ""),
+          input.tainted,
+        );
+        for (const note of input.notes) await log.append("user", note, null, { tainted: input.tainted });
+        const taken = input.absorb && !turn.exclusive ? await absorb(client, log, turnId, turn) : [];
+        if (log.events.length > 0) await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [turnId]);
+        const known = await client.query<{ reply_to: string | null }>(
+          "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
+          [turnId],
+        );
+        const result: Output = {
+          events: log.events,
+          inboxIds: taken,
+          alsoTo: otherAddresses(
+            turn.replyTo,
+            known.rows.map((row) => row.reply_to),
+          ),
+        };
+        return { result, memo: result };
+      },
+    });
+  },
+} satisfies Partial<Handlers>;
 
 /** Adds queued input that may join, oldest first, as much as fits in one reply; returns the rows' ids. */
 async function absorb(

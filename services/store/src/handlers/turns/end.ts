@@ -1,16 +1,14 @@
 // Ends a turn without a further model call: cancelled, limited, failed or dead.
-import type { Bus } from "@parley/bus";
 import {
   WireError,
   type DurableEvent,
   type Finish,
   type InputOf,
   type Outgoing,
-  type OutputOf,
   type Part,
   type store,
 } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { runOperation } from "../../db/operation.ts";
 import {
   deliverResults,
@@ -21,9 +19,11 @@ import {
   type Redaction,
 } from "../steps/open-calls.ts";
 import { notifyParent, publishReady, type ReadyHint } from "./notify.ts";
+import { announceTexts } from "../outbox/enqueue.ts";
 import { SessionLog } from "../sessions/log.ts";
 import { requeueUndelivered } from "../questions/requeue.ts";
 import { stopOrphans } from "./turns.ts";
+import { type Handlers } from "../handler.ts";
 
 interface Ending {
   turnId: string;
@@ -44,30 +44,28 @@ interface Ending {
   wakes: ReadyHint[];
 }
 
-export async function finish(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.turnFinish>,
-): Promise<OutputOf<typeof store.turnFinish>> {
-  const wakes: ReadyHint[] = [];
-  const output = await runOperation(database, input, {
-    name: "finish",
-    async run(client) {
-      const events = await endTurn(client, { ...input, wakes });
-      const waiting = await client.query(
-        `SELECT FROM parley.inbox i JOIN parley.turns t ON t.session_id = i.session_id
-         WHERE t.id = $1 AND i.state = 'queued' AND i.ready_at <= now() LIMIT 1`,
-        [input.turnId],
-      );
-      const result = { events, queued: waiting.rowCount === 1 };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as { events: DurableEvent[]; queued: boolean },
-  });
-  publishReady(bus, wakes);
-  await stopOrphans(database, bus, [input.turnId]);
-  return output;
-}
+export const endHandlers = {
+  async turnFinish({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    const output = await runOperation(database, input, {
+      name: "finish",
+      async run(client) {
+        const events = await endTurn(client, { ...input, wakes });
+        const waiting = await client.query(
+          `SELECT FROM parley.inbox i JOIN parley.turns t ON t.session_id = i.session_id
+           WHERE t.id = $1 AND i.state = 'queued' AND i.ready_at <= now() LIMIT 1`,
+          [input.turnId],
+        );
+        const result = { events, queued: waiting.rowCount === 1 };
+        return { result, memo: result };
+      },
+    });
+    publishReady(bus, wakes);
+    announceTexts(bus, input.outgoing);
+    await stopOrphans(database, bus, [input.turnId]);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 /** Settles open calls, stores the streamed part of an aborted answer, ends the turn and enqueues its messages. */
 export async function endTurn(client: PoolClient, ending: Ending): Promise<DurableEvent[]> {

@@ -1,5 +1,4 @@
 // Starts a sub-agent: its session, its first input and the state of the requesting call, in one commit.
-import type { Bus } from "@parley/bus";
 import { activeTrace } from "@parley/chassis";
 import {
   newId,
@@ -11,11 +10,12 @@ import {
   type store,
   type ToolResult,
 } from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { lockTurn } from "./end.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
+import { type Handlers } from "../handler.ts";
 
 type Input = InputOf<typeof store.turnSpawn>;
 type Output = OutputOf<typeof store.turnSpawn>;
@@ -27,49 +27,51 @@ interface ParentRow {
   sender: string;
 }
 
-export async function spawn(database: Database, bus: Bus, input: Input): Promise<Output> {
-  const wakes: ReadyHint[] = [];
-  const output = await runOperation<Output>(database, input, {
-    name: "spawn",
-    async run(client) {
-      // Lock order: the turn before its steps. The lock also serializes counting the children of one turn.
-      await lockTurn(client, input.turnId, input.epoch);
-      const step = await readStep(client, input);
-      // A retry after a crash returns the sub-agent that this call has already started.
-      const known = await client.query<{ session_id: string }>(
-        "SELECT session_id FROM parley.inbox WHERE parent_turn_id = $1 AND parent_step = $2",
-        [input.turnId, input.n],
-      );
-      if (known.rows[0] !== undefined) {
-        return { result: { status: "started", sessionId: known.rows[0].session_id, step: toolStepOf(step) } };
-      }
-      if (step.result !== null) throw new WireError("CONFLICT", `step ${input.n} of turn ${input.turnId} is settled`);
-      const parent = singleRow(
-        (
-          await client.query<ParentRow>(
-            `SELECT t.session_id, s.key, s.depth, i.sender FROM parley.turns t
-             JOIN parley.sessions s ON s.id = t.session_id JOIN parley.inbox i ON i.id = t.inbox_id WHERE t.id = $1`,
-            [input.turnId],
-          )
-        ).rows,
-      );
-      const refusal = await refuse(client, input, parent);
-      if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
-      const sessionId = input.resume ?? (await openSession(client, input, parent));
-      await giveTask(client, input, parent, sessionId);
-      wakes.push({ sessionId, priority: priorityOf.user });
-      const settled = await settleStep(client, input, step, sessionId);
-      const result: Output = { status: "started", sessionId, step: toolStepOf(settled) };
-      return { result, memo: { sessionId } };
-    },
-    async replay(client, memo) {
-      const { sessionId } = memo as { sessionId: string };
-      return { status: "started", sessionId, step: toolStepOf(await readStep(client, input)) };
-    },
-  });
-  publishReady(bus, wakes);
-  return output;
-}
+export const spawnHandlers = {
+  async turnSpawn({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    const output = await runOperation<Output>(database, input, {
+      name: "spawn",
+      async run(client) {
+        // Lock order: the turn before its steps. The lock also serializes counting the children of one turn.
+        await lockTurn(client, input.turnId, input.epoch);
+        const step = await readStep(client, input);
+        // A retry after a crash returns the sub-agent that this call has already started.
+        const known = await client.query<{ session_id: string }>(
+          "SELECT session_id FROM parley.inbox WHERE parent_turn_id = $1 AND parent_step = $2",
+          [input.turnId, input.n],
+        );
+        if (known.rows[0] !== undefined) {
+          return { result: { status: "started", sessionId: known.rows[0].session_id, step: toolStepOf(step) } };
+        }
+        if (step.result !== null) throw new WireError("CONFLICT", `step ${input.n} of turn ${input.turnId} is settled`);
+        const parent = singleRow(
+          (
+            await client.query<ParentRow>(
+              `SELECT t.session_id, s.key, s.depth, i.sender FROM parley.turns t
+               JOIN parley.sessions s ON s.id = t.session_id JOIN parley.inbox i ON i.id = t.inbox_id WHERE t.id = $1`,
+              [input.turnId],
+            )
+          ).rows,
+        );
+        const refusal = await refuse(client, input, parent);
+        if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
+        const sessionId = input.resume ?? (await openSession(client, input, parent));
+        await giveTask(client, input, parent, sessionId);
+        wakes.push({ sessionId, priority: priorityOf.user });
+        const settled = await settleStep(client, input, step, sessionId);
+        const result: Output = { status: "started", sessionId, step: toolStepOf(settled) };
+        return { result, memo: { sessionId } };
+      },
+      async replay(client, memo) {
+        const { sessionId } = memo as { sessionId: string };
+        return { status: "started", sessionId, step: toolStepOf(await readStep(client, input)) };
+      },
+    });
+    publishReady(bus, wakes);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 async function readStep(client: PoolClient, { turnId, n }: Input): Promise<StepRow> {
   const { rows } = await client.query<StepRow>(

@@ -1,24 +1,31 @@
 // Reads turns and records requests to stop them.
 import type { Bus } from "@parley/bus";
-import { priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { priorityOf, type store, WireError, type InputOf } from "@parley/contracts";
 import { withClient, type Database } from "../../db/database.ts";
 import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRow } from "../../db/mappers.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
+import { type Handlers } from "../handler.ts";
 
-export async function get(
-  database: Database,
-  { turnId, n }: InputOf<typeof store.turnGet>,
-): Promise<OutputOf<typeof store.turnGet>> {
-  return withClient(database, async (client) => {
-    const turn = await client.query<TurnRow & { cancel_requested: boolean }>(
+export const turnHandlers = {
+  async turnCancel({ database, bus }, input) {
+    const { running, cancelledQueued } = await takeBack(database, input);
+    const stopped = running === null ? [] : await stop(database, running);
+    const turns = [...stopped, ...(await cancelChildren(database, stopped, input.background ? input.sessionId : null))];
+    // A parked turn must be claimed again in order to end.
+    publishReady(bus, wakesOf(turns));
+    return { turnId: stopped[0]?.turnId ?? null, cancelledQueued, turns };
+  },
+
+  async turnGet({ database }, { turnId, n }) {
+    const turn = await database.query<TurnRow & { cancel_requested: boolean }>(
       `SELECT ${turnColumns}, cancel_requested FROM parley.turns WHERE id = $1`,
       [turnId],
     );
     const row = turn.rows[0];
     if (row === undefined) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
-    const steps = await client.query<StepRow & { fits: boolean }>(
+    const steps = await database.query<StepRow & { fits: boolean }>(
       `SELECT ${stepColumns}, (row_number() OVER w = 1 OR sum(octet_length(input) + octet_length(coalesce(result, ''))) OVER w <= $3) AS fits
        FROM parley.steps WHERE turn_id = $1 AND kind = 'tool' AND ($2::int IS NULL OR n = $2)
        WINDOW w AS (ORDER BY n DESC) ORDER BY n DESC LIMIT 200`,
@@ -32,21 +39,8 @@ export async function get(
         .map(toolStepOf),
       cancelRequested: row.cancel_requested,
     };
-  });
-}
-
-export async function cancel(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.turnCancel>,
-): Promise<OutputOf<typeof store.turnCancel>> {
-  const { running, cancelledQueued } = await takeBack(database, input);
-  const stopped = running === null ? [] : await stop(database, running);
-  const turns = [...stopped, ...(await cancelChildren(database, stopped, input.background ? input.sessionId : null))];
-  // A parked turn must be claimed again in order to end.
-  publishReady(bus, wakesOf(turns));
-  return { turnId: stopped[0]?.turnId ?? null, cancelledQueued, turns };
-}
+  },
+} satisfies Partial<Handlers>;
 
 /**
  * Cancels queued input and finds the running turn at one moment: input claimed later was sent later and continues. A sub-agent's task is
@@ -80,15 +74,13 @@ function isTheirs(first: number): string {
     AND inbox.sender::jsonb ->> 'account' = ${account} AND inbox.sender::jsonb -> 'contact' ->> 'id' = ${contact}))`;
 }
 
-function stop(database: Database, turnId: string): Promise<StoppedTurn[]> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<StoppedTurn>(
-      `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
-       WHERE id = $1 AND state = 'running' RETURNING id AS "turnId", session_id AS "sessionId"`,
-      [turnId],
-    );
-    return rows;
-  });
+async function stop(database: Database, turnId: string): Promise<StoppedTurn[]> {
+  const { rows } = await database.query<StoppedTurn>(
+    `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
+     WHERE id = $1 AND state = 'running' RETURNING id AS "turnId", session_id AS "sessionId"`,
+    [turnId],
+  );
+  return rows;
 }
 
 interface StoppedTurn {

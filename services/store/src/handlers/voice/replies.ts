@@ -1,18 +1,10 @@
 // Spoken answers: recorded in the commit that sends the text, synthesized by the leader afterwards, sent once.
-import type { Bus } from "@parley/bus";
-import {
-  outboxReady,
-  type InputOf,
-  type Outgoing,
-  type OutputOf,
-  type ReplyAddress,
-  type SpokenReply,
-  type store,
-} from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { type Outgoing, type ReplyAddress, type SpokenReply } from "@parley/contracts";
+import { type PoolClient } from "../../db/database.ts";
 import { addressOf, overridesOf } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
-import { enqueueText } from "../outbox/enqueue.ts";
+import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
+import { type Handlers } from "../handler.ts";
 
 /** Spoken answers expire after this time. */
 const expiresMs = 10 * 60 * 1_000;
@@ -61,13 +53,10 @@ interface SpokenRow {
   fits: boolean;
 }
 
-export async function pending(
-  database: Database,
-  { limit }: InputOf<typeof store.spokenPending>,
-): Promise<OutputOf<typeof store.spokenPending>> {
-  return withClient(database, async (client) => {
-    await client.query("DELETE FROM parley.spoken_replies WHERE expires_at < now()");
-    const { rows } = await client.query<SpokenRow>(
+export const replyHandlers = {
+  async spokenPending({ database }, { limit }) {
+    await database.query("DELETE FROM parley.spoken_replies WHERE expires_at < now()");
+    const { rows } = await database.query<SpokenRow>(
       `SELECT r.id, r.turn_id, t.session_id, r.text, r.attempts,
               row_number() OVER w = 1 OR sum(octet_length(r.text)) OVER w <= $2 AS fits
        FROM parley.spoken_replies r JOIN parley.turns t ON t.id = r.turn_id WHERE r.not_before <= now()
@@ -75,8 +64,47 @@ export async function pending(
       [limit, pendingBytes],
     );
     return { spoken: rows.filter(({ fits }) => fits).map(spokenOf) };
-  });
-}
+  },
+
+  async spokenSettle({ database, bus }, input) {
+    const { spokenId, outcome } = input;
+    const sent: ReplyAddress[] = [];
+    await runOperation<undefined>(database, input, {
+      name: "spoken_settle",
+      async run(client) {
+        if (outcome.state === "retry") {
+          await client.query(
+            `UPDATE parley.spoken_replies SET attempts = attempts + 1, not_before = now() + $2 * interval '1 millisecond' WHERE id = $1`,
+            [spokenId, outcome.afterMs],
+          );
+          return { result: undefined, memo: {} };
+        }
+        // A second settlement finds no row and sends nothing.
+        const { rows } = await client.query<{ turn_id: string; address: string }>(
+          "DELETE FROM parley.spoken_replies WHERE id = $1 RETURNING turn_id, address",
+          [spokenId],
+        );
+        const row = rows[0];
+        const address = addressOf(row?.address ?? null);
+        if (row !== undefined && address !== null && outcome.state === "made") {
+          const { replyToId: _, ...place } = address;
+          const { attachment } = outcome;
+          await enqueueText(client, row.turn_id, {
+            address: place,
+            text: "",
+            attachments: [attachment],
+            expiresInMs: soundExpiresMs,
+          });
+          sent.push(address);
+        }
+        return { result: undefined, memo: {} };
+      },
+      replay: async () => undefined,
+    });
+    announceOutgoing(bus, sent);
+    return {};
+  },
+} satisfies Partial<Handlers>;
 
 function spokenOf(row: SpokenRow): SpokenReply {
   return {
@@ -86,47 +114,4 @@ function spokenOf(row: SpokenRow): SpokenReply {
     text: JSON.parse(row.text) as string,
     attempts: row.attempts,
   };
-}
-
-export async function settle(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.spokenSettle>,
-): Promise<OutputOf<typeof store.spokenSettle>> {
-  const { spokenId, outcome } = input;
-  const sent: ReplyAddress[] = [];
-  await runOperation<undefined>(database, input, {
-    name: "spoken_settle",
-    async run(client) {
-      if (outcome.state === "retry") {
-        await client.query(
-          `UPDATE parley.spoken_replies SET attempts = attempts + 1, not_before = now() + $2 * interval '1 millisecond' WHERE id = $1`,
-          [spokenId, outcome.afterMs],
-        );
-        return { result: undefined, memo: {} };
-      }
-      // A second settlement finds no row and sends nothing.
-      const { rows } = await client.query<{ turn_id: string; address: string }>(
-        "DELETE FROM parley.spoken_replies WHERE id = $1 RETURNING turn_id, address",
-        [spokenId],
-      );
-      const row = rows[0];
-      const address = addressOf(row?.address ?? null);
-      if (row !== undefined && address !== null && outcome.state === "made") {
-        const { replyToId: _, ...place } = address;
-        const { attachment } = outcome;
-        await enqueueText(client, row.turn_id, {
-          address: place,
-          text: "",
-          attachments: [attachment],
-          expiresInMs: soundExpiresMs,
-        });
-        sent.push(address);
-      }
-      return { result: undefined, memo: {} };
-    },
-    replay: async () => undefined,
-  });
-  for (const { account, channel } of sent) bus.publish(outboxReady, { account }, { channel });
-  return {};
 }

@@ -1,8 +1,6 @@
 // Voice sessions: requested by people, started and ended by the leader. utterances.ts stores their utterances.
-import type { Bus } from "@parley/bus";
 import {
   newId,
-  outboxReady,
   voiceChanged,
   type InputOf,
   type OutputOf,
@@ -10,10 +8,11 @@ import {
   type store,
   type VoiceSession,
 } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { addressOf, senderOf } from "../../db/mappers.ts";
 import { runOperation, runTransaction } from "../../db/operation.ts";
-import { enqueueStandalone } from "../outbox/enqueue.ts";
+import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
+import { type Handlers } from "../handler.ts";
 
 /** Ended sessions per route that are kept for display. */
 const keptPerRoute = 5;
@@ -80,132 +79,112 @@ export function lockVoice(client: PoolClient, voiceId: string): Promise<VoiceSes
   return find(client, "v.id = $1 FOR UPDATE", [voiceId]);
 }
 
-export async function begin(
-  database: Database,
-  input: InputOf<typeof store.voiceOpen>,
-): Promise<OutputOf<typeof store.voiceOpen>> {
-  const { opId, route, source, sender, replyTo } = input;
-  return runTransaction(database, async (client) => {
-    // A retry returns the same session, even if it has ended.
-    const known = await find(client, "v.op_id = $1", [opId]);
-    if (known !== null) return { opened: true, voice: known };
-    await client.query(
-      `DELETE FROM parley.voice_sessions v WHERE v.route = $1 AND NOT (${open}) AND v.id NOT IN (
-         SELECT id FROM parley.voice_sessions WHERE route = $1 ORDER BY started_at DESC, id DESC LIMIT ${keptPerRoute - 1})`,
-      [route],
-    );
-    const { rowCount } = await client.query(
-      `INSERT INTO parley.voice_sessions (id, op_id, route, source, sender, reply_to, state)
-       VALUES ($1, $2, $3, $4, $5, $6, 'starting') ON CONFLICT DO NOTHING`,
-      [newId(), opId, route, source, JSON.stringify(sender), replyTo === null ? null : JSON.stringify(replyTo)],
-    );
-    const voice = await find(client, `v.route = $1 AND ${open}`, [route]);
-    if (voice === null) throw new Error(`the voice session of ${route} ended while it was requested`);
-    return { opened: rowCount === 1, voice };
-  });
-}
-
-export async function stop(
-  database: Database,
-  bus: Bus,
-  { route }: InputOf<typeof store.voiceStop>,
-): Promise<OutputOf<typeof store.voiceStop>> {
-  const voice = await runTransaction(database, async (client) => {
-    const { rows } = await client.query<{ id: string }>(
-      `UPDATE parley.voice_sessions v SET changed_at = now(),
-         state = CASE WHEN v.state = 'starting' AND v.claimed_epoch IS NULL THEN 'stopped' ELSE 'stopping' END
-       WHERE v.route = $1 AND ${open} RETURNING v.id`,
-      [route],
-    );
-    return rows[0] === undefined ? null : find(client, "v.id = $1", [rows[0].id]);
-  });
-  if (voice?.state === "stopping") bus.publish(voiceChanged, {});
-  return { voice };
-}
-
-export async function get(
-  database: Database,
-  { voiceId, route, events: count }: InputOf<typeof store.voiceGet>,
-): Promise<OutputOf<typeof store.voiceGet>> {
-  return withClient(database, async (client) => {
-    const voice =
-      voiceId === undefined
-        ? await find(client, "v.route = $1 ORDER BY v.started_at DESC, v.id DESC LIMIT 1", [route ?? ""])
-        : await find(client, "v.id = $1", [voiceId]);
-    if (voice === null || count === 0) return { voice, events: [] };
-    const { rows } = await client.query<{ seq: number; type: string; text: string; at: string }>(
-      "SELECT seq, type, text, at FROM parley.voice_events WHERE voice_id = $1 ORDER BY seq DESC LIMIT $2",
-      [voice.voiceId, count],
-    );
-    const events = rows.toReversed().map((row) => {
-      const text = JSON.parse(row.text) as string;
-      return { ...row, text: text.slice(0, shownCharacters).toWellFormed() };
+export const voiceHandlers = {
+  async voiceOpen({ database }, input) {
+    const { opId, route, source, sender, replyTo } = input;
+    return runTransaction(database, async (client) => {
+      // A retry returns the same session, even if it has ended.
+      const known = await find(client, "v.op_id = $1", [opId]);
+      if (known !== null) return { opened: true, voice: known };
+      await client.query(
+        `DELETE FROM parley.voice_sessions v WHERE v.route = $1 AND NOT (${open}) AND v.id NOT IN (
+           SELECT id FROM parley.voice_sessions WHERE route = $1 ORDER BY started_at DESC, id DESC LIMIT ${keptPerRoute - 1})`,
+        [route],
+      );
+      const { rowCount } = await client.query(
+        `INSERT INTO parley.voice_sessions (id, op_id, route, source, sender, reply_to, state)
+         VALUES ($1, $2, $3, $4, $5, $6, 'starting') ON CONFLICT DO NOTHING`,
+        [newId(), opId, route, source, JSON.stringify(sender), replyTo === null ? null : JSON.stringify(replyTo)],
+      );
+      const voice = await find(client, `v.route = $1 AND ${open}`, [route]);
+      if (voice === null) throw new Error(`the voice session of ${route} ended while it was requested`);
+      return { opened: rowCount === 1, voice };
     });
-    return { voice, events };
-  });
-}
+  },
 
-export async function listActive(
-  database: Database,
-  { orderedMsAgo }: InputOf<typeof store.voiceWork>,
-): Promise<OutputOf<typeof store.voiceWork>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<VoiceRow>(
+  async voiceStop({ database, bus }, { route }) {
+    const voice = await runTransaction(database, async (client) => {
+      const { rows } = await client.query<{ id: string }>(
+        `UPDATE parley.voice_sessions v SET changed_at = now(),
+           state = CASE WHEN v.state = 'starting' AND v.claimed_epoch IS NULL THEN 'stopped' ELSE 'stopping' END
+         WHERE v.route = $1 AND ${open} RETURNING v.id`,
+        [route],
+      );
+      return rows[0] === undefined ? null : find(client, "v.id = $1", [rows[0].id]);
+    });
+    if (voice?.state === "stopping") bus.publish(voiceChanged, {});
+    return { voice };
+  },
+
+  async voiceGet({ database }, { voiceId, route, events: count }) {
+    return withClient(database, async (client) => {
+      const voice =
+        voiceId === undefined
+          ? await find(client, "v.route = $1 ORDER BY v.started_at DESC, v.id DESC LIMIT 1", [route ?? ""])
+          : await find(client, "v.id = $1", [voiceId]);
+      if (voice === null || count === 0) return { voice, events: [] };
+      const { rows } = await client.query<{ seq: number; type: string; text: string; at: string }>(
+        "SELECT seq, type, text, at FROM parley.voice_events WHERE voice_id = $1 ORDER BY seq DESC LIMIT $2",
+        [voice.voiceId, count],
+      );
+      const events = rows.toReversed().map((row) => {
+        const text = JSON.parse(row.text) as string;
+        return { ...row, text: text.slice(0, shownCharacters).toWellFormed() };
+      });
+      return { voice, events };
+    });
+  },
+
+  async voiceWork({ database }, { orderedMsAgo }) {
+    const { rows } = await database.query<VoiceRow>(
       `${select} WHERE ${open} AND (v.state <> 'starting' OR v.started_at <= now() - $1 * interval '1 millisecond')
        ORDER BY v.started_at, v.id`,
       [orderedMsAgo],
     );
     return { voices: rows.map(voiceOf) };
-  });
-}
+  },
 
-export function claim(
-  database: Database,
-  input: InputOf<typeof store.voiceClaim>,
-): Promise<OutputOf<typeof store.voiceClaim>> {
-  type Output = OutputOf<typeof store.voiceClaim>;
-  return runOperation<Output>(database, input, {
-    name: "voice_claim",
-    async run(client) {
-      const { rowCount } = await client.query(
-        `UPDATE parley.voice_sessions SET claimed_epoch = $2, changed_at = now()
-         WHERE id = $1 AND state = 'starting' AND claimed_epoch IS NULL`,
-        [input.voiceId, input.epoch],
-      );
-      const result: Output = { granted: rowCount === 1, voice: await find(client, "v.id = $1", [input.voiceId]) };
-      return rowCount === 1 ? { result, memo: {} } : { result };
-    },
-    replay: async (client) => ({ granted: true, voice: await find(client, "v.id = $1", [input.voiceId]) }),
-  });
-}
+  voiceClaim({ database }, input) {
+    type Output = OutputOf<typeof store.voiceClaim>;
+    return runOperation<Output>(database, input, {
+      name: "voice_claim",
+      async run(client) {
+        const { rowCount } = await client.query(
+          `UPDATE parley.voice_sessions SET claimed_epoch = $2, changed_at = now()
+           WHERE id = $1 AND state = 'starting' AND claimed_epoch IS NULL`,
+          [input.voiceId, input.epoch],
+        );
+        const result: Output = { granted: rowCount === 1, voice: await find(client, "v.id = $1", [input.voiceId]) };
+        return rowCount === 1 ? { result, memo: {} } : { result };
+      },
+      replay: async (client) => ({ granted: true, voice: await find(client, "v.id = $1", [input.voiceId]) }),
+    });
+  },
 
-export async function transition(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.voiceMove>,
-): Promise<OutputOf<typeof store.voiceMove>> {
-  type Output = OutputOf<typeof store.voiceMove>;
-  const { voiceId, to, tell } = input;
-  const told: ReplyAddress[] = [];
-  const output = await runOperation<Output>(database, input, {
-    name: "voice_move",
-    async run(client) {
-      const before = await lockVoice(client, voiceId);
-      if (before === null || before.state === "stopped" || before.state === "failed")
-        return { result: { moved: false, voice: before } };
-      await (to.state === "listening" ? listens(client, voiceId, to) : ends(client, voiceId, to));
-      if (tell !== null && before.replyTo !== null) {
-        const outgoing = { address: before.replyTo, text: tell, expiresInMs: tellExpiresMs };
-        await enqueueStandalone(client, input.opId, outgoing);
-        told.push(before.replyTo);
-      }
-      return { result: { moved: true, voice: await find(client, "v.id = $1", [voiceId]) }, memo: {} };
-    },
-    replay: async (client) => ({ moved: true, voice: await find(client, "v.id = $1", [voiceId]) }),
-  });
-  for (const { account, channel } of told) bus.publish(outboxReady, { account }, { channel });
-  return output;
-}
+  async voiceMove({ database, bus }, input) {
+    type Output = OutputOf<typeof store.voiceMove>;
+    const { voiceId, to, tell } = input;
+    const told: ReplyAddress[] = [];
+    const output = await runOperation<Output>(database, input, {
+      name: "voice_move",
+      async run(client) {
+        const before = await lockVoice(client, voiceId);
+        if (before === null || before.state === "stopped" || before.state === "failed")
+          return { result: { moved: false, voice: before } };
+        await (to.state === "listening" ? listens(client, voiceId, to) : ends(client, voiceId, to));
+        if (tell !== null && before.replyTo !== null) {
+          const outgoing = { address: before.replyTo, text: tell, expiresInMs: tellExpiresMs };
+          await enqueueStandalone(client, input.opId, outgoing);
+          told.push(before.replyTo);
+        }
+        return { result: { moved: true, voice: await find(client, "v.id = $1", [voiceId]) }, memo: {} };
+      },
+      replay: async (client) => ({ moved: true, voice: await find(client, "v.id = $1", [voiceId]) }),
+    });
+    announceOutgoing(bus, told);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 type To = InputOf<typeof store.voiceMove>["to"];
 

@@ -1,65 +1,55 @@
 // Stores recognized speech of voice sessions: each final utterance becomes one inbox row, and the cursor advances in the same commit. Events
 // that a new leader, a runner or the bus delivers again are before the cursor and are ignored.
-import type { Bus } from "@parley/bus";
-import {
-  WireError,
-  type Utterance,
-  type InputOf,
-  type OutputOf,
-  type store,
-  type VoiceSession,
-} from "@parley/contracts";
-import type { Database, PoolClient } from "../../db/database.ts";
+import { WireError, type Utterance, type OutputOf, type store, type VoiceSession } from "@parley/contracts";
+import type { PoolClient } from "../../db/database.ts";
 import { runOperation } from "../../db/operation.ts";
 import { enqueueSystemInput } from "../inbox/system-input.ts";
 import { answerWith } from "../questions/questions.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { lockVoice } from "./sessions.ts";
+import { type Handlers } from "../handler.ts";
 
 /** The kind of event that becomes a turn. */
 const finalType = "utterance_final";
 
 type Output = OutputOf<typeof store.voiceAdvance>;
 
-/** Throws NOT_FOUND. */
-export async function advance(
-  database: Database,
-  bus: Bus,
-  input: InputOf<typeof store.voiceAdvance>,
-): Promise<Output> {
-  const wakes: ReadyHint[] = [];
-  const output = await runOperation<Output>(database, input, {
-    name: "voice_advance",
-    async run(client) {
-      const voice = await lockVoice(client, input.voiceId);
-      if (voice === null) throw new WireError("NOT_FOUND", `no voice session ${input.voiceId}`);
-      const { state, sinceSeq } = voice;
-      const fresh = newEvents(input.events, sinceSeq);
-      const last = fresh.at(-1);
-      if (last === undefined || (state !== "listening" && state !== "stopping"))
-        return { result: { state, sinceSeq, inboxIds: [] } };
-      const spoken = fresh.filter(({ type, text }) => type === finalType && text.trim() !== "");
-      const put = await enqueueSystemInput(
-        client,
-        spoken.map((heard) => inputOf(voice, heard)),
-        wakes,
-      );
-      await keep(client, input.voiceId, fresh, input.keep);
-      await client.query(
-        "UPDATE parley.voice_sessions SET since_seq = $2, utterances = utterances + $3, changed_at = now() WHERE id = $1",
-        [input.voiceId, last.seq, spoken.length],
-      );
-      const inboxIds = put.flatMap(({ inboxId }) => (inboxId === null ? [] : [inboxId]));
-      const result: Output = { state, sinceSeq: last.seq, inboxIds };
-      return { result, memo: result };
-    },
-    replay: async (_client, memo) => memo as Output,
-  });
-  // An utterance answers an open question, like a written message.
-  for (const inboxId of output.inboxIds) await answerWith(database, bus, inboxId);
-  publishReady(bus, wakes);
-  return output;
-}
+export const utteranceHandlers = {
+  /** Throws NOT_FOUND. */
+  async voiceAdvance({ database, bus }, input) {
+    const wakes: ReadyHint[] = [];
+    const output = await runOperation<Output>(database, input, {
+      name: "voice_advance",
+      async run(client) {
+        const voice = await lockVoice(client, input.voiceId);
+        if (voice === null) throw new WireError("NOT_FOUND", `no voice session ${input.voiceId}`);
+        const { state, sinceSeq } = voice;
+        const fresh = newEvents(input.events, sinceSeq);
+        const last = fresh.at(-1);
+        if (last === undefined || (state !== "listening" && state !== "stopping"))
+          return { result: { state, sinceSeq, inboxIds: [] } };
+        const spoken = fresh.filter(({ type, text }) => type === finalType && text.trim() !== "");
+        const put = await enqueueSystemInput(
+          client,
+          spoken.map((heard) => inputOf(voice, heard)),
+          wakes,
+        );
+        await keep(client, input.voiceId, fresh, input.keep);
+        await client.query(
+          "UPDATE parley.voice_sessions SET since_seq = $2, utterances = utterances + $3, changed_at = now() WHERE id = $1",
+          [input.voiceId, last.seq, spoken.length],
+        );
+        const inboxIds = put.flatMap(({ inboxId }) => (inboxId === null ? [] : [inboxId]));
+        const result: Output = { state, sinceSeq: last.seq, inboxIds };
+        return { result, memo: result };
+      },
+    });
+    // An utterance answers an open question, like a written message.
+    for (const inboxId of output.inboxIds) await answerWith(database, bus, inboxId);
+    publishReady(bus, wakes);
+    return output;
+  },
+} satisfies Partial<Handlers>;
 
 /** Events after the cursor, in order, without duplicates. */
 function newEvents(events: readonly Utterance[], sinceSeq: number): Utterance[] {
