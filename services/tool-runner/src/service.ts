@@ -55,7 +55,6 @@ import { EpochGate } from "./calls/epoch.ts";
 import { createPersonPrompt } from "./calls/ask-person.ts";
 import { createSamplingClient } from "./mcp/sampling.ts";
 import { createStepClient } from "./calls/step-client.ts";
-import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool/tool.ts";
 import { builtInTools } from "./tools/built-in-tools.ts";
 import { systemResolver } from "./web/fetch-page.ts";
@@ -164,12 +163,10 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     return files;
   };
   const tainted = await taintedFilesOf(workspace);
-  const textWorker = createTextWorker();
   const checkpoints = await openCheckpoints({
     ...chassis,
     config: config.checkpoints,
     workspace,
-    textWorker,
     runner: runnerName(me),
     onRestored: (path) => tainted.restored(path),
     faultPoint,
@@ -191,7 +188,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
     contents: ({ grant }) => createAttachmentStore(bus, grant),
     searcher,
-    textWorker,
     checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
     steps: createStepClient(bus),
     epochs,
@@ -276,7 +272,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await ledger.close(lastWordsMs);
       for (const each of heard) each.close();
       await bus.drain();
-      await textWorker[Symbol.asyncDispose]();
       await workspaces[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },

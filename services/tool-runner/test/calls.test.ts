@@ -171,7 +171,6 @@ function makeCalls(
     workspaces: new Workspaces({ main: ground.workspace, folder: `${ground.outside}/people`, rules: unlimitedQuota }),
     documents: null,
     searcher: ground.searcher,
-    textWorker: ground.textWorker,
     checkpoint: () => noCheckpoint,
     steps,
     epochs,

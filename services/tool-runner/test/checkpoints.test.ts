@@ -34,7 +34,6 @@ import { CheckpointRecorder } from "../src/snapshots/recorder.ts";
 import { createCheckpointClient } from "../src/snapshots/checkpoint-client.ts";
 import type { Config } from "../src/config.ts";
 import { start } from "../src/service.ts";
-import { createTextWorker } from "../src/text/text-worker.ts";
 import { openWorkspace } from "../src/workspace/workspace.ts";
 import { kill, killed, launch } from "./support/launch.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
@@ -469,7 +468,6 @@ describe("capturing", () => {
     const failures: unknown[] = [];
     const keeper = new CheckpointRecorder({
       workspace: opened,
-      textWorker: createTextWorker(),
       blobs: kept,
       rows: {
         ...rows,

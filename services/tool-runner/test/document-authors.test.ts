@@ -58,7 +58,6 @@ async function call(tool: string, args: unknown, seen: Documents = documents): P
       workspace: ground.workspace,
       documents: seen,
       searcher: ground.searcher,
-      textWorker: ground.textWorker,
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
       grant: open.grant,

@@ -63,7 +63,6 @@ async function call(tool: string, args: unknown, more: { replica?: number; key?:
       workspace: ground.workspace,
       documents: replicas[more.replica ?? 0] ?? null,
       searcher: ground.searcher,
-      textWorker: ground.textWorker,
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
       grant: open.grant,

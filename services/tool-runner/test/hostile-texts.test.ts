@@ -8,7 +8,7 @@ import * as fc from "fast-check";
 import { SecretMask } from "../src/sandbox/secrets.ts";
 import { applyHunks } from "../src/text/patch/apply.ts";
 import { parsePatch } from "../src/text/patch/parse.ts";
-import { createTextWorker, TextJobError } from "../src/text/text-worker.ts";
+import { runOnText, TextJobError } from "../src/text/text-worker.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
@@ -128,17 +128,15 @@ test("changes and shows a large notebook without blocking the event loop", { tim
 });
 
 test("ends a job at its deadline with an error", async () => {
-  await using worker = createTextWorker();
   const command = `rm ${"$(".repeat(400_000)}`;
-  await assert.rejects(worker.run("predict", { command, directory: "." }, signal, 50), TextJobError);
-  const after = await worker.run("predict", { command: `rm ${"a ".repeat(10_000)}`, directory: "." }, signal);
+  await assert.rejects(runOnText("predict", { command, directory: "." }, signal, 50), TextJobError);
+  const after = await runOnText("predict", { command: `rm ${"a ".repeat(10_000)}`, directory: "." }, signal);
   assert.equal(after.length, 10_000);
 });
 
 test("ends a job when the call is cancelled", async () => {
-  await using worker = createTextWorker();
   const control = new AbortController();
-  const work = worker.run("predict", { command: `rm ${"$(".repeat(400_000)}`, directory: "." }, control.signal);
+  const work = runOnText("predict", { command: `rm ${"$(".repeat(400_000)}`, directory: "." }, control.signal);
   control.abort(new Error("cancelled"));
   await assert.rejects(work, /cancelled/);
 });

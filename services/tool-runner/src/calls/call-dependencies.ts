@@ -6,7 +6,6 @@ import type { Checkpoint } from "../snapshots/recorder.ts";
 import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../tool/registry.ts";
 import type { Searcher } from "../search/search.ts";
-import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspaces } from "../workspace/workspaces.ts";
 import type { RunnerId } from "../tool/claim-decision.ts";
 import type { EpochGate } from "./epoch.ts";
@@ -50,7 +49,6 @@ export interface CallDependencies {
   documents: ((request: GrantedCall) => Documents) | null;
   contents?: (request: GrantedCall) => AttachmentStore;
   searcher: Searcher;
-  textWorker: TextWorker;
   /** The checkpoint of the user's turn that a call belongs to; only the main workspace has checkpoints. */
   checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
   steps: StepClient;

@@ -36,7 +36,7 @@ export function stopCall(call: RunningCall, why: Stop): void {
 /** The tool's output as the call's outcome; for a stopped call, the stop reason with the output so far. */
 export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
-  const { faultPoint, registry, workspaces, documents, contents, searcher, textWorker, checkpoint } = deps;
+  const { faultPoint, registry, workspaces, documents, contents, searcher, checkpoint } = deps;
   const { onBug, times } = deps;
   if (control.signal.aborted) return stopped(request, call.stop, undefined);
   faultPoint("tool.running");
@@ -69,7 +69,6 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     documents: documents === null ? null : viewFor(documents(request), request),
     ...(contents === undefined ? {} : { contents: contents(request) }),
     searcher,
-    textWorker,
     checkpoint: ground.workspace.id === mainWorkspaceId ? checkpoint(request, control.signal) : noCheckpoint,
     ...(asksMs === 0 || deps.person === undefined
       ? {}

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { sandboxRoot } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, type ResolvedPath, type Workspace } from "../workspace/workspace.ts";
+import { inDirectory, openDirectory, type ResolvedPath } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
 import { findControlGroups, type ControlGroups } from "./cgroup.ts";
 import { openEgress, type Egress, type EgressOptions } from "./egress/egress.ts";
@@ -175,7 +176,7 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     await wayOut?.close();
     output.close();
     unwatch();
-    await directory.handle.close();
+    await directory[Symbol.asyncDispose]();
     await group?.remove();
   };
   const unwatch = await workspace.room.watch((reason) => running.stop(reason));

@@ -1,7 +1,8 @@
 // Stores a long output in a workspace file, up to a limit, so that the model can read it. Removes old files.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { lstat, opendir, unlink } from "node:fs/promises";
-import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
+import { inDirectory, openDirectory } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 
 const outputFolder = ".parley/output";
 const keptFiles = 50;
@@ -53,17 +54,13 @@ export async function openSpill(workspace: Workspace, callName: string, maxBytes
 
 async function removeOld(workspace: Workspace): Promise<void> {
   await using place = await workspace.resolve(outputFolder);
-  const directory = await openDirectory(place);
-  try {
-    const aged: { name: string; at: number }[] = [];
-    for await (const { name } of await opendir(inDirectory(directory, "."))) {
-      const stats = await lstat(inDirectory(directory, name)).catch(() => undefined);
-      if (stats !== undefined) aged.push({ name, at: stats.mtimeMs });
-      if (aged.length >= maxNames) break;
-    }
-    aged.sort((a, b) => b.at - a.at);
-    for (const { name } of aged.slice(keptFiles - 1)) await unlink(inDirectory(directory, name)).catch(() => undefined);
-  } finally {
-    await directory.handle.close();
+  await using directory = await openDirectory(place);
+  const aged: { name: string; at: number }[] = [];
+  for await (const { name } of await opendir(inDirectory(directory, "."))) {
+    const stats = await lstat(inDirectory(directory, name)).catch(() => undefined);
+    if (stats !== undefined) aged.push({ name, at: stats.mtimeMs });
+    if (aged.length >= maxNames) break;
   }
+  aged.sort((a, b) => b.at - a.at);
+  for (const { name } of aged.slice(keptFiles - 1)) await unlink(inDirectory(directory, name)).catch(() => undefined);
 }

@@ -18,7 +18,7 @@ export interface SearchPlace {
 export type Confine = (place: NonNullable<SearchPlace["inside"]>, program: string) => readonly string[] | undefined;
 
 /** How a search ended. */
-export interface SearchEnd {
+interface SearchEnd {
   exitCode: number | null;
   errors: string;
 }

@@ -4,7 +4,7 @@ import { open, readlink } from "node:fs/promises";
 import { errorMessage } from "@parley/contracts";
 import type { KeptFile } from "@parley/contracts";
 import { describeFileError } from "../workspace/errors.ts";
-import { inDirectory, kindOf } from "../workspace/workspace.ts";
+import { inDirectory, kindOf } from "../workspace/places.ts";
 import type { ContentSink } from "./content-store.ts";
 import type { Entry } from "./entry.ts";
 
@@ -35,15 +35,11 @@ async function captureOrThrow({ directory, name, relative: path, stats }: Entry,
   }
   if (!stats.isFile()) return { kind: "untracked" as const, path, reason: `it is ${kindOf(stats)}` };
   if (stats.size > maxBytes) return tooLarge(path, stats.size, maxBytes);
-  const handle = await open(inDirectory(directory, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  try {
-    const opened = await handle.stat();
-    const kept = await sink(handle.createReadStream({ autoClose: false, highWaterMark: 256 * 1024 }), maxBytes);
-    if (kept === undefined) return tooLarge(path, opened.size, maxBytes);
-    return { kind: "file" as const, path, ...kept, mode: opened.mode & permissionBits };
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(inDirectory(directory, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const opened = await handle.stat();
+  const kept = await sink(handle.createReadStream({ autoClose: false, highWaterMark: 256 * 1024 }), maxBytes);
+  if (kept === undefined) return tooLarge(path, opened.size, maxBytes);
+  return { kind: "file" as const, path, ...kept, mode: opened.mode & permissionBits };
 }
 
 function tooLarge(path: string, size: number, maxBytes: number): KeptFile {

@@ -1,9 +1,8 @@
 // A directory entry of the workspace. Unlike a place, it may be a symbolic link, which is then not followed.
 import type { Stats } from "node:fs";
-import { lstat } from "node:fs/promises";
-import { errnoOf } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, type Directory, type Workspace } from "../workspace/workspace.ts";
+import { openDirectory, statsOf, type Directory } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 
 export interface Entry extends AsyncDisposable {
   readonly directory: Directory;
@@ -22,25 +21,12 @@ export async function openEntry(workspace: Workspace, path: string): Promise<Ent
   if (name === undefined || name === "..") return workspace.resolve(path);
   await using parent = await workspace.resolve(parts.length === 0 ? "." : parts.join("/"));
   const directory = await openDirectory(parent);
+  const close = () => directory[Symbol.asyncDispose]();
   try {
-    return {
-      directory,
-      name,
-      relative: parent.relative === "." ? name : `${parent.relative}/${name}`,
-      stats: await statsOf(directory, name),
-      [Symbol.asyncDispose]: () => directory.handle.close(),
-    };
+    const relative = parent.relative === "." ? name : `${parent.relative}/${name}`;
+    return { directory, name, relative, stats: await statsOf(directory, name), [Symbol.asyncDispose]: close };
   } catch (error) {
-    await directory.handle.close();
-    throw error;
-  }
-}
-
-async function statsOf(directory: Directory, name: string): Promise<Stats | null> {
-  try {
-    return await lstat(inDirectory(directory, name));
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return null;
+    await close();
     throw error;
   }
 }

@@ -4,7 +4,8 @@ import type { KeptFile } from "@parley/contracts";
 import { minimatch } from "minimatch";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
+import { inDirectory, openDirectory } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 import { openEntry } from "./entry.ts";
 import type { Change } from "../text/predict.ts";
 import type { NamedPath } from "../text/shell-words.ts";
@@ -99,12 +100,8 @@ async function namesIn(workspace: Workspace, path: string): Promise<string[]> {
   try {
     await using entry = await openEntry(workspace, path);
     if (entry.stats?.isDirectory() !== true) return [];
-    const directory = await openDirectory(entry);
-    try {
-      return (await readdir(inDirectory(directory, "."))).sort();
-    } finally {
-      await directory.handle.close();
-    }
+    await using directory = await openDirectory(entry);
+    return (await readdir(inDirectory(directory, "."))).sort();
   } catch {
     return [];
   }

@@ -2,7 +2,6 @@
 import type { Bus, Served } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
-import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { ContentStore } from "./content-store.ts";
 import { startCollection } from "./collect.ts";
@@ -23,7 +22,6 @@ export interface CheckpointOptions {
   log: Logger;
   metrics: ServiceMetrics;
   workspace: Workspace;
-  textWorker: TextWorker;
   /** The process instance of this replica. */
   runner: string;
   /** Called before an earlier content of this file is restored. */
@@ -56,7 +54,6 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   });
   const recorder = new CheckpointRecorder({
     workspace,
-    textWorker: options.textWorker,
     blobs,
     rows,
     maxFileBytes: config.maxFileBytes,

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { maxKeptPathCharacters, type KeptFile } from "@parley/contracts";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
-import type { TextWorker } from "../text/text-worker.ts";
+import { runOnText } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { ContentStore } from "./content-store.ts";
 import { capture } from "./capture.ts";
@@ -31,7 +31,6 @@ export const noCheckpoint: Checkpoint = { track: async () => undefined, trackCom
 
 export interface RecorderDependencies {
   workspace: Workspace;
-  textWorker: TextWorker;
   blobs: ContentStore;
   rows: CheckpointClient;
   maxFileBytes: number;
@@ -72,10 +71,9 @@ export class CheckpointRecorder {
       track: (paths) => this.#guarded(rootTurnId, () => this.#track(call, paths, signal)),
       trackCommand: (command, directory) =>
         this.#guarded(rootTurnId, async () => {
-          const { workspace, textWorker } = this.#deps;
-          const changes = await textWorker.run("predict", { command, directory }, signal, predictMs);
+          const changes = await runOnText("predict", { command, directory }, signal, predictMs);
           if (changes.length === 0) return;
-          const { paths, untracked } = await expandChanges(workspace, changes);
+          const { paths, untracked } = await expandChanges(this.#deps.workspace, changes);
           await this.#write(call, untracked, signal);
           await this.#track(call, paths, signal);
         }),

@@ -5,7 +5,8 @@ import { constants } from "node:fs";
 import { mkdir, open, rename, rmdir, symlink, unlink, type FileHandle } from "node:fs/promises";
 import type { KeptFile, RewoundFile } from "@parley/contracts";
 import { describeFileError, errnoOf } from "../workspace/errors.ts";
-import { inDirectory, kindOf, openDirectory, type Workspace } from "../workspace/workspace.ts";
+import { inDirectory, kindOf, openDirectory, openedDirectory } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 import { digest, type ContentStore } from "./content-store.ts";
 import { capture } from "./capture.ts";
 import { openEntry, type Entry } from "./entry.ts";
@@ -168,19 +169,15 @@ async function replace(
 }
 
 async function writeFile(path: string, content: FileHandle, wanted: { sha256: string; mode: number }): Promise<void> {
-  const handle = await open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
-  try {
-    const hash = createHash("sha256");
-    for await (const chunk of content.createReadStream({ autoClose: false, start: 0 })) {
-      const bytes = Buffer.from(chunk as Uint8Array);
-      hash.update(bytes);
-      await handle.writeFile(bytes);
-    }
-    if (hash.digest("hex") !== wanted.sha256) throw damaged();
-    await handle.chmod(wanted.mode);
-  } finally {
-    await handle.close();
+  await using handle = await open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
+  const hash = createHash("sha256");
+  for await (const chunk of content.createReadStream({ autoClose: false, start: 0 })) {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    hash.update(bytes);
+    await handle.writeFile(bytes);
   }
+  if (hash.digest("hex") !== wanted.sha256) throw damaged();
+  await handle.chmod(wanted.mode);
 }
 
 async function verified(content: FileHandle, sha256: string): Promise<Buffer> {
@@ -203,18 +200,14 @@ async function removeEmpty(path: string, otherwise: "skipped" | "failed"): Promi
 
 async function changeMode(entry: Entry, mode: number): Promise<void> {
   const stats = entry.stats?.isDirectory() === true ? entry.stats : null;
-  const directory = stats === null ? await reopened(entry) : await openDirectory(entry);
-  try {
-    await directory.handle.chmod(mode);
-  } finally {
-    await directory.handle.close();
-  }
+  await using directory = stats === null ? await reopened(entry) : await openDirectory(entry);
+  await directory.handle.chmod(mode);
 }
 
 /** Opens the directory that was just created under the name. */
 async function reopened(entry: Entry): ReturnType<typeof openDirectory> {
   const handle = await open(inDirectory(entry.directory, entry.name), constants.O_DIRECTORY | O_NOFOLLOW);
-  return { handle, path: entry.relative };
+  return openedDirectory(handle, entry.relative);
 }
 
 async function contentOf(wanted: KeptFile, blobs: ContentStore): Promise<FileHandle | undefined> {

@@ -1,6 +1,6 @@
-// The text thread: runs one job after the other and posts each result. `text-worker.ts` terminates it when a job takes too long.
+// The text thread: runs one job and posts its result.
 import { parentPort } from "node:worker_threads";
 import type { TextJob } from "./job.ts";
 import { runTextJob } from "./run-job.ts";
 
-parentPort?.on("message", (job: TextJob) => parentPort?.postMessage(runTextJob(job)));
+parentPort?.once("message", (job: TextJob) => parentPort?.postMessage(runTextJob(job)));

@@ -16,7 +16,6 @@ import type { Checkpoint } from "../snapshots/recorder.ts";
 import type { DocumentView } from "../documents/viewer.ts";
 import type { Searcher } from "../search/search.ts";
 import type { PersonPrompt, SamplingClient } from "./requests.ts";
-import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 /** The result for the model. A failed call is content with `isError`, never an exception. */
@@ -40,8 +39,6 @@ export interface ToolContext {
   /** MEMORY.md, memory/, skills/ and the like, which are in the store; null when all of the workspace is on disk. */
   documents: DocumentView | null;
   searcher: Searcher;
-  /** Runs work on whole texts that may take long. */
-  textWorker: TextWorker;
   /** Captures files: a tool must report each file before changing it. Documents have their own versions. */
   checkpoint: Checkpoint;
   /** Attachment contents by hash; undefined: attachments are not available. */

@@ -9,7 +9,9 @@ import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { shown, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
-import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
+import { inDirectory, openFile } from "../workspace/places.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import { runOnText } from "../text/text-worker.ts";
 
 /** Leaves room for JSON escapes of quotes and line ends: a bus message has at most 512 KiB. */
 const maxPatchCharacters = 200_000;
@@ -134,7 +136,7 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   let content: Uint8Array = before.content;
   if (operation.hunks.length > 0) {
     const { hunks } = operation;
-    const patched = await context.textWorker.run("patch", { content, hunks, name }, context.signal);
+    const patched = await runOnText("patch", { content, hunks, name }, context.signal);
     if (patched.status === "refused") throw new PatchError(patched.message);
     ({ content } = patched);
   }
@@ -156,14 +158,11 @@ async function look(path: string, context: ToolContext): Promise<Pick<Change, "p
   try {
     await using place = await context.workspace.resolve(path);
     if (place.stats === null) return { path: place.relative, before: null };
-    const { handle, stats } = await openFile(place);
-    try {
-      if (stats.size > maxFileBytes)
-        throw new PatchError(`"${shown(path)}" has ${stats.size} bytes; the limit is ${maxFileBytes} bytes.`);
-      return { path: place.relative, before: { content: await handle.readFile(), mode: stats.mode } };
-    } finally {
-      await handle.close();
-    }
+    await using file = await openFile(place);
+    const { handle, stats } = file;
+    if (stats.size > maxFileBytes)
+      throw new PatchError(`"${shown(path)}" has ${stats.size} bytes; the limit is ${maxFileBytes} bytes.`);
+    return { path: place.relative, before: { content: await handle.readFile(), mode: stats.mode } };
   } catch (error) {
     // A parent directory is missing: it is created together with the file.
     if (error instanceof WorkspaceError && error.code === "not_found")

@@ -7,7 +7,7 @@ import { callText, defineTool, failure, success, type ToolContext, type ToolOutp
 import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { reserveSpace, replaceFile } from "../workspace/replace.ts";
-import { openFile } from "../workspace/workspace.ts";
+import { openFile } from "../workspace/places.ts";
 
 /** Upper bound of every deployment; the store enforces the configured limit. */
 export const maxContentBytes = 64 * 1024 * 1024;
@@ -34,19 +34,16 @@ export const attachTool = defineTool({
       return failure(`"${shown(args.path)}" is a document, not a file; include its text in the message.`);
     }
     await using place = await context.workspace.resolve(args.path);
-    const { handle, stats } = await openFile(place);
-    try {
-      if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
-      const content = await handle.readFile();
-      return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) => ({
-        ...success(
-          `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
-        ),
-        kept: [attachment],
-      }));
-    } finally {
-      await handle.close();
-    }
+    await using file = await openFile(place);
+    const { handle, stats } = file;
+    if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
+    const content = await handle.readFile();
+    return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) => ({
+      ...success(
+        `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
+      ),
+      kept: [attachment],
+    }));
   },
 });
 

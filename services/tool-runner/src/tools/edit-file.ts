@@ -6,7 +6,7 @@ import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
-import { openFile } from "../workspace/workspace.ts";
+import { openFile } from "../workspace/places.ts";
 import { decodeText } from "../text/file-kind.ts";
 import { editDocument } from "./document-files.ts";
 
@@ -33,15 +33,10 @@ export async function editText(path: string, how: ChangeOfText, context: ToolCon
 async function changeFile(path: string, { maxBytes, tooLarge, change }: ChangeOfText, context: ToolContext) {
   await using place = await context.workspace.resolve(path);
   const name = shown(place.relative);
-  const { handle, stats } = await openFile(place);
-  let bytes: Buffer;
-  try {
-    if (stats.size > maxBytes) return failure(tooLarge(name, stats.size));
-    bytes = await handle.readFile();
-  } finally {
-    await handle.close();
-  }
-  const text = decodeText(bytes);
+  await using file = await openFile(place);
+  const { handle, stats } = file;
+  if (stats.size > maxBytes) return failure(tooLarge(name, stats.size));
+  const text = decodeText(await handle.readFile());
   if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was not changed.`);
   const changed = await change(text, name);
   if (changed.text !== undefined) {

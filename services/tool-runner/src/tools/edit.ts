@@ -5,6 +5,7 @@ import type { Edited } from "../documents/documents.ts";
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { editText } from "./edit-file.ts";
 import { maxCharacters } from "../text/replace-text.ts";
+import { runOnText } from "../text/text-worker.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 
@@ -57,10 +58,10 @@ async function applyEdit(
   text: string,
   args: Passage,
   name: string,
-  { textWorker, signal }: ToolContext,
+  { signal }: ToolContext,
 ): Promise<Edited<ToolOutput>> {
   const { old_text: oldText, new_text: newText, replace_all: all = false } = args;
-  const replacement = await textWorker.run("replace", { text, oldText, newText, all }, signal);
+  const replacement = await runOnText("replace", { text, oldText, newText, all }, signal);
   if (replacement.status === "missing") {
     return leave(
       `old_text occurs 0 times in "${name}"; nothing was changed. Read the file again and copy the passage exactly, without line numbers.`,

@@ -6,7 +6,7 @@ import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from ".
 import { documentNames, type Entry } from "../documents/paths.ts";
 import { defineTool, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
-import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/workspace.ts";
+import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/places.ts";
 import { listDocuments } from "./document-files.ts";
 
 const maxEntries = 500;
@@ -43,50 +43,29 @@ async function listDirectory(path: string, context: ToolContext): Promise<ToolOu
   if (place.stats !== null && !place.stats.isDirectory()) {
     return success(line(place.stats, place.relative, ""));
   }
-  const directory = await openDirectory(place);
-  try {
-    const names = (await readdir(inDirectory(directory, "."))).sort();
-    return await listing(
-      names.map((name) => () => describeEntry(directory, name)),
-      place.relative,
-    );
-  } finally {
-    await directory.handle.close();
-  }
+  await using directory = await openDirectory(place);
+  const names = (await readdir(inDirectory(directory, "."))).sort();
+  return await listing(
+    names.map((name) => () => describeEntry(directory, name)),
+    place.relative,
+  );
 }
 
 /** The root: files on disk and documents in one list. */
 async function listRoot(access: DocumentAccess, context: ToolContext): Promise<ToolOutput> {
-  const [onDisk, documents] = await Promise.allSettled([openRoot(context), listDocuments(access)]);
-  if (onDisk.status === "rejected") throw onDisk.reason;
-  const { directory, names } = onDisk.value;
-  try {
-    if (documents.status === "rejected") throw documents.reason;
-    const lines = new Map<string, () => string | Promise<string>>();
-    for (const name of names) {
-      if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
-    }
-    for (const entry of documents.value ?? []) lines.set(entry.name, entryLine(entry));
-    const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
-    return await listing(
-      sorted.map(([, text]) => text),
-      ".",
-    );
-  } finally {
-    await directory.handle.close();
-  }
-}
-
-/** The caller closes the directory. */
-async function openRoot(context: ToolContext): Promise<{ directory: Directory; names: string[] }> {
+  const documents = (await listDocuments(access)) ?? [];
   await using place = await context.workspace.resolve(".");
-  const directory = await openDirectory(place);
-  try {
-    return { directory, names: await readdir(inDirectory(directory, ".")) };
-  } catch (error) {
-    await directory.handle.close();
-    throw error;
+  await using directory = await openDirectory(place);
+  const lines = new Map<string, () => string | Promise<string>>();
+  for (const name of await readdir(inDirectory(directory, "."))) {
+    if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
   }
+  for (const entry of documents) lines.set(entry.name, entryLine(entry));
+  const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
+  return await listing(
+    sorted.map(([, text]) => text),
+    ".",
+  );
 }
 
 /** Formats at most `maxEntries`; the others are never read from disk. */

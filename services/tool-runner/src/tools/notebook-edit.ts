@@ -6,6 +6,7 @@ import { callText, defineTool, failure, success, type ToolOutput } from "../tool
 import { editText } from "./edit-file.ts";
 import { maxNotebookBytes } from "../text/notebook.ts";
 import type { CellChange, NotebookChange } from "../text/notebook-change.ts";
+import { runOnText } from "../text/text-worker.ts";
 
 const Args = z
   .strictObject({
@@ -74,9 +75,8 @@ export const notebookEditTool = defineTool({
         quotes: true,
         change: async (text, name) => {
           if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
-          const { textWorker, signal } = context;
           const asked = changeOf(args, context.idempotencyKey);
-          const change = await textWorker.run("changeNotebook", { text, change: asked }, signal);
+          const change = await runOnText("changeNotebook", { text, change: asked }, context.signal);
           return answer(change, args, name);
         },
       },

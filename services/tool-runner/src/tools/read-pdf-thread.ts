@@ -1,5 +1,5 @@
 // Thread that reads some pages of one PDF and ends. A hostile document affects only this thread.
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { getDocumentProxy } from "unpdf";
 import { z } from "zod";
 import type { PdfReading } from "./read-pdf-pages.ts";
@@ -14,8 +14,8 @@ const Job = z.object({
 /** Name of unpdf's error for a document that requires a password. */
 const passwordError = "PasswordException";
 
-async function read(): Promise<PdfReading> {
-  const { content, from, to, maxCharacters } = Job.parse(workerData);
+async function read(job: unknown): Promise<PdfReading> {
+  const { content, from, to, maxCharacters } = Job.parse(job);
   const document = await getDocumentProxy(content, {
     // Text only: no rendering, fonts or log output.
     verbosity: 0,
@@ -38,11 +38,12 @@ async function read(): Promise<PdfReading> {
   return { status: "read", pages: document.numPages, texts };
 }
 
-read().then(
-  (reading) => parentPort?.postMessage(reading),
-  (error: unknown) => {
+parentPort?.once("message", (job: unknown) => {
+  const failed = (error: unknown): PdfReading => {
     const locked = error instanceof Error && error.name === passwordError;
-    const reading: PdfReading = { status: "unreadable", reason: locked ? "it requires a password" : "it is damaged" };
-    parentPort?.postMessage(reading);
-  },
-);
+    return { status: "unreadable", reason: locked ? "it requires a password" : "it is damaged" };
+  };
+  void read(job)
+    .catch(failed)
+    .then((reading) => parentPort?.postMessage(reading));
+});

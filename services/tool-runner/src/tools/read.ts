@@ -8,12 +8,13 @@ import { isDocumentFolder } from "../documents/paths.ts";
 import { untrustedLinesOf } from "../documents/untrusted-lines.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { shown } from "../workspace/paths.ts";
-import { openFile } from "../workspace/workspace.ts";
+import { openFile } from "../workspace/places.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, viewableKind } from "../text/file-kind.ts";
 import { readPage, type Page } from "./page.ts";
 import { maxNotebookBytes } from "../text/notebook.ts";
 import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
+import { runOnText } from "../text/text-worker.ts";
 
 const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
@@ -56,36 +57,33 @@ export const readTool = defineTool({
     const document = resolveDocument(args.path, context);
     if (document !== undefined) return args.pages === undefined ? readDocument(document, args) : noPages(args.path);
     await using place = await context.workspace.resolve(args.path);
-    const { handle, stats } = await openFile(place);
-    try {
-      if (stats.size === 0) {
-        const { bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, 0);
-        if (bytesRead === 0) return success(`"${shown(place.relative)}" is empty.`);
-      }
-      const head = Buffer.alloc(headBytes);
-      const { bytesRead } = await handle.read(head, 0, headBytes, 0);
-      const viewable = viewableKind(head.subarray(0, bytesRead));
-      if (viewable === "pdf") {
-        if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
-        const file = { path: args.path, content: await whole(handle, stats.size) };
-        return await showPdf(file, args.pages === undefined ? undefined : pageRange(args.pages), context);
-      }
-      if (args.pages !== undefined) return noPages(place.relative);
-      if (viewable === "picture" && context.contents !== undefined) {
-        return await view(handle, stats.size, place.relative, context);
-      }
-      const binary = binaryKind(head.subarray(0, bytesRead));
-      if (binary !== undefined) {
-        return failure(
-          `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that can read it.`,
-        );
-      }
-      const cells = await notebook(handle, stats.size, place.relative, context);
-      if (cells !== undefined) return await readFrom(only(cells), cells.length, args);
-      return await readFrom(chunksOf(handle, context.signal), stats.size, args);
-    } finally {
-      await handle.close();
+    await using file = await openFile(place);
+    const { handle, stats } = file;
+    if (stats.size === 0) {
+      const { bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, 0);
+      if (bytesRead === 0) return success(`"${shown(place.relative)}" is empty.`);
     }
+    const head = Buffer.alloc(headBytes);
+    const { bytesRead } = await handle.read(head, 0, headBytes, 0);
+    const viewable = viewableKind(head.subarray(0, bytesRead));
+    if (viewable === "pdf") {
+      if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
+      const file = { path: args.path, content: await whole(handle, stats.size) };
+      return await showPdf(file, args.pages === undefined ? undefined : pageRange(args.pages), context);
+    }
+    if (args.pages !== undefined) return noPages(place.relative);
+    if (viewable === "picture" && context.contents !== undefined) {
+      return await view(handle, stats.size, place.relative, context);
+    }
+    const binary = binaryKind(head.subarray(0, bytesRead));
+    if (binary !== undefined) {
+      return failure(
+        `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that can read it.`,
+      );
+    }
+    const cells = await notebook(handle, stats.size, place.relative, context);
+    if (cells !== undefined) return await readFrom(only(cells), cells.length, args);
+    return await readFrom(chunksOf(handle, context.signal), stats.size, args);
   },
 });
 
@@ -105,11 +103,11 @@ async function notebook(
   handle: FileHandle,
   size: number,
   path: string,
-  { textWorker, signal }: ToolContext,
+  { signal }: ToolContext,
 ): Promise<Buffer | undefined> {
   if (!path.endsWith(".ipynb") || size > maxNotebookBytes) return undefined;
   const json = (await whole(handle, size)).toString("utf8");
-  const text = await textWorker.run("showNotebook", { text: json }, signal);
+  const text = await runOnText("showNotebook", { text: json }, signal);
   return text === undefined ? undefined : Buffer.from(text === "" ? "(a notebook without cells)" : text);
 }
 

@@ -8,7 +8,7 @@ import type { StoredDocument } from "../documents/client.ts";
 import type { SearchAnswer, SearchQuery, SearchTarget } from "../search/search.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { sandboxRoot } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, openFile } from "../workspace/workspace.ts";
+import { inDirectory, openDirectory, openFile } from "../workspace/places.ts";
 
 /** A longer search has too large a tree, or a pattern with look-around that backtracks. */
 const searchDeadlineMs = 20_000;
@@ -81,25 +81,17 @@ async function searchDisk(
   const { relative } = place;
   const prefix = relative === "." ? "" : relative;
   if (place.stats?.isDirectory() !== true && question.pattern !== null) {
-    const { handle } = await openFile(place);
-    try {
-      return await ask(question, [{ directory: "/", file: handle, prefix, hidden: [] }], context);
-    } finally {
-      await handle.close();
-    }
+    await using file = await openFile(place);
+    return await ask(question, [{ directory: "/", file: file.handle, prefix, hidden: [] }], context);
   }
-  const directory = await openDirectory(place);
-  try {
-    const target = {
-      directory: inDirectory(directory, "."),
-      inside: { folder: context.workspace.root, directory: join(sandboxRoot, prefix) },
-      prefix,
-      hidden: relative === "." && context.documents !== null ? [...documentNames] : [],
-    };
-    return await ask(question, [...documents, target], context);
-  } finally {
-    await directory.handle.close();
-  }
+  await using directory = await openDirectory(place);
+  const target = {
+    directory: inDirectory(directory, "."),
+    inside: { folder: context.workspace.root, directory: join(sandboxRoot, prefix) },
+    prefix,
+    hidden: relative === "." && context.documents !== null ? [...documentNames] : [],
+  };
+  return await ask(question, [...documents, target], context);
 }
 
 async function ask(

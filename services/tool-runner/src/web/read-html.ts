@@ -1,32 +1,11 @@
-// Extracts a page's text in a separate thread, which is terminated when it exceeds its time or memory limit: no page can block
-// the service.
-import { Worker } from "node:worker_threads";
+// Extracts a page's text in a thread: no page can block the service.
+import { runInThread } from "../worker/run-in-thread.ts";
 import type { Article, ReadingJob } from "./extract-article.ts";
 
-const threadFile = new URL(
-  import.meta.url.endsWith(".ts") ? "./extract-article-worker.ts" : "./extract-article-worker.js",
-  import.meta.url,
-);
-const maxMemoryMb = 512;
+/** The deadline of the call ends the thread earlier. */
+const limits = { timeoutMs: 10 * 60_000, maxMemoryBytes: 512 * 1024 * 1024 };
 
 /** Rejects with the signal's reason when aborted first, and when the thread exceeds its memory limit. */
-export async function readHtmlInThread(job: ReadingJob, signal: AbortSignal): Promise<Article> {
-  signal.throwIfAborted();
-  const thread = new Worker(threadFile, {
-    env: {},
-    workerData: job,
-    resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<Article>();
-  const abort = () => reject(signal.reason);
-  thread.once("message", resolve);
-  thread.once("error", reject);
-  thread.once("exit", (code) => reject(new Error(`page reader thread ended with exit code ${code}`)));
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await promise;
-  } finally {
-    signal.removeEventListener("abort", abort);
-    await thread.terminate();
-  }
+export function readHtmlInThread(job: ReadingJob, signal: AbortSignal): Promise<Article> {
+  return runInThread(new URL("./extract-article-worker", import.meta.url), job, limits, signal);
 }

@@ -17,14 +17,13 @@ const atOnce = 64;
  */
 export async function* entriesBelow(
   folder: string,
-  onError: (error: unknown) => void,
+  onError: (error: unknown) => undefined,
   device?: number,
 ): AsyncGenerator<FoundEntry> {
-  const skipped = (error: unknown) => void onError(error);
-  const look = async (path: string) => ({ path, stats: await lstat(join(folder, path)).catch(skipped) });
+  const look = async (path: string) => ({ path, stats: await lstat(join(folder, path)).catch(onError) });
   const waiting = [""];
   for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
-    const listing = await opendir(join(folder, directory), { bufferSize: atOnce }).catch(skipped);
+    const listing = await opendir(join(folder, directory), { bufferSize: atOnce }).catch(onError);
     if (listing === undefined) continue;
     const above = directory === "" ? "" : `${directory}/`;
     for await (const names of batches(listing)) {

@@ -4,7 +4,8 @@ import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { WorkspaceError } from "./errors.ts";
 import { shown } from "./paths.ts";
-import { inDirectory, kindOf, type ResolvedPath, type Workspace } from "./workspace.ts";
+import { inDirectory, kindOf, type ResolvedPath } from "./places.ts";
+import type { Workspace } from "./workspace.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const permissionBits = 0o7777;

@@ -162,8 +162,8 @@ function none(error: unknown): string[] {
 }
 
 /** Throws errors other than a missing or unreadable entry. */
-function ignoreUnreadable(error: unknown): void {
-  if (errnoOf(error) !== "EACCES") ignoreMissing(error);
+function ignoreUnreadable(error: unknown): undefined {
+  return errnoOf(error) === "EACCES" ? undefined : ignoreMissing(error);
 }
 
 /** Throws errors other than a missing file. */

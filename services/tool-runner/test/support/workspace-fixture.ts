@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { noCheckpoint } from "../../src/snapshots/recorder.ts";
 import { createRegistry, runTool } from "../../src/tool/registry.ts";
 import { createSearcher, type Searcher } from "../../src/search/search.ts";
-import { createTextWorker, type TextWorker } from "../../src/text/text-worker.ts";
 import type { Tool, ToolOutput } from "../../src/tool/tool.ts";
 import type { QuotaRules } from "../../src/workspace/quota.ts";
 import { openWorkspace, type Workspace } from "../../src/workspace/workspace.ts";
@@ -15,7 +14,6 @@ export const secret = "the secret outside";
 export interface WorkspaceFixture extends AsyncDisposable {
   workspace: Workspace;
   searcher: Searcher;
-  textWorker: TextWorker;
   /** Path of the workspace. */
   inside: string;
   /** A sibling folder with `secret.txt`. */
@@ -35,12 +33,10 @@ export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()):
   const state = await mkdtemp(join(tmpdir(), "parley-ground-state-"));
   const workspace = await openWorkspace(inside, rules, state);
   const searcher = createSearcher();
-  const textWorker = createTextWorker();
   let calls = 0;
   return {
     workspace,
     searcher,
-    textWorker,
     inside,
     outside,
     call: async (tool, args, signal = new AbortController().signal, sessionId = "session", tainted = false) => {
@@ -54,7 +50,6 @@ export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()):
           workspace,
           documents: null,
           searcher,
-          textWorker,
           checkpoint: noCheckpoint,
           signal,
           grant: "test.grant",
@@ -70,7 +65,6 @@ export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()):
       return output;
     },
     [Symbol.asyncDispose]: async () => {
-      await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
       for (const each of [base, state]) await rm(each, { recursive: true, force: true });
     },
