@@ -2,7 +2,7 @@
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
 import { AccountStates } from "./delivery/account-states.ts";
 import { Accounts, type ChannelAccount } from "./accounts/accounts.ts";
-import { createAccounts } from "./accounts/adapters.ts";
+import { accountCheck, createAccounts } from "./accounts/adapters.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";
@@ -46,7 +46,15 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const live = new EventHub(bus);
   const sessions = new SessionDirectory(bus);
   const streams = new SessionStreams({ bus, live });
-  const inbound = new InboundHandler({ bus, log, live, sessions, events, settings: config.settings });
+  const inbound = new InboundHandler({
+    bus,
+    log,
+    live,
+    sessions,
+    events,
+    settings: config.settings,
+    requireAccount: accountCheck(configured),
+  });
   const waiters = new OpenRequests();
   const watchers = new OpenRequests();
   const owner = { replica: config.replica, incarnation: config.incarnation };

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { decideAccess, needsContact, type PeoplePolicy, type Sender } from "../src/ingress/access-policy.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
 import { queueModeOf } from "../src/ingress/queue-mode.ts";
-import { newPairingCode, pairingCodeHash } from "../src/ingress/pairing-code.ts";
+import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";
 import { sessionKeyOf } from "../src/ingress/route.ts";
 
 const modes = fc.constantFrom(...queueModes);

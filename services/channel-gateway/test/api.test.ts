@@ -1,5 +1,6 @@
 // The native API and its access checks, on a real store.
 import assert from "node:assert/strict";
+import { operations, type OperationDefinition } from "@parley/contracts";
 import { readdirSync, readFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
@@ -217,8 +218,9 @@ test("documents every served route in /openapi.json", async () => {
   const served = files.flatMap((file) =>
     [...readFileSync(new URL(file, routes), "utf8").matchAll(/\burl: "(\/[^"]+)"/g)].map(([, url = ""]) => url),
   );
-  assert.ok(served.includes("/api/sessions/:id"));
-  const written = new Set(served.map((url) => url.replaceAll(/:(\w+)/g, "{$1}")));
+  assert.ok(served.includes("/api/messages"));
+  const defined = Object.values<OperationDefinition>(operations).flatMap(({ http }) => http?.path ?? []);
+  const written = new Set([...served, ...defined].map((url) => url.replaceAll(/:(\w+)/g, "{$1}")));
   assert.deepEqual(Object.keys(document.paths).sort(), [...written].sort());
 });
 

@@ -36,6 +36,7 @@ before(async () => {
     cancel: (what) => bus.request(store.turnCancel, what),
     say: () => assert.fail("a command sent a message to the agent"),
     look: () => undefined,
+    requireAccount: () => undefined,
   };
 });
 after(async () => {

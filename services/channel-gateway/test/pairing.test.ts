@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { store, WireError, type InputOf, type RequestContract } from "@parley/contracts";
 import type { PeoplePolicy } from "../src/ingress/access-policy.ts";
 import { InboundHandler, type InboundDeps } from "../src/ingress/inbound.ts";
-import { pairingCodeHash, pairingText } from "../src/ingress/pairing-code.ts";
+import { pairingCodeHash, pairingText } from "../src/operations/pairing-code.ts";
 
 const draft = {
   externalId: "1",

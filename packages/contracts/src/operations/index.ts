@@ -1,2 +1,11 @@
 // All operations, by noun. Each export is one definition.
-export { approvalsDecide, approvalsGet, approvalsList } from "./approvals.ts";
+export * from "./approvals.ts";
+export * from "./checkpoints.ts";
+export * from "./cluster.ts";
+export * from "./conversation.ts";
+export * from "./documents.ts";
+export * from "./mcp.ts";
+export * from "./queue.ts";
+export * from "./schedules.ts";
+export * from "./sessions.ts";
+export * from "./voice.ts";

@@ -35,6 +35,8 @@ export interface SlashProjection {
   /** The command, or the command and a subcommand: `/session`, `/session list`. */
   form: string;
   arguments?: readonly SlashArgument[];
+  /** The fields that the form fills with its session; omitted: the field that the operation names. */
+  session?: readonly string[];
   /** Fields that this form sets. */
   set?: Readonly<Record<string, unknown>>;
   /** The minimum role in a conversation with one person; omitted: the role of the operation. */
@@ -59,8 +61,8 @@ export interface McpProjection {
   name: string;
   title: string;
   description: string;
-  /** Its output is the input of the operation. */
-  input: z.ZodType<Record<string, unknown>>;
+  /** Its output is the input of the operation; omitted: the input of the operation. */
+  input?: z.ZodType<Record<string, unknown>>;
   annotations: { readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean; openWorldHint: boolean };
 }
 

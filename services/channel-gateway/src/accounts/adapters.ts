@@ -1,6 +1,7 @@
 // The registry of platforms: creates the configured accounts from settings and secrets. No other file depends on the adapters.
 import { errorMessage } from "@parley/contracts";
 import type { ParleySettings } from "@parley/contracts";
+import { OperationError } from "../operations/operation.ts";
 import type { Disabled } from "../delivery/account-states.ts";
 import type { ChannelAccount } from "./accounts.ts";
 import { createIrc } from "../channels/irc/index.ts";
@@ -50,4 +51,25 @@ function secretOf(secrets: ReadonlyMap<string, string>, name: string, where: str
   if (secret === undefined)
     throw new Error(`${where}: the environment variable ${name} is not set; set it to the secret`);
   return secret;
+}
+
+/** Returns a check that throws OperationError when no adapter serves an account: a text for it would wait until it expires. */
+export function accountCheck({
+  accounts,
+  disabled,
+}: {
+  accounts: readonly ChannelAccount[];
+  disabled: readonly Disabled[];
+}): (address: { channel: string; account: string }) => void {
+  return ({ channel, account }) => {
+    if (accounts.some(({ adapter }) => adapter.channel === channel && adapter.account === account)) return;
+    const found = disabled.find(({ name }) => name === `${channel}:${account}`);
+    if (found !== undefined) {
+      throw new OperationError("account_disabled", `the account ${found.name} is disabled: ${found.reason}`);
+    }
+    throw new OperationError(
+      "no_such_account",
+      `account ${channel}:${account} is not configured; add [channels.${channel}.${account}] to parley.toml`,
+    );
+  };
 }

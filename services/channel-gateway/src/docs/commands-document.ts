@@ -23,14 +23,16 @@ export function commandsDocument(): string {
 }
 
 function accessTable(): string {
-  const rows = accessRules.map(
-    (rule) => `| ${formsOf(rule)} | ${rule.direct} | ${rule.group} | ${cell(rule.condition ?? "")} |`,
-  );
+  const keyOf = ({ command, direct, group, condition }: AccessRule) => [command, direct, group, condition].join(" ");
+  const rows = [...Map.groupBy(accessRules, keyOf).values()].map((rules) => {
+    const [{ direct, group, condition = "" } = { direct: "owner", group: "owner" }] = rules;
+    return `| ${rules.flatMap(formsOf).toSorted().join(", ")} | ${direct} | ${group} | ${cell(condition)} |`;
+  });
   return ["| command | direct conversation | group | condition |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
-function formsOf({ command, forms = [""] }: AccessRule): string {
-  return forms.map((form) => `\`${form === "" ? command : `${command} ${form}`}\``).join(", ");
+function formsOf({ command, forms = [""] }: AccessRule): string[] {
+  return forms.map((form) => `\`${form === "" ? command : `${command} ${form}`}\``);
 }
 
 function usageTable(): string {

@@ -1,5 +1,5 @@
-// Messages and turns in the native API: store a message, and read its state.
-import { queueModes, store } from "@parley/contracts";
+// POST /api/messages: stores a message or executes a command.
+import { queueModes } from "@parley/contracts";
 import { z } from "zod";
 import { parseInput } from "../operations/parse-input.ts";
 import { ownerInput } from "./owner-input.ts";
@@ -29,9 +29,6 @@ const MessageBody = z
   });
 const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
 const CarriedOut = z.object({ command: z.string(), text: z.string() });
-
-/** Ids in paths are UUIDs of the store. */
-const IdParams = z.object({ id: z.uuid() });
 
 export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   endpoints.add(
@@ -74,35 +71,5 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       reply.code(202);
       return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
     },
-  );
-
-  endpoints.add(
-    {
-      method: "GET",
-      url: "/api/messages/:id",
-      summary: "The state of a message",
-      params: IdParams,
-      answers: {
-        200: {
-          description: "Its state and, once started, its turn",
-          schema: store.inboxGet.output.extend({ messageId: z.string() }),
-        },
-      },
-    },
-    async ({ params }) => ({
-      messageId: params.id,
-      ...(await deps.bus.request(store.inboxGet, { inboxId: params.id })),
-    }),
-  );
-
-  endpoints.add(
-    {
-      method: "GET",
-      url: "/api/turns/:id",
-      summary: "One turn and its tool calls",
-      params: IdParams,
-      answers: { 200: { description: "The turn", schema: store.turnGet.output } },
-    },
-    ({ params }) => deps.bus.request(store.turnGet, { turnId: params.id }),
   );
 }

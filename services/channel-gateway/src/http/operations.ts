@@ -25,7 +25,8 @@ function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, ht
     const caller = ownerCaller("API", operationRef(request));
     const output = await callOperation(deps.inbound.operations, operation, input, caller);
     reply.code(status);
-    return output;
+    const { output: schema } = operation.definition;
+    return schema instanceof z.ZodObject ? chosen(output, Object.keys(schema.shape)) : output;
   });
 }
 
@@ -33,7 +34,7 @@ function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, ht
 function routeOf({ summary, input, output }: OperationDefinition, http: HttpProjection): EndpointDoc {
   const { method, path, description, answers, key, emptyBody } = http;
   const [success] = statusesOf(http);
-  const shape: Record<string, z.ZodType> = input instanceof z.ZodObject ? (input.shape as never) : {};
+  const shape: Record<string, z.ZodType> = input instanceof z.ZodObject ? input.shape : {};
   const inPath = new Set([...path.matchAll(/:(\w+)/g)].map(([, name]) => name ?? ""));
   const part = (ofPath: boolean) => Object.entries(shape).filter(([name]) => inPath.has(name) === ofPath);
   const others = part(false);
@@ -54,6 +55,12 @@ function routeOf({ summary, input, output }: OperationDefinition, http: HttpProj
       ]),
     ),
   };
+}
+
+/** The fields of an output that an answer has; undefined: all of them. */
+export function chosen(output: unknown, fields: readonly string[] | undefined): object {
+  const all = Object.entries(asObject(output));
+  return Object.fromEntries(fields === undefined ? all : all.filter(([name]) => fields.includes(name)));
 }
 
 function statusesOf({ answers }: HttpProjection): [number] {

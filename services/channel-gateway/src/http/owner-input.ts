@@ -1,6 +1,5 @@
 // Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
-import { mainSessionKey } from "@parley/contracts";
 import type { Speaker } from "../operations/operation.ts";
 import type { ParsedInput } from "../operations/parse-input.ts";
 import { sha256Hex } from "../channels/digest.ts";
@@ -59,7 +58,7 @@ function externalId(conversation: string, key: string): string {
 /** A holder of the API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request. */
 export function ownerCaller(place: string, ref: string): { speaker: Speaker; by: string } {
   const speaker = {
-    route: mainSessionKey,
+    route: "",
     role: "owner" as const,
     channel: "http",
     account: "default",

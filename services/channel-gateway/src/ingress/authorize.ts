@@ -4,7 +4,7 @@ import { store, type ContactRole } from "@parley/contracts";
 import { decideAccess, needsContact, type PeoplePolicy } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
-import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "./pairing-code.ts";
+import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "../operations/pairing-code.ts";
 import type { Typing } from "../delivery/typing.ts";
 
 /** The part of an account that authorization needs. */

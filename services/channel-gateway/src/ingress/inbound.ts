@@ -6,8 +6,7 @@ import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import type { AcceptResult, LeaseRef, InboundDraft } from "../channels/channel.ts";
-import { CommandError } from "../operations/hand-written.ts";
-import type { OperationDeps, Speaker } from "../operations/operation.ts";
+import { OperationError, type OperationDeps, type Speaker } from "../operations/operation.ts";
 import { runCommand } from "../operations/registry.ts";
 import { parseInput, type CommandLine } from "../operations/parse-input.ts";
 import { authorizeSender, type AccessPolicy } from "./authorize.ts";
@@ -21,6 +20,7 @@ import type { Typing } from "../delivery/typing.ts";
 
 export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
+  requireAccount: OperationDeps["requireAccount"];
 }
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
@@ -40,7 +40,7 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
-    const { bus, sessions, settings, live } = deps;
+    const { bus, sessions, settings, live, requireAccount } = deps;
     this.operations = {
       bus,
       sessions,
@@ -49,6 +49,7 @@ export class InboundHandler {
       cancel: (what) => this.cancel(what),
       say: (message, route) => this.#say(message, route),
       look: () => live.refresh(),
+      requireAccount,
     };
   }
 
@@ -173,7 +174,7 @@ export class InboundHandler {
       await this.#writer.put({ message, sessionKey });
     } catch (error) {
       if (error instanceof SessionBusyError || error instanceof MessageTooLargeError)
-        throw new CommandError(error.message);
+        throw new OperationError("conflict", error.message);
       throw error;
     }
   }

@@ -1,6 +1,12 @@
-// The role that each command requires, in a direct conversation and in a group. No other file decides it. Pure; docs/commands.md is
-// generated from the same table.
-import { operations, slashCommands, type ContactRole, type OperationDefinition } from "@parley/contracts";
+// The role that each command requires, in a direct conversation and in a group, from the definitions of the operations. Pure;
+// docs/commands.md is generated from the same table.
+import {
+  operations,
+  promptCommand,
+  slashCommands,
+  type ContactRole,
+  type OperationDefinition,
+} from "@parley/contracts";
 
 export interface AccessRule {
   /** The command's name with its slash, in lower case. */
@@ -18,68 +24,8 @@ export interface AccessRule {
   condition?: string;
 }
 
-const handWritten: readonly AccessRule[] = [
-  { command: "/help", direct: "guest", group: "guest" },
-  { command: "/status", direct: "guest", group: "guest" },
-  { command: "/whoami", direct: "guest", group: "guest" },
-  {
-    command: "/stop",
-    forms: [""],
-    direct: "guest",
-    group: "guest",
-    condition:
-      "The owner stops any turn and cancels every queued message. Others stop only a turn they started and cancel only their own messages.",
-  },
-  { command: "/stop", forms: ["all"], direct: "owner", group: "owner" },
-  { command: "/new", direct: "guest", group: "user" },
-  { command: "/session", forms: ["", "show"], direct: "guest", group: "guest" },
-  { command: "/session", forms: ["new", "name", "fork"], direct: "guest", group: "user" },
-  { command: "/session", forms: ["list", "resume"], direct: "owner", group: "owner" },
-  { command: "/queue", forms: ["", "list"], direct: "guest", group: "guest" },
-  {
-    command: "/queue",
-    forms: ["cancel", "edit"],
-    direct: "guest",
-    group: "guest",
-    condition: "Only the owner may change messages of other people.",
-  },
-  { command: "/queue", forms: ["mode"], direct: "owner", group: "owner" },
-  {
-    command: "/steer",
-    direct: "guest",
-    group: "guest",
-    condition: "The message joins only a turn of the same role; otherwise it starts its own turn later.",
-  },
-  { command: "/later", direct: "guest", group: "guest" },
-  {
-    command: "/now",
-    direct: "guest",
-    group: "guest",
-    condition: "The owner stops any turn; others only a turn they started. The message is stored in either case.",
-  },
-  { command: "/model", direct: "owner", group: "owner" },
-  { command: "/effort", direct: "owner", group: "owner" },
-  { command: "/mode", direct: "owner", group: "owner" },
-  { command: "/compact", direct: "user", group: "owner" },
-  { command: "/cost", direct: "owner", group: "owner" },
-  { command: "/todo", direct: "user", group: "user" },
-  { command: "/checkpoint", direct: "owner", group: "owner" },
-  { command: "/rewind", direct: "owner", group: "owner" },
-  { command: "/mcp", direct: "owner", group: "owner" },
-  { command: "/mcp__<server>__<prompt>", direct: "owner", group: "owner" },
-  { command: "/voice", forms: ["", "status", "replies", "replies status"], direct: "user", group: "user" },
-  {
-    command: "/voice",
-    forms: ["start", "stop", "events", "devices", "replies on", "replies off"],
-    direct: "owner",
-    group: "owner",
-  },
-];
-
 /** In the order of /help. Each form of a command has one row. */
-export const accessRules: readonly AccessRule[] = [...handWritten, ...defined()].toSorted(
-  (a, b) => order(a.command) - order(b.command),
-);
+export const accessRules: readonly AccessRule[] = defined().toSorted((a, b) => order(a.command) - order(b.command));
 
 /** The rows of the operations. */
 function defined(): AccessRule[] {
@@ -101,8 +47,8 @@ function defined(): AccessRule[] {
 }
 
 function order(command: string): number {
-  const index = slashCommands.findIndex(({ name }) => name === command);
-  return index < 0 ? slashCommands.findIndex(({ name }) => name === "/mcp") + 0.5 : index;
+  const listed = command === promptCommand ? "/mcp" : command;
+  return slashCommands.findIndex(({ name }) => name === listed);
 }
 
 /** The facts about a command's sender that decide access. */
@@ -124,7 +70,7 @@ export function hasRole(role: ContactRole, minimum: ContactRole): boolean {
  * owner.
  */
 export function accessRuleFor(name: string, words: readonly string[]): AccessRule {
-  const command = name.startsWith("/mcp__") ? "/mcp__<server>__<prompt>" : name;
+  const command = name.startsWith("/mcp__") ? promptCommand : name;
   const rows = accessRules.filter((row) => row.command === command);
   const typed = words.join(" ").toLowerCase();
   const matches = rows.flatMap((row) =>

@@ -1,6 +1,6 @@
 // Approvals: decide, show and list tool calls that wait for a person.
 import { operations, store, type Approval } from "@parley/contracts";
-import { oneLine } from "./format.ts";
+import { oneLine } from "@parley/kit";
 import { implement, OperationError } from "./operation.ts";
 
 /** Characters of a call shown in the list; the line reports how many are hidden. */

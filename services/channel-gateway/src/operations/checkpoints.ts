@@ -1,32 +1,38 @@
-// /checkpoint and /rewind: list the checkpoints of a session and restore files from one.
-import { store, type RewindReport } from "@parley/contracts";
-import { nameUuid } from "@parley/kit";
-import { requestRewind } from "./request-rewind.ts";
+// Checkpoints: list them, and restore files from one.
+import { checkpointRewind, operations, store, type OutputOf, type RewindReport } from "@parley/contracts";
+import { oneLine, pluralize } from "@parley/kit";
+import { formatAge, shortId } from "./format.ts";
+import { implement, OperationError, type OperationCall } from "./operation.ts";
 import { answerOf } from "./session-service.ts";
-import { formatAge, oneLine, shortId, pluralize } from "./format.ts";
-import { currentSession, CommandError, type Command, type Invocation } from "./hand-written.ts";
-import { UsageError } from "./operation.ts";
 
-const listed = 20;
+const shownCheckpoints = 20;
+const shownFiles = 40;
 /** Files are restored one by one, and a concurrent rewind is waited for. A repeated request continues the same rewind. */
-const rewindTimeoutMs = 30_000;
+const rewindTimeoutMs = 120_000;
+const commandTimeoutMs = 30_000;
 
-type Checkpoint = Awaited<ReturnType<typeof checkpointsOf>>[number];
+type Checkpoint = OutputOf<typeof store.checkpointList>["checkpoints"][number];
 
-async function checkpointsOf({ deps }: Invocation, sessionId: string) {
-  return (await deps.bus.request(store.checkpointList, { sessionId, limit: listed })).checkpoints;
+/** The store issues a permit, and a tool-runner executes the rewind with it. */
+async function rewind(
+  call: OperationCall,
+  sessionId: string,
+  target: { checkpointId: string; dryRun: boolean },
+  timeoutMs: number,
+): Promise<RewindReport> {
+  const { bus } = call.deps;
+  const opId = call.operationId("rewind");
+  const { checkpointId: turnId, dryRun } = target;
+  const request = async () => {
+    const { secret } = await bus.request(store.rewindPermit, { rewindId: opId, sessionId, turnId });
+    return bus.request(checkpointRewind, { opId, sessionId, turnId, dryRun, secret }, { timeoutMs });
+  };
+  return answerOf("tool-runner", request());
 }
 
 function line({ checkpointId, kind, at, text, files }: Checkpoint, index: number): string {
   const what = kind === "rewind" ? "a rewind" : oneLine(text, 80);
   return `${index + 1}. ${shortId(checkpointId)}  ${formatAge(at, Date.now())} · ${pluralize(files, "file")} · before ${what}`;
-}
-
-async function list(invocation: Invocation): Promise<string> {
-  const { sessionId } = await currentSession(invocation);
-  const checkpoints = await checkpointsOf(invocation, sessionId);
-  if (checkpoints.length === 0) return "No turn in this session has changed files.";
-  return `${checkpoints.map(line).join("\n")}\n/rewind <n> restores the files to their state before that turn; --dry-run only lists the changes.`;
 }
 
 function reportText({ counts, files, omitted, checkpointId }: RewindReport): string {
@@ -36,45 +42,41 @@ function reportText({ counts, files, omitted, checkpointId }: RewindReport): str
   const lines = files.map(
     ({ path, outcome, reason }) => `${outcome}  ${path}${reason === null ? "" : ` (${oneLine(reason, 160)})`}`,
   );
-  const shown = lines.slice(0, 40);
+  const shown = lines.slice(0, shownFiles);
   const more = lines.length - shown.length + omitted;
   const head = checkpointId === null ? "Dry run" : "Done";
   const undo = checkpointId === null ? [] : [`/rewind ${shortId(checkpointId)} undoes it.`];
   return [`${head}: ${numbers.join(", ")}.`, ...shown, ...(more > 0 ? [`… and ${more} more`] : []), ...undo].join("\n");
 }
 
-async function rewind(invocation: Invocation, words: readonly string[]): Promise<string> {
-  const dryRun = words.some((word) => word === "--dry-run");
-  const [named, ...others] = words.filter((word) => word !== "--dry-run");
-  if (named === undefined) throw new UsageError("A checkpoint is required: its number in /checkpoint list, or its id.");
-  if (others.length > 0) throw new UsageError(`Unexpected argument: "${others.join(" ")}".`);
-  const { sessionId } = await currentSession(invocation);
-  const checkpoints = await checkpointsOf(invocation, sessionId);
-  const found = /^\d{1,3}$/.test(named)
-    ? checkpoints[Number(named) - 1]
-    : checkpoints.find(({ checkpointId }) => checkpointId === named || shortId(checkpointId) === named.toLowerCase());
-  if (found === undefined) throw new CommandError(`No checkpoint "${named}" found. /checkpoint list shows them.`);
-  const { bus } = invocation.deps;
-  const order = { opId: nameUuid(`rewind:${invocation.speaker.ref}`), sessionId, turnId: found.checkpointId, dryRun };
-  return reportText(await answerOf("tool-runner", requestRewind(bus, order, rewindTimeoutMs)));
-}
-
-export const checkpointCommands: readonly Command[] = [
-  {
-    name: "/checkpoint",
-    usage: "/checkpoint [list | rewind <n|id> [--dry-run]]",
-    summary: "list checkpoints of files that turns changed, or restore one",
-    async run(invocation) {
-      const [what = "list", ...words] = invocation.words;
-      if (what.toLowerCase() === "list") return list(invocation);
-      if (what.toLowerCase() === "rewind") return rewind(invocation, words);
-      throw new UsageError(`Unknown subcommand: /checkpoint ${what}.`);
+export const checkpointOperations = [
+  implement(
+    operations.checkpointsList,
+    async ({ id, limit }, call) => {
+      const { sessionId } = await call.session(id);
+      return call.deps.bus.request(store.checkpointList, { sessionId, limit });
     },
-  },
-  {
-    name: "/rewind",
-    usage: "/rewind <n|id> [--dry-run]",
-    summary: "restore files to their state before a turn",
-    run: (invocation) => rewind(invocation, invocation.words),
-  },
+    ({ checkpoints }) =>
+      checkpoints.length === 0
+        ? "No turn in this session has changed files."
+        : `${checkpoints.map(line).join("\n")}\n/rewind <n> restores the files to their state before that turn; --dry-run only lists the changes.`,
+  ),
+
+  implement(operations.checkpointsRewind, async ({ id, checkpointId, dryRun }, call) => {
+    const { sessionId } = await call.session(id);
+    return rewind(call, sessionId, { checkpointId, dryRun }, rewindTimeoutMs);
+  }),
+
+  implement(operations.checkpointsRewindListed, async ({ id, checkpoint: named, dryRun }, call) => {
+    const { sessionId } = await call.session(id);
+    const { checkpoints } = await call.deps.bus.request(store.checkpointList, { sessionId, limit: shownCheckpoints });
+    const found = /^\d{1,3}$/.test(named)
+      ? checkpoints[Number(named) - 1]
+      : checkpoints.find(({ checkpointId: id }) => id === named || shortId(id) === named.toLowerCase());
+    if (found === undefined) {
+      throw new OperationError("not_found", `there is no checkpoint "${named}"; /checkpoint list shows them`);
+    }
+    const { checkpointId } = found;
+    return reportText(await rewind(call, sessionId, { checkpointId, dryRun }, commandTimeoutMs));
+  }),
 ];

@@ -1,13 +1,6 @@
 // Formats numbers, times and texts for people. Pure.
 import type { Cost, Usage } from "@parley/contracts";
 
-/** Shortens a text to one line of at most `maxCharacters`. */
-export function oneLine(text: string, maxCharacters: number): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  const characters = Array.from(line);
-  return characters.length <= maxCharacters ? line : `${characters.slice(0, maxCharacters - 1).join("")}…`;
-}
-
 /** Formats a cost. Calls without a known price are counted separately, not treated as free. */
 export function costText({ micros, unpricedCalls }: Cost): string {
   const dollars = micros / 1_000_000;
@@ -33,11 +26,6 @@ export function formatAge(iso: string, nowMs: number): string {
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min ago`;
   if (seconds < 129_600) return `${Math.round(seconds / 3_600)} h ago`;
   return `${Math.round(seconds / 86_400)} days ago`;
-}
-
-/** `1 message`, `2 messages`. */
-export function pluralize(value: number, one: string, many = `${one}s`): string {
-  return `${value} ${value === 1 ? one : many}`;
 }
 
 /** The last eight characters of an id, for display. */

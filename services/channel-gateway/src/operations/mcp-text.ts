@@ -1,6 +1,6 @@
 // Texts about MCP servers, their tools and their prompts. Pure.
 import type { McpPrompt, McpServerStatus } from "@parley/contracts";
-import type { McpSwitchRequest, McpOutcome, McpServerView, McpTools } from "./mcp-service.ts";
+import type { McpOutcome, McpServerView, McpSwitchRequest, McpView } from "./mcp.ts";
 
 const noServers =
   "No MCP servers are configured. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and restart Parley.";
@@ -13,7 +13,7 @@ export function serversText(servers: readonly McpServerView[]): string {
   ].join("\n");
 }
 
-export function toolsText(server: McpServerView, tools: McpTools): string {
+export function toolsText(server: McpServerView, tools: McpView["tools"]): string {
   return [viewLine(server), ...tools.map(({ tool, hidden }) => `- ${tool}${hidden ? " (hidden)" : ""}`)].join("\n");
 }
 
@@ -25,7 +25,10 @@ export function promptsText(prompts: readonly McpPrompt[], servers: readonly Mcp
   return ["No prompts found.", ...away].join("\n");
 }
 
-export function switchedText(to: McpSwitchRequest["to"], { server, tool, outcome, switch: now }: McpOutcome): string {
+export function switchedText(
+  to: McpSwitchRequest["action"],
+  { server, tool, outcome, switch: now }: McpOutcome,
+): string {
   const same = outcome === "same";
   if (tool !== null) {
     const which = `${tool} of ${server}`;

@@ -18,7 +18,7 @@ import type { SessionDirectory } from "../live/session-directory.ts";
 
 /** The sender of a command, and its conversation. */
 export interface Speaker {
-  /** Resolves to the session that the command applies to. */
+  /** Resolves to the session that the command applies to; empty for a caller that names its session. */
   route: string;
   role: ContactRole;
   channel: string;
@@ -41,6 +41,8 @@ export interface OperationDeps {
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
   /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws OperationError. */
   say(message: InboundMessage, route: string): Promise<void>;
+  /** Throws OperationError when no adapter serves the account. */
+  requireAccount(account: { channel: string; account: string }): void;
   /** Invalidates live views after a change that publishes no event. */
   look(): void;
 }
@@ -66,6 +68,12 @@ export class OperationCall {
     throw new OperationError("not_found", `there is no session "${idOrKey}"`);
   }
 
+  /** Like `session`; creates the session of the speaker's own conversation when there is none. */
+  async ensureSession(idOrKey: string): Promise<SessionSummary> {
+    const { route, ref } = this.speaker;
+    return idOrKey === route ? this.deps.acts.ensure(route, ref) : this.session(idOrKey);
+  }
+
   /** The id of a store operation. `what` names the operation and its target; a repeated call has the same id. */
   operationId(what: string): string {
     return nameUuid(`${what}:${this.speaker.ref}`);
@@ -79,16 +87,16 @@ export interface Operation {
   text(output: unknown, call: OperationCall, input: unknown): Promise<string> | string;
 }
 
-/** Implements a definition. `text` is the answer of its slash commands. */
-export function implement<I extends z.ZodType, O extends z.ZodType>(
+/** Implements a definition. `text` is the answer of its slash commands; it may use fields of the output that programs do not get. */
+export function implement<I extends z.ZodType, O extends z.ZodType, R extends z.input<O>>(
   definition: OperationDefinition<I, O>,
-  run: (input: z.output<I>, call: OperationCall) => Promise<z.input<O>> | z.input<O>,
-  text: (output: z.input<O>, call: OperationCall, input: z.output<I>) => Promise<string> | string = String,
+  run: (input: z.output<I>, call: OperationCall) => Promise<R> | R,
+  text: (output: R, call: OperationCall, input: z.output<I>) => Promise<string> | string = String,
 ): Operation {
   return {
     definition,
     run: async (input, call) => run(input as z.output<I>, call),
-    text: (output, call, input) => text(output as z.input<O>, call, input as z.output<I>),
+    text: (output, call, input) => text(output as R, call, input as z.output<I>),
   };
 }
 

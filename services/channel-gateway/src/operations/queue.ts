@@ -1,64 +1,54 @@
-// /queue, /steer, /later and /now: queued messages, and how a session queues new ones.
-import { queueModes, store, type InputOf, type QueuedMessage, type QueueMode } from "@parley/contracts";
-import { oneLine } from "./format.ts";
-import { currentSession, onlyOwners, CommandError, type Command, type Invocation } from "./hand-written.ts";
-import { UsageError } from "./operation.ts";
+// Queued messages, and how a session queues new ones.
+import { operations, queueModes, store, type InputOf, type QueuedMessage, type QueueMode } from "@parley/contracts";
+import { oneLine } from "@parley/kit";
+import { implement, OperationError, UsageError, type OperationCall } from "./operation.ts";
 
-const listed = 50;
+const maxRows = 100;
+const shownRows = 50;
+
+type Change = InputOf<typeof store.inboxEdit>["change"];
+
+/** Throws OperationError when the row is no longer queued. */
+async function edit({ deps }: OperationCall, inboxId: string, change: Change): Promise<void> {
+  const { changed } = await deps.bus.request(store.inboxEdit, { inboxId, change });
+  deps.look();
+  if (!changed) throw new OperationError("not_waiting", "the message is no longer queued");
+}
+
+/** Throws OperationError when the row belongs to another session. */
+async function checkRow(call: OperationCall, id: string, inboxId: string): Promise<void> {
+  const { sessionId } = await call.session(id);
+  const row = await call.deps.bus.request(store.inboxGet, { inboxId });
+  if (row.sessionId === sessionId) return;
+  throw new OperationError("not_found", `there is no message ${inboxId} in this session`);
+}
 
 function line(row: QueuedMessage, index: number): string {
   const who = row.from.origin === "user" ? (row.from.contact.name ?? row.from.contact.id) : row.from.origin;
   return `${index + 1}. [${row.mode}] ${who}: ${oneLine(row.text, 120)}`;
 }
 
-async function list(invocation: Invocation): Promise<string> {
-  const session = await invocation.deps.sessions.find(invocation.speaker.route);
+async function listText({ deps }: OperationCall, id: string): Promise<string> {
+  const session = await deps.sessions.find(id);
   if (session === null) return "The queue is empty.";
-  const { rows, more } = await waiting(invocation, session.sessionId);
-  const mode = session.overrides.queueMode ?? invocation.deps.settings.queue.mode;
-  const state = `Queue mode while the agent is busy: ${mode}.`;
+  const { rows, more } = await deps.bus.request(store.inboxList, { sessionId: session.sessionId, limit: shownRows });
+  const state = `Queue mode while the agent is busy: ${session.overrides.queueMode ?? deps.settings.queue.mode}.`;
   if (rows.length === 0) return `The queue is empty. ${state}`;
   return `${rows.map(line).join("\n")}${more ? "\n…" : ""}\n${state}`;
 }
 
-function waiting({ deps }: Invocation, sessionId: string) {
-  return deps.bus.request(store.inboxList, { sessionId, limit: listed });
-}
-
 /** Finds a row by its number in the list or its id. Only owners may select messages of other people. */
-async function rowOf(invocation: Invocation, named: string | undefined): Promise<QueuedMessage> {
-  if (named === undefined) throw new UsageError("A message is required: its number in /queue, or its id.");
-  const { sessionId } = await currentSession(invocation);
-  const { rows } = await waiting(invocation, sessionId);
+async function listedRow(call: OperationCall, id: string, named: string): Promise<QueuedMessage> {
+  const { sessionId } = await call.session(id);
+  const { rows } = await call.deps.bus.request(store.inboxList, { sessionId, limit: shownRows });
   const row = /^\d{1,3}$/.test(named) ? rows[Number(named) - 1] : rows.find(({ inboxId }) => inboxId === named);
-  if (row === undefined) throw new CommandError(`No queued message matches "${named}". /queue lists them.`);
-  const { contact, channel, account } = invocation.speaker;
-  const own = row.from.contact.id === contact.id && row.from.channel === channel && row.from.account === account;
-  if (!own) onlyOwners(invocation.speaker, "Changing messages of other people");
-  return row;
-}
-
-async function change(
-  invocation: Invocation,
-  row: QueuedMessage,
-  to: InputOf<typeof store.inboxEdit>["change"],
-): Promise<void> {
-  const { changed } = await invocation.deps.bus.request(store.inboxEdit, { inboxId: row.inboxId, change: to });
-  invocation.deps.look();
-  if (!changed) throw new CommandError("The message is no longer queued: the agent has started with it.");
-}
-
-async function setMode(invocation: Invocation, named: string | undefined): Promise<string> {
-  const { deps, speaker } = invocation;
-  const choices = `${queueModes.join(", ")} or default`;
-  if (named === undefined) throw new UsageError(`A mode is required: ${choices}.`);
-  const mode = queueModes.find((each) => each === named.toLowerCase());
-  if (mode === undefined && named.toLowerCase() !== "default") {
-    throw new UsageError(`Unknown mode "${named}". Use ${choices}.`);
+  if (row === undefined) {
+    throw new OperationError("not_found", `no queued message matches "${named}"; /queue lists them`);
   }
-  const { sessionId } = await deps.acts.ensure(speaker.route, speaker.ref);
-  await deps.acts.override(sessionId, { queueMode: mode ?? null });
-  return explained[mode ?? deps.settings.queue.mode];
+  const { contact, channel, account, role } = call.speaker;
+  const own = row.from.contact.id === contact.id && row.from.channel === channel && row.from.account === account;
+  if (own || role === "owner") return row;
+  throw new OperationError("conflict", "changing messages of other people is for the owner only");
 }
 
 const explained: Record<QueueMode, string> = {
@@ -69,50 +59,47 @@ const explained: Record<QueueMode, string> = {
   reject: "A message that arrives while I am busy is refused.",
 };
 
-/** Runs only when the text is missing; with a text the message goes to the agent (parse-input.ts). */
-function saying(name: string, summary: string): Command {
-  return {
-    name,
-    usage: `${name} <text>`,
-    summary,
-    keepsWindow: true,
-    run() {
-      throw new UsageError("A text is required.");
-    },
-  };
-}
+export const queueOperations = [
+  implement(operations.queueList, async ({ id }, call) => {
+    const { sessionId } = await call.session(id);
+    return call.deps.bus.request(store.inboxList, { sessionId, limit: maxRows });
+  }),
 
-export const queueCommands: readonly Command[] = [
-  {
-    name: "/queue",
-    usage: "/queue [list | cancel <n|id> | edit <n|id> <text> | mode <mode>]",
-    summary: "list, cancel or edit queued messages, or change how new ones queue",
-    keepsWindow: true,
-    async run(invocation) {
-      const [what = "list", named] = invocation.words;
-      switch (what.toLowerCase()) {
-        case "list":
-          return list(invocation);
-        case "cancel": {
-          const row = await rowOf(invocation, named);
-          await change(invocation, row, { do: "cancel" });
-          return `Cancelled: ${oneLine(row.text, 120)}`;
-        }
-        case "edit": {
-          const text = invocation.argumentText.replace(/^\S+\s+\S+\s*/, "");
-          const row = await rowOf(invocation, named);
-          if (text === "") throw new UsageError("The new text is required.");
-          await change(invocation, row, { do: "text", text });
-          return `Updated: ${oneLine(text, 120)}`;
-        }
-        case "mode":
-          return setMode(invocation, named);
-        default:
-          throw new UsageError(`Unknown subcommand: /queue ${what}.`);
-      }
-    },
-  },
-  saying("/steer", "send a message that joins the running turn"),
-  saying("/later", "send a message that is answered after the running turn"),
-  saying("/now", "stop the running turn and send this message instead"),
+  implement(operations.queueChange, async ({ id, messageId, text, mode }, call) => {
+    await checkRow(call, id, messageId);
+    if (text !== undefined) await edit(call, messageId, { do: "text", text });
+    if (mode !== undefined) await edit(call, messageId, { do: "mode", mode });
+    return { changed: true as const };
+  }),
+
+  implement(operations.queueCancel, async ({ id, messageId }, call) => {
+    await checkRow(call, id, messageId);
+    await edit(call, messageId, { do: "cancel" });
+    return { cancelled: true as const };
+  }),
+
+  implement(operations.queueFlush, async ({ id }, call) => {
+    const { sessionId } = await call.session(id);
+    return call.deps.bus.request(store.inboxFlush, { sessionId });
+  }),
+
+  implement(operations.queueShow, async ({ id, action, message = "", text = "" }, call) => {
+    if (action === "list") return listText(call, id);
+    const row = await listedRow(call, id, message);
+    await edit(call, row.inboxId, action === "cancel" ? { do: "cancel" } : { do: "text", text });
+    return action === "cancel" ? `Cancelled: ${oneLine(row.text, 120)}` : `Updated: ${oneLine(text, 120)}`;
+  }),
+
+  implement(operations.queueMode, async ({ id, mode: named }, call) => {
+    const mode = queueModes.find((each) => each === named) ?? null;
+    if (mode === null && named !== "default") {
+      throw new UsageError(`Unknown mode "${named}". Use ${queueModes.join(", ")} or default.`);
+    }
+    await call.deps.acts.override((await call.ensureSession(id)).sessionId, { queueMode: mode });
+    return explained[mode ?? call.deps.settings.queue.mode];
+  }),
+
+  implement(operations.queueText, () => {
+    throw new UsageError("A text is required.");
+  }),
 ];

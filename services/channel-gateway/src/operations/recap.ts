@@ -1,6 +1,6 @@
 // A recap of a conversation: the last message and its answer. Pure.
 import { textOf, type Message } from "@parley/contracts";
-import { oneLine } from "./format.ts";
+import { oneLine } from "@parley/kit";
 
 const maxCharacters = 300;
 

@@ -1,13 +1,12 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
-import { slashCommands, store, WireError } from "@parley/contracts";
+import { promptCommand, slashCommands, store, WireError } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
-import { aboutCommands } from "./help.ts";
 import { approvalOperations } from "./approvals.ts";
-import { checkpointCommands } from "./checkpoints.ts";
-import { contextCommands } from "./context.ts";
-import { CommandError, type Command } from "./hand-written.ts";
-import { mcpCommands, promptCommand } from "./mcp.ts";
-import { modelCommands } from "./models.ts";
+import { checkpointOperations } from "./checkpoints.ts";
+import { clusterOperations } from "./cluster.ts";
+import { conversationOperations } from "./conversation.ts";
+import { documentOperations } from "./documents.ts";
+import { mcpOperations, parsePrompt } from "./mcp.ts";
 import {
   InvalidInputError,
   nameOf,
@@ -18,29 +17,26 @@ import {
   type OperationDeps,
   type Speaker,
 } from "./operation.ts";
-import { queueCommands } from "./queue.ts";
-import { sessionCommands } from "./sessions.ts";
-import { ServiceUnavailableError } from "./session-service.ts";
-import { findForm, slashForms, slashInput, unknownText } from "./slash.ts";
 import type { CommandLine } from "./parse-input.ts";
-import { stopCommands } from "./stop.ts";
-import { todoCommands } from "./todos.ts";
-import { voiceCommands } from "./voice.ts";
+import { queueOperations } from "./queue.ts";
+import { scheduleOperations } from "./schedules.ts";
+import { ServiceUnavailableError } from "./session-service.ts";
+import { sessionOperations } from "./sessions.ts";
+import { findForm, slashForms, slashInput, unknownText } from "./slash.ts";
+import { voiceOperations } from "./voice.ts";
 
 /** Every operation, each once. */
-export const operations: readonly Operation[] = [...approvalOperations];
-
-const handWritten: readonly Command[] = [
-  ...aboutCommands(() => slashCommands),
-  ...stopCommands,
-  ...sessionCommands,
-  ...queueCommands,
-  ...modelCommands,
-  ...contextCommands,
-  ...todoCommands,
-  ...checkpointCommands,
-  ...mcpCommands,
-  ...voiceCommands,
+export const operations: readonly Operation[] = [
+  ...approvalOperations,
+  ...checkpointOperations,
+  ...clusterOperations,
+  ...conversationOperations,
+  ...documentOperations,
+  ...mcpOperations,
+  ...queueOperations,
+  ...scheduleOperations,
+  ...sessionOperations,
+  ...voiceOperations,
 ];
 
 const forms = slashForms(operations);
@@ -64,9 +60,9 @@ function parsed({ definition }: Operation, input: unknown): unknown {
 /** Executes a slash command and returns the answer. Rejects when the store is unavailable; the command may then be repeated. */
 export async function runCommand(deps: OperationDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
   const words = rest === "" ? [] : rest.split(/\s+/);
-  const found = findForm(forms, name, words);
-  const written = handWritten.find((each) => each.name === name) ?? promptCommand(name);
-  if (found === undefined && written === undefined) return unknownText(name);
+  const prompt = parsePrompt(name);
+  const found = findForm(forms, prompt === undefined ? name : promptCommand, words);
+  if (found === undefined) return unknownText(name);
   const refused = accessRefusal(name, words, speaker);
   if (refused !== undefined) return refused;
   const { keepsWindow = false, usage = name } = slashCommands.find((each) => each.name === name) ?? {};
@@ -74,15 +70,16 @@ export async function runCommand(deps: OperationDeps, { name, rest }: CommandLin
   const mayFlush = speaker.direct || speaker.role !== "guest";
   if (!keepsWindow && mayFlush) await flushWindow(deps, speaker.route);
   try {
-    if (found === undefined) return (await written?.run({ deps, speaker, argumentText: rest, words })) ?? "";
-    const { operation } = found.form;
-    const input = parsed(operation, slashInput(found.form, rest, speaker));
+    const { operation } = found;
+    const input = parsed(operation, {
+      ...slashInput(found, rest, speaker),
+      ...(prompt === undefined ? {} : { command: name }),
+    });
     const call = new OperationCall(deps, speaker, nameOf(speaker));
     return await operation.text(await operation.run(input, call), call, input);
   } catch (error) {
     if (error instanceof UsageError) return `${error.message}\nUsage: ${usage}`;
     if (error instanceof InvalidInputError) return `${invalidText(error)}\nUsage: ${usage}`;
-    if (error instanceof CommandError) return error.message;
     if (error instanceof OperationError) return sentence(error.message);
     const failure = failureText(error);
     if (failure === undefined) throw error;

@@ -1,7 +1,7 @@
 // The refusal that a sender receives when a message is rejected because the session is busy.
 import type { Bus } from "@parley/bus";
 import { store, textOf } from "@parley/contracts";
-import { oneLine } from "./format.ts";
+import { oneLine } from "@parley/kit";
 
 /** Thrown when a message is refused because its session is busy; nothing was stored. The sender receives the text. */
 export class SessionBusyError extends Error {

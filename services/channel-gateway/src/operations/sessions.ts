@@ -1,20 +1,12 @@
-// /new and /session: start, list, name, resume and fork sessions.
-import { store, type SessionSummary } from "@parley/contracts";
-import { formatAge, costText, shortId, pluralize, tokensText } from "./format.ts";
+// Sessions: list, read, start, resume, copy, change, stop and compact them.
+import { operations, store, textOf, type SessionSummary } from "@parley/contracts";
+import { omitUndefined, pluralize } from "@parley/kit";
+import { costText, formatAge, shortId, tokensText } from "./format.ts";
+import { implement, OperationError, type OperationCall } from "./operation.ts";
 import { recap } from "./recap.ts";
-import { currentSession, CommandError, type Command, type Invocation } from "./hand-written.ts";
-import { UsageError } from "./operation.ts";
 
-const defaultListed = 10;
-const maxTitle = 200;
 /** How many messages back the recap searches. */
-const lookedAt = 100;
-
-function titleIn(text: string): string | undefined {
-  if (text === "") return undefined;
-  if (text.length > maxTitle) throw new UsageError(`A title may have at most ${maxTitle} characters.`);
-  return text;
-}
+const recapMessages = 100;
 
 /** The name of a session in an answer. */
 function named(session: SessionSummary): string {
@@ -28,57 +20,8 @@ function line(session: SessionSummary, currentId: string | undefined): string {
   return `${mark} ${shortId(session.sessionId)}  ${session.title ?? "(no messages yet)"} · ${pluralize(session.messageCount, "message")} · ${at}${archived}`;
 }
 
-/** The previous session is kept and can be resumed. */
-async function open({ deps, speaker }: Invocation, title: string | undefined): Promise<string> {
-  const { session, previousId } = await deps.acts.open(speaker.route, { title, archive: false }, speaker.ref);
-  const back =
-    previousId === null ? "" : ` The previous session is kept: /session resume ${shortId(previousId)} returns to it.`;
-  return `New session started${session.title === null ? "" : `: "${session.title}"`}.${back}`;
-}
-
-async function list(invocation: Invocation, wanted: string | undefined): Promise<string> {
-  const { deps, speaker } = invocation;
-  const limit = wanted === undefined ? defaultListed : Number(wanted);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new UsageError("The number must be from 1 to 100.");
-  const [{ sessions }, current] = await Promise.all([
-    deps.bus.request(store.sessionList, { limit }),
-    deps.sessions.find(speaker.route),
-  ]);
-  if (sessions.length === 0) return "There are no sessions yet.";
-  return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> continues one.`;
-}
-
-async function resume({ deps, speaker }: Invocation, which: string): Promise<string> {
-  if (which === "") throw new UsageError("A session is required: its id or its title.");
-  const bound = await deps.acts.resume(speaker.route, which);
-  switch (bound.outcome) {
-    case "found": {
-      const { session } = bound;
-      const range = { sessionId: session.sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };
-      const { messages } = await deps.bus.request(store.sessionMessages, range);
-      const size = `${pluralize(session.messageCount, "message")}, ${formatAge(session.updatedAt, Date.now())}`;
-      return [`This conversation continues with session ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
-    }
-    case "ambiguous":
-      throw new CommandError(
-        `Several sessions have this title; choose one by its id:\n${bound.sessions.map((each) => line(each, undefined)).join("\n")}`,
-      );
-    default:
-      throw new CommandError(`No session "${which}" found. /session list shows them.`);
-  }
-}
-
-async function fork(invocation: Invocation, title: string | undefined): Promise<string> {
-  const { deps, speaker } = invocation;
-  const original = await currentSession(invocation);
-  const session = await deps.acts.fork(original.sessionId, { route: speaker.route, title }, speaker.ref);
-  return `This conversation continues in a copy: ${named(session)}. The original is kept: /session resume ${shortId(original.sessionId)} returns to it.`;
-}
-
-async function show(invocation: Invocation): Promise<string> {
-  const session = await currentSession(invocation);
-  const { overrides } = session;
-  const changed = Object.entries(overrides)
+function sessionText(session: SessionSummary): string {
+  const changed = Object.entries(session.overrides)
     .filter(([, value]) => typeof value === "string")
     .map(([name, value]) => `${name} ${String(value)}`);
   return [
@@ -92,41 +35,102 @@ async function show(invocation: Invocation): Promise<string> {
   ].join("\n");
 }
 
-export const sessionCommands: readonly Command[] = [
-  {
-    name: "/new",
-    usage: "/new [title]",
-    summary: "start a new session; the previous one is kept",
-    run: (invocation) => open(invocation, titleIn(invocation.argumentText)),
-  },
-  {
-    name: "/session",
-    usage: "/session [show | list [n] | new [title] | name <title> | resume <id|title> | fork [title]]",
-    summary: "show, list, start, name, resume or fork sessions",
-    async run(invocation) {
-      const [what = "show", first] = invocation.words;
-      const text = invocation.argumentText.slice(what.length).trim();
-      switch (what.toLowerCase()) {
-        case "show":
-          return show(invocation);
-        case "list":
-          return list(invocation, first);
-        case "new":
-          return open(invocation, titleIn(text));
-        case "name": {
-          const title = titleIn(text);
-          if (title === undefined) throw new UsageError("A title is required.");
-          const { sessionId } = await invocation.deps.acts.ensure(invocation.speaker.route, invocation.speaker.ref);
-          await invocation.deps.acts.rename(sessionId, title);
-          return `This session is now named "${title}".`;
-        }
-        case "resume":
-          return resume(invocation, text);
-        case "fork":
-          return fork(invocation, titleIn(text));
-        default:
-          throw new UsageError(`Unknown subcommand: /session ${what}.`);
-      }
+async function resumedText({ deps }: OperationCall, session: SessionSummary): Promise<string> {
+  const range = { sessionId: session.sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: recapMessages };
+  const { messages } = await deps.bus.request(store.sessionMessages, range);
+  const size = `${pluralize(session.messageCount, "message")}, ${formatAge(session.updatedAt, Date.now())}`;
+  return [`This conversation continues with session ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
+}
+
+async function resume({ deps }: OperationCall, route: string, wanted: string): Promise<SessionSummary> {
+  const bound = await deps.acts.resume(route, wanted);
+  if (bound.outcome === "found") return bound.session;
+  if (bound.outcome === "not_found") throw new OperationError("not_found", `there is no session "${wanted}"`);
+  const ids = bound.sessions.map(({ sessionId }) => sessionId).join(", ");
+  throw new OperationError("ambiguous", `several sessions have the title "${wanted}": ${ids}`);
+}
+
+export const sessionOperations = [
+  implement(
+    operations.sessionsList,
+    ({ subagents, calls, parent: parentId, ...query }, { deps }) =>
+      deps.bus.request(
+        store.sessionList,
+        omitUndefined({ ...query, parentId, subagents: subagents === "true", calls: calls === "true" }),
+      ),
+    async ({ sessions }, { deps, speaker }) => {
+      if (sessions.length === 0) return "There are no sessions yet.";
+      const current = await deps.sessions.find(speaker.route);
+      return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> continues one.`;
     },
-  },
+  ),
+
+  implement(
+    operations.sessionsGet,
+    async ({ id }, call) => ({ session: await call.session(id) }),
+    ({ session }) => sessionText(session),
+  ),
+
+  implement(operations.sessionsMessages, async ({ id, after, limit }, call) => {
+    const { sessionId } = await call.session(id);
+    return call.deps.bus.request(store.sessionMessages, { sessionId, afterSeq: after, limit });
+  }),
+
+  implement(operations.sessionsRead, async ({ session, after, limit }, call) => {
+    const { sessionId } = await call.session(session);
+    const found = await call.deps.bus.request(store.sessionMessages, { sessionId, afterSeq: after, limit });
+    const messages = found.messages.map(({ seq, role, createdAt, parts }) => ({
+      seq,
+      role,
+      at: createdAt,
+      text: textOf(parts),
+      calls: parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : [])),
+    }));
+    return { session: sessionId, messages, next: messages.at(-1)?.seq ?? after, more: found.more };
+  }),
+
+  implement(operations.sessionsCancel, async ({ id, ...what }, call) => {
+    const { sessionId } = await call.session(id);
+    return call.deps.cancel(omitUndefined({ sessionId, ...what }));
+  }),
+
+  implement(
+    operations.sessionsOpen,
+    async (input, call): Promise<{ session: SessionSummary; previousId?: string | null }> => {
+      const { acts } = call.deps;
+      const { ref } = call.speaker;
+      if (input.action === "new") return acts.open(input.route, input, ref);
+      if (input.action === "resume") return { session: await resume(call, input.route, input.session) };
+      const original = await call.session(input.session);
+      return { session: await acts.fork(original.sessionId, input, ref), previousId: original.sessionId };
+    },
+    ({ session, previousId = null }, call, { action }) => {
+      const back = previousId === null ? "" : `: /session resume ${shortId(previousId)} returns to it.`;
+      if (action === "resume") return resumedText(call, session);
+      if (action === "fork")
+        return `This conversation continues in a copy: ${named(session)}. The original is kept${back}`;
+      const previous = back === "" ? "" : ` The previous session is kept${back}`;
+      return `New session started${session.title === null ? "" : `: "${session.title}"`}.${previous}`;
+    },
+  ),
+
+  implement(
+    operations.sessionsChange,
+    async ({ id, title, status, overrides }, call) => {
+      const { acts } = call.deps;
+      let session = await call.ensureSession(id);
+      const { sessionId } = session;
+      // Overrides may be refused, so they are applied first.
+      if (overrides !== undefined) session = await acts.override(sessionId, overrides);
+      if (title !== undefined) session = await acts.rename(sessionId, title);
+      if (status !== undefined) session = await acts.archive(sessionId, status === "archived");
+      return { session };
+    },
+    (_output, _call, { title }) => `This session is now named "${title ?? ""}".`,
+  ),
+
+  implement(operations.sessionsCompact, async ({ id, instructions }, call) => {
+    const { sessionId } = await call.session(id);
+    return call.deps.acts.compact(sessionId, instructions);
+  }),
 ];

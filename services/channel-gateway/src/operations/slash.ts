@@ -22,32 +22,28 @@ export function slashForms(operations: readonly Operation[]): SlashForm[] {
   );
 }
 
-/** The form that was typed: the one with the longest matching subcommand whose arguments fit. `fits` is false when none does. */
-export function findForm(
-  forms: readonly SlashForm[],
-  name: string,
-  words: readonly string[],
-): { form: SlashForm; fits: boolean } | undefined {
+/** The form that was typed: the one with the longest matching subcommand whose arguments fit. */
+export function findForm(forms: readonly SlashForm[], name: string, words: readonly string[]): SlashForm | undefined {
   const matching = forms
     .filter(({ command }) => command === name)
     .filter(({ subcommand }) => subcommand.every((word, index) => words[index]?.toLowerCase() === word))
     .toSorted((a, b) => b.subcommand.length - a.subcommand.length);
   const longest = matching.filter(({ subcommand }) => subcommand.length === matching[0]?.subcommand.length);
-  const fitting = longest.find((form) => problemOf(form, words.slice(form.subcommand.length)) === undefined);
-  const form = fitting ?? longest.at(-1);
-  return form === undefined ? undefined : { form, fits: fitting !== undefined };
+  return longest.find((form) => problemOf(form, words.slice(form.subcommand.length)) === undefined) ?? longest.at(-1);
 }
 
 /** What is wrong with the arguments of a form; undefined: nothing. */
 function problemOf({ projection }: SlashForm, words: readonly string[]): string | undefined {
   const all = projection.arguments ?? [];
-  const flags = all.flatMap(({ flag }) => flag ?? []);
-  const given = words.filter((word) => !flags.includes(word.toLowerCase()));
+  const flags = new Set(all.map(({ flag }) => flag));
+  const given = words.filter((word) => !flags.has(word.toLowerCase()));
   const expected = all.filter(({ flag }) => flag === undefined);
   const missing = expected.find(({ optional }, index) => optional !== true && given[index] === undefined);
   if (missing !== undefined) return `The ${missing.label ?? missing.field} is required.`;
   if (given.length <= expected.length || expected.at(-1)?.rest === true) return undefined;
-  return `Unexpected argument: "${given.slice(expected.length).join(" ")}".`;
+  // Only a command without arguments of its own can have subcommands.
+  const what = all.length === 0 ? `Unknown subcommand: ${projection.form}` : "Unexpected argument:";
+  return `${what} ${given.slice(expected.length).join(" ")}.`;
 }
 
 /** Returns the unparsed input of the operation. Throws UsageError when the arguments do not fit the form. */
@@ -57,19 +53,23 @@ export function slashInput(form: SlashForm, rest: string, speaker: Speaker): Rec
   const problem = problemOf(form, words.slice(subcommand.length));
   if (problem !== undefined) throw new UsageError(problem);
   const input: Record<string, unknown> = { ...projection.set };
-  const { session } = operation.definition;
-  if (session !== undefined) input[session] = speaker.route;
+  const { session: field } = operation.definition;
+  for (const each of projection.session ?? (field === undefined ? [] : [field])) input[each] = speaker.route;
   let text = rest.replace(new RegExp(`^(?:\\S+\\s*){${subcommand.length}}`), "");
-  for (const { field, flag, rest: all } of projection.arguments ?? []) {
-    if (flag !== undefined) {
-      const kept = text.split(/\s+/).filter((word) => word.toLowerCase() !== flag);
-      if (kept.join(" ").length < text.trim().length) input[field] = true;
-      text = kept.join(" ");
-    } else if (text !== "") {
-      const word = all === true ? text : (/^\S+/.exec(text)?.[0] ?? "");
-      input[field] = word;
-      text = text.slice(word.length).trimStart();
-    }
+  const all = projection.arguments ?? [];
+  for (const { field, flag } of all) {
+    if (flag === undefined || !words.some((word) => word.toLowerCase() === flag)) continue;
+    input[field] = true;
+    text = text
+      .split(/\s+/)
+      .filter((word) => word.toLowerCase() !== flag)
+      .join(" ");
+  }
+  for (const { field, rest: takesRest } of all.filter(({ flag }) => flag === undefined)) {
+    if (text === "") break;
+    const word = takesRest === true ? text : (/^\S+/.exec(text)?.[0] ?? "");
+    input[field] = word;
+    text = text.slice(word.length).trimStart();
   }
   return input;
 }

@@ -1,6 +1,7 @@
 // Texts of the /voice command. Pure.
 import type { VoiceSession } from "@parley/contracts";
-import { formatAge, oneLine, pluralize } from "./format.ts";
+import { oneLine, pluralize } from "@parley/kit";
+import { formatAge } from "./format.ts";
 
 /** The result of /voice start. */
 export function outcomeText(voice: VoiceSession): string {

@@ -1,6 +1,5 @@
 // Parley's tools for MCP clients: send messages, read sessions, decide approvals. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
-import { store, textOf } from "@parley/contracts";
 import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { parseInput } from "../../operations/parse-input.ts";
@@ -8,13 +7,10 @@ import { version } from "../../version.ts";
 import { callOperation, operations } from "../../operations/registry.ts";
 import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
-import { HttpError, toHttpError } from "../errors.ts";
+import { toHttpError } from "../errors.ts";
 
 /** The default request timeout of MCP clients is 60 s. */
 const waitSeconds = 50;
-const maxListed = 100;
-
-const readOnly = { readOnlyHint: true, openWorldHint: false };
 
 /** Creates a server for one request. `signal` aborts when the caller disconnects or this replica drains. */
 export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
@@ -26,7 +22,6 @@ export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
     },
   );
   sendMessage(server, deps, signal);
-  sessions(server, deps);
   projected(server, deps);
   return server;
 }
@@ -88,66 +83,13 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
   );
 }
 
-function sessions(server: McpServer, deps: HttpDeps): void {
-  server.registerTool(
-    "list_sessions",
-    {
-      title: "List Parley's sessions",
-      description: "The agent's conversations, most recently used first.",
-      inputSchema: z.strictObject({
-        limit: z.number().int().min(1).max(maxListed).default(20),
-        text: z.string().min(1).max(200).optional().describe("Part of the title."),
-      }),
-      annotations: readOnly,
-    },
-    ({ limit, text }) =>
-      answer(deps, () => deps.bus.request(store.sessionList, { limit, ...(text === undefined ? {} : { text }) })),
-  );
-  server.registerTool(
-    "read_session",
-    {
-      title: "Read a session of Parley",
-      description: "The messages of a session after a position, in order. `next` is the position of the next page.",
-      inputSchema: z.strictObject({
-        session: z.string().min(1).max(600).describe("Id or key of the session, from list_sessions."),
-        after: z
-          .number()
-          .int()
-          .min(0)
-          .default(0)
-          .describe("Return messages after this position; 0 = from the beginning."),
-        limit: z.number().int().min(1).max(maxListed).default(50),
-      }),
-      annotations: readOnly,
-    },
-    ({ session: idOrKey, after, limit }) =>
-      answer(deps, async () => {
-        const session = await deps.sessions.find(idOrKey);
-        if (session === null) throw new HttpError(404, "not_found", `there is no session "${idOrKey}"`);
-        const { sessionId } = session;
-        const { messages, more } = await deps.bus.request(store.sessionMessages, { sessionId, afterSeq: after, limit });
-        return {
-          session: sessionId,
-          messages: messages.map((message) => ({
-            seq: message.seq,
-            role: message.role,
-            at: message.createdAt,
-            text: textOf(message.parts),
-            calls: message.parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : [])),
-          })),
-          next: messages.at(-1)?.seq ?? after,
-          more,
-        };
-      }),
-  );
-}
-
 /** The tools that are projections of operations. */
 function projected(server: McpServer, deps: HttpDeps): void {
   for (const operation of operations) {
-    const { mcp } = operation.definition;
+    const { definition } = operation;
+    const { mcp } = definition;
     if (mcp === undefined) continue;
-    const { name, title, description, input: inputSchema, annotations } = mcp;
+    const { name, title, description, input: inputSchema = definition.input, annotations } = mcp;
     server.registerTool(name, { title, description, inputSchema, annotations }, (input) =>
       answer(deps, () =>
         callOperation(deps.inbound.operations, operation, input, ownerCaller("mcp", `mcp:${randomUUID()}`)),

@@ -1,0 +1,153 @@
+// Operations on the deployment: its state, the model, usage, deliveries and contacts; and the commands about commands.
+import { z } from "zod";
+import { controlModels } from "../control.ts";
+import { ReplicaReportSchema } from "../health.ts";
+import { contactRoles } from "../principals.ts";
+import { permissionModes } from "../settings/permissions.ts";
+import { pairingApprove, pairingList } from "../store/contacts.ts";
+import { inboxGet } from "../store/inbox.ts";
+import { outboxGet, outboxPut } from "../store/outbox.ts";
+import { turnGet } from "../store/turns.ts";
+import { usageReport } from "../store/usage.ts";
+import { count, SessionRef, TextAnswer } from "./fields.ts";
+import { operation } from "./operation.ts";
+
+export const commandsHelp = operation({
+  name: "commands.help",
+  summary: "List the slash commands, or show the usage of one",
+  role: "guest",
+  input: z.strictObject({ command: z.string().toLowerCase().optional() }),
+  output: TextAnswer,
+  slash: [{ form: "/help", arguments: [{ field: "command", optional: true }] }],
+});
+
+export const contactsSelf = operation({
+  name: "contacts.self",
+  summary: "The sender's identity, role and session",
+  role: "guest",
+  input: z.strictObject({}),
+  output: TextAnswer,
+  slash: [{ form: "/whoami" }],
+});
+
+export const clusterStatus = operation({
+  name: "cluster.status",
+  summary: "The status of every replica, and the model",
+  role: "owner",
+  input: z.strictObject({}),
+  output: z.object({
+    version: z.string(),
+    model: controlModels.output.nullable(),
+    replicas: z.array(ReplicaReportSchema),
+  }),
+  http: { method: "GET", path: "/api/status", answers: { 200: "The replicas that responded" } },
+  cli: { command: "status" },
+});
+
+/** Clients use it to start a stream in their own format. */
+export const agentGet = operation({
+  name: "agent.get",
+  summary: "The agent: its model, tools and permission mode",
+  role: "owner",
+  input: z.strictObject({
+    /** Id or key of a session, whose overrides are then included. */
+    session: SessionRef.optional(),
+  }),
+  output: z.object({
+    version: z.string(),
+    /** Null: no agent-core is responding. */
+    model: z.object({ provider: z.string(), model: z.string() }).nullable(),
+    /** Sorted names; empty without an agent-core, and without the tools of tool-runners when none of these is responding. */
+    tools: z.array(z.string()),
+    permissionMode: z.enum(permissionModes),
+    /** The isolation of commands; null: no tool-runner is responding. */
+    workspace: z.string().nullable(),
+  }),
+  http: { method: "GET", path: "/api/agent", answers: { 200: "The agent" } },
+});
+
+export const usageGet = operation({
+  name: "usage.get",
+  summary: "Model calls, tokens and cost by day (UTC) and model",
+  role: "owner",
+  input: z.strictObject({
+    /** Includes today; 1 = today only. */
+    days: count(1, 366).default(1),
+    /** Id or key of a session; omitted: all sessions. */
+    session: SessionRef.optional(),
+  }),
+  output: usageReport.output,
+  http: { method: "GET", path: "/api/usage", answers: { 200: "Costs in millionths of a US dollar" } },
+  cli: { command: "cost" },
+});
+
+export const messagesGet = operation({
+  name: "messages.get",
+  summary: "The state of a message",
+  role: "owner",
+  input: z.strictObject({ id: z.uuid() }),
+  output: inboxGet.output.extend({ messageId: z.string() }),
+  http: { method: "GET", path: "/api/messages/:id", answers: { 200: "Its state and, once started, its turn" } },
+});
+
+export const turnsGet = operation({
+  name: "turns.get",
+  summary: "One turn and its tool calls",
+  role: "owner",
+  input: z.strictObject({ id: z.uuid() }),
+  output: turnGet.output,
+  http: { method: "GET", path: "/api/turns/:id", answers: { 200: "The turn" } },
+});
+
+const hourMs = 60 * 60 * 1_000;
+
+export const deliveriesSend = operation({
+  name: "deliveries.send",
+  summary: "Send a text to a conversation of a channel",
+  role: "owner",
+  input: z.strictObject({
+    channel: z.string().min(1),
+    account: z.string().min(1).default("default"),
+    conversation: z.string().min(1).max(512),
+    text: z.string().min(1),
+    /** The text is dropped when it could not be sent within this time. */
+    expiresInMs: z.number().int().min(1_000).max(86_400_000).default(hourMs),
+  }),
+  output: outboxPut.output,
+  http: {
+    method: "POST",
+    path: "/api/send",
+    key: "A repeated key is the same text.",
+    answers: { 202: "Stored durably; texts of a conversation are sent in order" },
+  },
+  cli: { command: "send" },
+});
+
+export const deliveriesGet = operation({
+  name: "deliveries.get",
+  summary: "The delivery state of one text",
+  role: "owner",
+  input: z.strictObject({ id: z.string().regex(/^[0-9]{1,18}$/, "is not a valid delivery id") }),
+  output: outboxGet.output,
+  http: { method: "GET", path: "/api/outbox/:id", answers: { 200: "Its state" } },
+});
+
+export const pairingsList = operation({
+  name: "pairings.list",
+  summary: "People who requested access",
+  role: "owner",
+  input: z.strictObject({}),
+  output: pairingList.output,
+  http: { method: "GET", path: "/api/pairings", answers: { 200: "Open requests" } },
+  cli: { command: "pairing list" },
+});
+
+export const pairingsApprove = operation({
+  name: "pairings.approve",
+  summary: "Admit the person who received this code",
+  role: "owner",
+  input: z.strictObject({ code: z.string().min(4).max(64), role: z.enum(contactRoles).default("user") }),
+  output: pairingApprove.output,
+  http: { method: "POST", path: "/api/pairings/approve", answers: { 200: "The admitted contact" } },
+  cli: { command: "pairing approve" },
+});

@@ -1,0 +1,105 @@
+// The deployment: its state, the model, usage, deliveries and contacts; and the commands about commands.
+import {
+  controlModels,
+  healthReports,
+  operations,
+  slashCommands,
+  store,
+  toolCatalog,
+  type ReplicaReport,
+} from "@parley/contracts";
+import { pairingCodeHash } from "./pairing-code.ts";
+import { version } from "../version.ts";
+import { accessRules, maySee } from "./access.ts";
+import { implement, UsageError, type Speaker } from "./operation.ts";
+
+/** How long replicas have to report their status. */
+const gatherMs = 250;
+const statusModelMs = 500;
+/** Timeout for services that answer from memory. */
+const agentMs = 1_000;
+const dayMs = 86_400_000;
+
+function helpText(speaker: Speaker, about: string | undefined): string {
+  if (about === undefined) {
+    const lines = slashCommands
+      .filter(({ name }) => maySee(name, speaker))
+      .map(({ usage, summary }) => `${usage}\n    ${summary}`);
+    return `Commands:\n${lines.join("\n")}\nAll other text goes to the agent. To send text that begins with a slash, put a space before it.`;
+  }
+  const name = about.startsWith("/") ? about : `/${about}`;
+  const command = slashCommands.find((each) => each.name === name);
+  if (command === undefined) throw new UsageError(`Unknown command ${name}.`);
+  const rows = accessRules.filter((row) => row.command === name);
+  const ownerOnly = rows.every(({ direct, group }) => direct === "owner" && group === "owner");
+  return `${command.usage}\n${command.summary}${ownerOnly ? " (owner only)" : ""}`;
+}
+
+function byServiceAndName(a: ReplicaReport, b: ReplicaReport): number {
+  return a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica);
+}
+
+export const clusterOperations = [
+  implement(operations.commandsHelp, ({ command }, { speaker }) => helpText(speaker, command)),
+
+  implement(operations.contactsSelf, (_input, { speaker, deps }) =>
+    [
+      `You are ${speaker.contact.name ?? speaker.contact.id} (${speaker.contact.id}), role ${speaker.role}.`,
+      `Channel ${speaker.channel}, account ${speaker.account}, conversation ${speaker.conversation}.`,
+      `Session key: ${speaker.route} (policy ${deps.settings.session.policy}), unless you switched to another session.`,
+    ].join("\n"),
+  ),
+
+  implement(operations.clusterStatus, async (_input, { deps: { bus } }) => {
+    const [model, ...reports] = await Promise.all([
+      bus.request(controlModels, {}, { timeoutMs: statusModelMs }).catch(() => null),
+      ...Object.values(healthReports).map((report) => bus.gather(report, {}, gatherMs)),
+    ]);
+    return { version, model, replicas: reports.flat().toSorted(byServiceAndName) };
+  }),
+
+  implement(operations.agentGet, async ({ session: idOrKey }, call) => {
+    const { bus, settings } = call.deps;
+    const [session, model, catalog] = await Promise.all([
+      idOrKey === undefined ? null : call.session(idOrKey),
+      bus.request(controlModels, {}, { timeoutMs: agentMs }).catch(() => null),
+      bus.request(toolCatalog, {}, { timeoutMs: agentMs }).catch(() => null),
+    ]);
+    const own = session?.overrides.model;
+    return {
+      version,
+      model: model === null ? null : { provider: model.provider, model: own ?? model.model },
+      tools: model?.tools ?? [],
+      permissionMode: session?.overrides.permissionMode ?? settings.permissions.mode,
+      workspace: catalog?.isolation ?? null,
+    };
+  }),
+
+  implement(operations.usageGet, async ({ days, session }, call) => {
+    const of = session === undefined ? {} : { sessionId: (await call.session(session)).sessionId };
+    const sinceDay = new Date(Date.now() - (days - 1) * dayMs).toISOString().slice(0, 10);
+    return call.deps.bus.request(store.usageReport, { sinceDay, ...of });
+  }),
+
+  implement(operations.messagesGet, async ({ id }, { deps }) => ({
+    messageId: id,
+    ...(await deps.bus.request(store.inboxGet, { inboxId: id })),
+  })),
+
+  implement(operations.turnsGet, ({ id }, { deps }) => deps.bus.request(store.turnGet, { turnId: id })),
+
+  implement(operations.deliveriesSend, ({ channel, account, conversation, text, expiresInMs }, call) => {
+    const address = { channel, account, conversation };
+    call.deps.requireAccount(address);
+    const outgoing = { address, text, expiresInMs };
+    return call.deps.bus.request(store.outboxPut, { opId: call.operationId("send"), outgoing });
+  }),
+
+  implement(operations.deliveriesGet, ({ id }, { deps }) => deps.bus.request(store.outboxGet, { outboxId: id })),
+
+  implement(operations.pairingsList, (_input, { deps }) => deps.bus.request(store.pairingList, {})),
+
+  implement(operations.pairingsApprove, ({ code, role }, { deps }) =>
+    deps.bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(code), role }),
+  ),
+];
