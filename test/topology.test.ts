@@ -163,6 +163,16 @@ describe("store", () => {
   });
 });
 
+describe("state of a turn", () => {
+  test("is written only by the loop and the files that commit", () => {
+    const turn = "services/agent-core/src/turn/";
+    const writing = files
+      .filter(({ path, text }) => path.startsWith(turn) && /\bturn\.\w+ \+?= /.test(text))
+      .map(({ path }) => path.slice(turn.length));
+    assert.deepEqual(writing.sort(), ["commit.ts", "loop.ts"]);
+  });
+});
+
 describe("environment", () => {
   test("is read only in config.ts of a service", () => {
     const broken = files

@@ -32,6 +32,7 @@ import { TurnQueue } from "./queue/turn-queue.ts";
 import { SamplingService } from "./sampling/service.ts";
 import { startScheduler } from "./schedule/scheduler.ts";
 import { Budgets } from "./limits/budget.ts";
+import { localTools } from "./tools/local-tools.ts";
 import { ToolCatalog } from "./tools/catalog.ts";
 import { Prefixes } from "./session/prefix.ts";
 import { TurnPreparer } from "./turn/prepare.ts";
@@ -156,27 +157,26 @@ function startWork(
     budgets,
     takeUpMs,
   });
+  const memory = new Memory({ bus, leaderStore, log, embedder: config.embedder });
   const deps: TurnDeps = {
     bus,
     log,
     leaderStore,
-    signGrant,
     settings: config.settings,
-    models,
-    retry: config.retry,
     runHooks: createHooks({ bus, log, metrics, hooks }),
-    budgets,
-    sampling,
-    prefixes: new Prefixes(leaderStore),
-    memory: new Memory({ bus, leaderStore, log, embedder: config.embedder }),
-    transcriber: config.transcriber,
-    synthesizer: config.synthesizer,
-    prefixBroken: () => broken.inc(),
-    permissionEvaluated: (decision) => evaluations.inc({ decision }),
+    model: {
+      models,
+      retry: config.retry,
+      budgets,
+      prefixes: new Prefixes(leaderStore),
+      prefixBroken: () => broken.inc(),
+    },
+    tools: { signGrant, sampling, permissionEvaluated: (decision) => evaluations.inc({ decision }) },
+    enrichment: { memory, transcriber: config.transcriber },
   };
-  void deps.budgets.load(leaderStore, log);
+  void budgets.load(leaderStore, log);
   const sources = new PromptSources(bus, leaderStore, log, { timeoutMs: promptTimeoutMs });
-  const setup = new TurnPreparer(deps, catalog, sources);
+  const setup = new TurnPreparer(deps, catalog, sources, localTools(config.settings, memory, config.synthesizer));
   const sessions = new SessionRunner(deps, setup, Math.max(256, agent.max_concurrent_turns * 4));
   const queue: TurnQueue = new TurnQueue({
     redis: config.redis,
@@ -200,6 +200,7 @@ function startWork(
   });
   const consolidation = startConsolidation({
     ...deps,
+    ...deps.model,
     metrics,
     busy: () => sessions.activeCount > 0,
   });
@@ -249,7 +250,7 @@ function startWork(
       if (!left) log.warn({ withinMs }, "hand-over timed out: the next leader repeats the running steps");
       for (const control of controls) control.close();
       sources.close();
-      deps.memory.close();
+      memory.close();
       // Slow shutdowns must not delay the next leader: their writes are fenced.
       await leadership.release();
       await Promise.all([timeStopped, voiceStopped]);

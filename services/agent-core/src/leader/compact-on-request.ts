@@ -63,12 +63,12 @@ export async function compactOnDemand(
   const { session, sessionKey, turnId } = seen;
   // Without a prefix no model was called since the last compaction.
   if (turnId === null || session.prefixHash === null) return { outcome: "nothing" };
-  const prefix = await deps.prefixes.load(session.prefixHash);
+  const prefix = await deps.model.prefixes.load(session.prefixHash);
   if (prefix === undefined) return { outcome: "nothing" };
   const policy = resolvePolicy(deps.settings, session);
   const { settings } = deps;
   const compacted = await compact(
-    { ...deps, settings: settingsFor(demand, settings.compaction) },
+    { ...deps, ...deps.model, settings: settingsFor(demand, settings.compaction) },
     {
       sessionId,
       turnId,
@@ -78,7 +78,7 @@ export async function compactOnDemand(
       pending: [],
       prefix,
       policy,
-      provider: chooseModel(deps.models, policy),
+      provider: chooseModel(deps.model.models, policy),
       headings:
         session.parentId === null
           ? { timeZone: settings.agent.time_zone, source: showsSource(settings, policy, sessionKey) }
@@ -96,7 +96,7 @@ export async function compactOnDemand(
   });
   if (compacted?.outcome !== "compacted") return { outcome: "nothing" };
   renderView(view, compacted);
-  deps.budgets.spendAlone(compacted.costMicros);
+  deps.model.budgets.spendAlone(compacted.costMicros);
   const { tokensBefore, tokensAfter, notice } = compacted;
   return { outcome: "compacted", tokensBefore, tokensAfter, notice };
 }

@@ -3,7 +3,7 @@
 import { faultPoint } from "@parley/chassis";
 import { sessionEvent, store, type controlCompact, type OutputOf } from "@parley/contracts";
 import { FairSemaphore, Permit } from "@parley/kit";
-import { failTurn } from "../turn/give-up.ts";
+import { failTurn } from "../turn/finish.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
 import { refreshView } from "../session/refresh-view.ts";
 import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
@@ -250,7 +250,7 @@ export class SessionRunner {
           bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
         }
       }
-      const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
+      const start = await this.#setup.prepare(claim.turn, claim.session, view, claim.steerable);
       const slots = claim.turn.parent === null ? this.#slots : this.#childSlots;
       // A turn that is stopped while it waits for a slot still runs, so that it ends as stopped.
       const slot = new Permit(slots, claim.turn.inboxIds[0] ?? "");
@@ -259,7 +259,7 @@ export class SessionRunner {
       view.idleSince = Date.now();
       if (end === "finished" && view.nearlyDue)
         void this.#shorten({ sessionId, instructions: undefined, cause: "ahead" });
-      return end === "queued" || end === "again";
+      return end === "more_queued" || end === "resumable";
     } catch (error) {
       if (error instanceof LeadershipLostError) throw error;
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");

@@ -42,7 +42,7 @@ export function toolStep(turnId: string, n: number, intent: Intent): ToolStep {
 /** The content of a commit, as it was sent. */
 interface Written {
   turnId: string;
-  results: ToolResult[];
+  results: readonly ToolResult[];
   parts: Part[];
   model: string;
   note: Part[];
@@ -58,7 +58,7 @@ export function committedEvents(
   const common = { turnId, createdAt: at, ...(tainted ? { tainted } : {}) };
   const messages: Message[] = [{ seq: messageSeq, role: "assistant", parts, model, ...common }];
   if (resultsSeq !== null) {
-    messages.unshift({ seq: resultsSeq, role: "tool", parts: results, model: null, ...common });
+    messages.unshift({ seq: resultsSeq, role: "tool", parts: [...results], model: null, ...common });
   }
   if (noteSeq !== null) messages.push({ seq: noteSeq, role: "user", parts: note, model: null, ...common });
   const events: DurableEvent[] = messages.map((message) => ({ type: "message", seq: message.seq, message }));

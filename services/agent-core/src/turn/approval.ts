@@ -1,6 +1,5 @@
 // A person's approval of one exact tool call: the durable question, and what its answer means for the call.
 import { randomInt } from "node:crypto";
-import type { Logger } from "@parley/chassis";
 import {
   contactRoles,
   store,
@@ -9,28 +8,24 @@ import {
   type DurableEvent,
   type LiveEvent,
   type Outgoing,
-  type ParleySettings,
   type SessionOverrides,
   type StoredAuthorization,
   type ToolStep,
 } from "@parley/contracts";
 import { callHash } from "../policy/call-hash.ts";
 import { describeCall, questionText } from "../policy/describe.ts";
-import type { LeaderStore } from "../store-client/leader-store.ts";
+import type { TurnDeps } from "./dependencies.ts";
 import type { ParsedCall } from "../policy/parsed-call.ts";
 import type { PermissionDecision } from "../policy/decide.ts";
 import { updatePermissions, type AlwaysRules } from "../policy/session-rules.ts";
 import { webTargetOf } from "../policy/web-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 
-export interface ApprovalDeps {
-  log: Logger;
-  leaderStore: LeaderStore;
-  settings: ParleySettings;
-}
+export type ApprovalDeps = Pick<TurnDeps, "leaderStore" | "log" | "settings">;
 
 export interface ApprovalContext {
   turn: ClaimedTurn;
+  /** Of the session; "always" adds rules to them. */
   overrides: SessionOverrides;
   say: (event: DurableEvent | LiveEvent) => void;
 }

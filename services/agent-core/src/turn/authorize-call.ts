@@ -3,16 +3,10 @@
 import { createHash } from "node:crypto";
 import type { ClaimedTurn, ParleySettings, StoredAuthorization, ToolStep } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
-import type { RunHooks } from "../hooks/run-hooks.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../policy/call-hash.ts";
 import { parseCall, type ParsedCall } from "../policy/parsed-call.ts";
-import {
-  decidePermission,
-  type HookVerdict,
-  type PermissionContext,
-  type PermissionDecision,
-} from "../policy/decide.ts";
+import { decidePermission, type HookVerdict, type PermissionContext } from "../policy/decide.ts";
 import { describeCall, tooLongToApprove } from "../policy/describe.ts";
 import { filePatterns } from "../policy/rules.ts";
 import { alwaysRules } from "../policy/session-rules.ts";
@@ -22,6 +16,7 @@ import { guestRules, roleOf } from "../policy/workspace-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import { argumentErrors } from "../tools/validate-arguments.ts";
 import { formatAddress } from "../prompt/message-header.ts";
+import type { TurnDeps } from "./dependencies.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 import type { Toolbox, TurnTool } from "../tools/toolbox.ts";
 import { isContainedFor, isTainted, permissionTool, type Taint } from "../policy/taint.ts";
@@ -35,11 +30,7 @@ import {
   type StoredApproval,
 } from "./approval.ts";
 
-export interface AuthorizationDeps extends ApprovalDeps {
-  runHooks: RunHooks;
-  /** Counts evaluations of the permission rules. */
-  permissionEvaluated(decision: PermissionDecision["decision"]): void;
-}
+export type AuthorizationDeps = ApprovalDeps & Pick<TurnDeps, "runHooks" | "tools">;
 
 /** The same for all calls of a round. */
 export interface AuthorizationContext extends ApprovalContext {
@@ -113,7 +104,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
     const hook = hookVerdict(answer, rewritten);
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
   }
-  deps.permissionEvaluated(decided.decision);
+  deps.tools.permissionEvaluated(decided.decision);
 
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   const hash = callHash(call.tool.name, final);
@@ -156,7 +147,7 @@ async function resume(
   if (denial !== undefined) return denial;
   if (rules !== rulesRevision(deps.settings, context)) {
     const decided = decidePermission(await parsed(subject, input), permissions);
-    deps.permissionEvaluated(decided.decision);
+    deps.tools.permissionEvaluated(decided.decision);
     if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
     const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "matrix");
     if (isAllowed && approval.updatedInput === undefined) return { verdict: "run", input, notes };
@@ -196,7 +187,7 @@ async function judgeRewrite(subject: Subject, edited: string, before: readonly s
   const call = await parsed(subject, final);
   const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
   const decided = decidePermission(call, { ...permissions, hook: approved });
-  deps.permissionEvaluated(decided.decision);
+  deps.tools.permissionEvaluated(decided.decision);
   if (decided.decision !== "allow") {
     return refuse(`Not allowed with the arguments a person edited: ${decided.reason}`, notes);
   }

@@ -1,61 +1,70 @@
 // Compacts a running turn's conversation before its next model call when due, then renews the prefix, records the cost,
 // sends the notice and runs the SessionStart hooks.
 import { store } from "@parley/contracts";
-import { compact, isOutdated } from "./compactor.ts";
 import { showsTaint } from "../policy/taint.ts";
-import type { TurnState } from "./state.ts";
+import { appendToLog, showRecord } from "./commit.ts";
+import { compact, isOutdated } from "./compactor.ts";
+import type { TurnDeps } from "./dependencies.ts";
+import {
+  headingsOf,
+  hookContextOf,
+  isTurnTainted,
+  pendingMessages,
+  publish,
+  visibleMessages,
+  type WritableTurn,
+} from "./state.ts";
 
 /** `overflow`: compact in any case; `check`: compact if due. True when compacted. */
 export async function compactIfNeeded(
-  turn: TurnState,
+  turn: WritableTurn,
+  deps: TurnDeps,
   cause: "check" | "overflow",
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { claimed, deps } = turn;
+  const { claimed } = turn;
+  const { sessionId, turnId } = claimed;
+  const { log, leaderStore, runHooks } = deps;
+  const { models, retry, budgets } = deps.model;
   const compacted = await compact(
-    { ...deps, settings: deps.settings.compaction },
+    { log, leaderStore, runHooks, models, retry, settings: deps.settings.compaction },
     {
-      sessionId: claimed.sessionId,
-      turnId: claimed.turnId,
+      sessionId,
+      turnId,
       running: true,
       view: turn.view,
-      tainted: () => turn.tainted || showsTaint(turn.view.record, turn.visible.all, turn.toolbox),
-      pending: turn.pending,
+      tainted: () =>
+        isTurnTainted(deps, turn) || showsTaint(turn.view.record, visibleMessages(deps, turn).all, turn.toolbox),
+      pending: pendingMessages(turn),
       prefix: turn.prefix,
       policy: turn.policy,
       provider: turn.model,
-      headings: turn.headings,
-      place: turn.place,
+      headings: headingsOf(deps, turn),
+      place: hookContextOf(turn),
       cause,
-      say: turn.publish.bind(turn),
+      say: (event) => publish(deps, turn, event),
     },
     signal,
   ).catch((error: unknown) => {
     if (isOutdated(error)) return "outdated" as const;
     throw error;
   });
-  if (compacted === "outdated") return takeNewerView(turn);
   if (compacted === null) return false;
+  if (compacted === "outdated") {
+    // Another compaction was stored during this turn: its record is applied.
+    const { session } = await leaderStore.request(store.sessionView, { sessionId, knownSeq: turn.view.seq });
+    if (session.view === null) return false;
+    await showRecord(turn, deps, session.view);
+    return true;
+  }
   if (compacted.outcome === "flush_first") {
-    await turn.append([compacted.words]);
+    await appendToLog(turn, deps, [compacted.words]);
     return false;
   }
-  turn.applyView(compacted.record);
-  deps.budgets.spend(claimed, compacted.costMicros);
-  if (compacted.notice !== null) turn.publish({ type: "notice", turnId: claimed.turnId, text: compacted.notice });
-  await turn.renewPrefix();
-  const started = await deps.runHooks("SessionStart", turn.place, { source: "compact" }, signal);
-  if (started.contexts.length > 0) await turn.append(started.contexts);
-  return true;
-}
-
-/** Another compaction was stored during this turn: its record is applied. */
-async function takeNewerView(turn: TurnState): Promise<boolean> {
-  const { deps, claimed, view } = turn;
-  const asked = { sessionId: claimed.sessionId, knownSeq: view.seq };
-  const { session } = await deps.leaderStore.request(store.sessionView, asked);
-  if (session.view === null) return false;
-  turn.applyView(session.view);
-  await turn.renewPrefix();
+  budgets.spend(claimed, compacted.costMicros);
+  await showRecord(turn, deps, compacted.record);
+  if (compacted.notice !== null) publish(deps, turn, { type: "notice", turnId, text: compacted.notice });
+  const started = await runHooks("SessionStart", hookContextOf(turn), { source: "compact" }, signal);
+  if (started.contexts.length > 0) await appendToLog(turn, deps, started.contexts);
   return true;
 }

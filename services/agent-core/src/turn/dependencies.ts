@@ -10,7 +10,6 @@ import type { Audience } from "../prompt/documents.ts";
 import type { ModelRegistry } from "../model/registry.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { SamplingService } from "../sampling/service.ts";
-import type { Synthesizer } from "../voice/synthesizer.ts";
 import type { Transcriber } from "../voice/transcriber.ts";
 import type { Budgets } from "../limits/budget.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
@@ -23,25 +22,38 @@ export interface TurnDeps {
   bus: Bus;
   log: Logger;
   leaderStore: LeaderStore;
-  /** Signs the rights of a call that a tool-runner runs. */
-  signGrant: SignGrant;
   settings: ParleySettings;
+  runHooks: RunHooks;
+  model: ModelDeps;
+  tools: ToolDeps;
+  enrichment: EnrichmentDeps;
+}
+
+/** For model calls and their cost. */
+export interface ModelDeps {
   models: ModelRegistry;
   retry: RetryTimes;
-  runHooks: RunHooks;
   budgets: Budgets;
+  prefixes: Prefixes;
+  /** Counts prompts that did not continue the previous one. */
+  prefixBroken(): void;
+}
+
+/** For tool calls. */
+export interface ToolDeps {
+  /** Signs the rights of a call that a tool-runner runs. */
+  signGrant: SignGrant;
   /** Serves sampling requests of MCP servers during a call. */
   sampling: SamplingService;
-  prefixes: Prefixes;
+  /** Counts evaluations of the permission rules for a tool call. */
+  permissionEvaluated(decision: "allow" | "deny" | "ask"): void;
+}
+
+/** For what is added to people's input before the model reads it. */
+export interface EnrichmentDeps {
   memory: Memory;
   /** Transcribes recordings; null: disabled. */
   transcriber: Transcriber | null;
-  /** Synthesizes speech; null: disabled. */
-  synthesizer: Synthesizer | null;
-  /** Counts prompts that did not continue the previous one. */
-  prefixBroken(): void;
-  /** Counts evaluations of the permission rules for a tool call. */
-  permissionEvaluated(decision: "allow" | "deny" | "ask"): void;
 }
 
 /** What a turn starts with, in addition to its claim. */

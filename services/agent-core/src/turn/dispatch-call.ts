@@ -4,8 +4,6 @@
 //   settled   that result
 //   intended  the call is requested again
 //   running   `pure` and `idempotent` calls are requested again; the outcome of `once` is unknown
-import type { Bus } from "@parley/bus";
-import type { Logger } from "@parley/chassis";
 import {
   errorMessage,
   callToken,
@@ -29,15 +27,9 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
-import type { LeaderStore } from "../store-client/leader-store.ts";
-import type { SignGrant } from "../policy/grant-signer.ts";
+import type { ToolDeps, TurnDeps } from "./dependencies.ts";
 
-export interface ToolCallDeps {
-  bus: Bus;
-  log: Logger;
-  leaderStore: LeaderStore;
-  signGrant: SignGrant;
-}
+export type ToolCallDeps = Pick<TurnDeps, "bus" | "log" | "leaderStore"> & { tools: Pick<ToolDeps, "signGrant"> };
 
 /** Silence after which a runner counts as dead. */
 const silentMs = toolAliveIntervalMs * 3.5;
@@ -200,7 +192,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
   }
 }
 
-function grantOf({ signGrant }: ToolCallDeps, call: RemoteCall): string {
+function grantOf({ tools: { signGrant } }: ToolCallDeps, call: RemoteCall): string {
   const { sessionId, rootTurnId, audience, tainted, documents, timeoutMs, asksMs } = call;
   const { turnId, n, tool, class: toolClass } = call.step;
   return signGrant({

@@ -11,22 +11,33 @@
 // Committed work is never repeated; a crash before a commit repeats that one call.
 import { faultPoint } from "@parley/chassis";
 import { textOf, type Message } from "@parley/contracts";
-import { type Permit } from "@parley/kit";
-import { ModelError, type ModelReply } from "../model/provider.ts";
-import { transcribe } from "../voice/transcribe.ts";
-import { runStartHooks, runPromptHooks } from "./prompt-hooks.ts";
-import { nextAction, type Decision } from "./next-action.ts";
-import { finishTurn, reportEnd } from "./end-turn.ts";
+import type { Permit } from "@parley/kit";
 import { note, noteText, repeatWarningDue, roundsOf, unfinishedText } from "../limits/loop-guards.ts";
 import { limitReached } from "../limits/limits.ts";
-import { compactIfNeeded } from "./compact.ts";
-import { modelStep } from "./model-step.ts";
-import { failureNotice, stoppedByUser } from "./notices.ts";
-import { roundContext } from "./round-context.ts";
-import { runToolRound } from "./tool-round.ts";
+import { ModelError, type ModelReply } from "../model/provider.ts";
+import { addressesGivenIn } from "../policy/web-access.ts";
 import { traceTurn } from "../telemetry/tracing.ts";
+import { transcribe } from "../voice/transcribe.ts";
+import { appendToLog, commitReply, park, recordRound, settleForNextLeader } from "./commit.ts";
+import { compactIfNeeded } from "./compact.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
-import { TurnState } from "./state.ts";
+import { failureNotice, finishTurn, reportEnd, stoppedByUser } from "./finish.ts";
+import { modelStep } from "./model-step.ts";
+import { nextAction, type Decision } from "./next-action.ts";
+import { runPromptHooks, runStartHooks } from "./prompt-hooks.ts";
+import {
+  beginTurn,
+  hookContextOf,
+  okTokenOf,
+  pendingMessages,
+  progressOf,
+  publish,
+  taintShown,
+  textsSent,
+  turnMessages,
+  type WritableTurn,
+} from "./state.ts";
+import { runToolRound, type RoundContext } from "./tool-round.ts";
 
 /** Why a running turn is interrupted. */
 export class TurnInterruptedError extends Error {
@@ -45,193 +56,190 @@ export interface TurnSignals {
 }
 
 /**
- * `left`: at a commit, for the next leader. `parked`: it waits for somebody else. `again`: what it waited for has
- * arrived. `queued`: it has ended and more input is queued.
+ * `handed_over`: at a commit, for the next leader. `parked`: it waits for somebody else. `resumable`: what it waited for
+ * has arrived. `more_queued`: it has ended and more input is queued.
  */
-export type TurnEnd = "left" | "parked" | "again" | "queued" | "finished";
+export type TurnEnd = "handed_over" | "parked" | "resumable" | "more_queued" | "finished";
 
 const skippedText = "Skipped: a new message arrived before this call was started.";
+const repeatedText =
+  "its result has not changed. Try a different approach, or explain what prevents you from continuing.";
 
 /** Runs the turn until it ends, has to wait, or reaches its next commit during a hand-over. */
 export async function runTurn(deps: TurnDeps, start: TurnStart, signals: TurnSignals): Promise<TurnEnd> {
-  const turn = new TurnState(deps, start);
-  const { turnId, inboxIds, attempt } = start.claimed;
-  turn.publish({ type: "turn.started", turnId, inboxIds, attempt });
-  const agent = turn.policy.profile ?? "parley";
-  return traceTurn(start.claimed, { agent, provider: turn.model.name }, async () => {
-    deps.budgets.open(start.claimed);
+  const { claimed } = start;
+  const { turnId, inboxIds, attempt } = claimed;
+  const turn = beginTurn(deps, start);
+  publish(deps, turn, { type: "turn.started", turnId, inboxIds, attempt });
+  const traced = { agent: turn.policy.profile ?? "parley", provider: turn.model.name };
+  return traceTurn(claimed, traced, async () => {
+    deps.model.budgets.open(claimed);
     try {
-      return await new Loop(turn, signals).run();
+      return await runSteps(turn, deps, signals);
     } catch (error) {
-      return await endedBy(turn, error);
+      if (error instanceof TurnInterruptedError) return finishTurn(turn, deps, stoppedByUser);
+      if (!(error instanceof ModelError)) throw error;
+      deps.log.warn({ err: error, turn: turnId, failure: error.failure }, "model call failed");
+      return finishTurn(turn, deps, failureNotice(error));
     } finally {
-      deps.budgets.close(start.claimed);
+      deps.model.budgets.close(claimed);
     }
   });
 }
 
-async function endedBy(turn: TurnState, error: unknown): Promise<TurnEnd> {
-  if (error instanceof TurnInterruptedError) return finishTurn(turn, stoppedByUser);
-  if (error instanceof ModelError) {
-    const { turnId } = turn.claimed;
-    turn.deps.log.warn({ err: error, turn: turnId, failure: error.failure }, "model call failed");
-    return finishTurn(turn, failureNotice(error));
+async function runSteps(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals): Promise<TurnEnd> {
+  const { stop } = signals;
+  if (turn.cancelRequested) throw new TurnInterruptedError("stopped");
+  const refused = await runStartHooks(turn, deps, stop);
+  if (refused !== undefined) return finishTurn(turn, deps, refused);
+  let cause: "check" | "overflow" = "check";
+  for (;;) {
+    const settled = await settleToolCalls(turn, deps, signals);
+    if (settled !== undefined) return settled;
+    if (signals.handingOver()) {
+      await settleForNextLeader(turn, deps);
+      return "handed_over";
+    }
+    stop.throwIfAborted();
+    const limit = limitReached(turn.policy.limits, progressOf(deps, turn));
+    if (limit !== undefined) return finishTurn(turn, deps, limit);
+    // Added as text, because the model reads text.
+    const transcripts = await transcribe({ ...deps, ...deps.enrichment }, turnMessages(turn), stop);
+    if (transcripts.length > 0) await appendToLog(turn, deps, transcripts);
+    await compactIfNeeded(turn, deps, cause, stop);
+    const reply = await askModel(turn, deps, stop);
+    const decision = await decide(turn, deps, reply, stop);
+    faultPoint("agent.before_commit");
+    const end = await commitReply(turn, deps, reply, decision);
+    faultPoint("agent.after_commit");
+    if (end !== undefined) {
+      if (decision.next === "finish") await reportEnd(turn, deps, decision.finish);
+      return end.queued ? "more_queued" : "finished";
+    }
+    cause = decision.next === "again" && decision.compact ? "overflow" : "check";
+    // The stop signal may have been lost; the store has recorded it.
+    if (turn.cancelRequested) throw new TurnInterruptedError("stopped");
   }
-  throw error;
 }
 
-class Loop {
-  readonly #turn: TurnState;
-  readonly #signals: TurnSignals;
-  /** The provider refused a prompt as too long; compacting is tried once. */
-  #overflowed = false;
-
-  constructor(turn: TurnState, signals: TurnSignals) {
-    this.#turn = turn;
-    this.#signals = signals;
-  }
-
-  async run(): Promise<TurnEnd> {
-    const turn = this.#turn;
-    const { stop } = this.#signals;
-    if (turn.cancelRequested) throw new TurnInterruptedError("stopped");
-    const refused = await runStartHooks(turn, stop);
-    if (refused !== undefined) return finishTurn(turn, refused);
-    let room: "check" | "overflow" = "check";
-    for (;;) {
-      const settled = await this.#settleToolCalls();
-      if (settled !== undefined) return settled;
-      if (this.#signals.handingOver()) {
-        await turn.leave();
-        return "left";
-      }
-      stop.throwIfAborted();
-      const limit = limitReached(turn.policy.limits, turn.progress());
-      if (limit !== undefined) return finishTurn(turn, limit);
-      await this.#transcribeAudio();
-      await compactIfNeeded(turn, room, stop);
-      const reply = await this.#askModel();
-      const decision = await this.#decide(reply);
-      faultPoint("agent.before_commit");
-      const end = await turn.commit(reply, decision);
-      faultPoint("agent.after_commit");
-      if (end !== undefined) {
-        if (decision.next === "finish") await reportEnd(turn, decision.finish);
-        return end.queued ? "queued" : "finished";
-      }
-      room = decision.next === "again" && decision.compact ? "overflow" : "check";
-      // The stop signal may have been lost; the store has recorded it.
-      if (turn.cancelRequested) throw new TurnInterruptedError("stopped");
+/** Completes open calls and lets input join. Returns a turn end when the turn has to stop here. */
+async function settleToolCalls(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals): Promise<TurnEnd | undefined> {
+  let skipped: string | null = null;
+  const notes: string[] = [];
+  if (turn.open.length > 0) {
+    faultPoint("agent.before_tools");
+    const round = await runToolRound(deps, roundContext(turn, deps, signals), turn.open, signals.stop);
+    recordRound(turn, round);
+    if (round.failure !== null) throw round.failure.error;
+    faultPoint("agent.after_tools");
+    if (round.stop !== null) {
+      return finishTurn(turn, deps, { state: "cancelled", exitReason: "interrupted", text: round.stop });
     }
-  }
-
-  /** Completes open calls and lets input join. Returns a turn end when the turn has to stop here. */
-  async #settleToolCalls(): Promise<TurnEnd | undefined> {
-    const turn = this.#turn;
-    let skipped: string | null = null;
-    const notes: string[] = [];
-    if (turn.open.length > 0) {
-      faultPoint("agent.before_tools");
-      const context = roundContext(turn, { slot: this.#signals.slot, steered: () => this.#hasSteeringInput() });
-      const round = await runToolRound(turn.deps, context, turn.open, this.#signals.stop);
-      turn.recordRound(round);
-      faultPoint("agent.after_tools");
-      if (round.stop !== null) {
-        return finishTurn(turn, { state: "cancelled", exitReason: "interrupted", text: round.stop });
-      }
-      if (round.waitingFor.length > 0) {
-        return (await turn.park(round.waitingFor, round.wakeAt)) ? "parked" : "again";
-      }
-      if (round.sleeps) return finishTurn(turn, { state: "done", exitReason: "end_turn", text: "(asleep)" }, null);
-      if (round.skipped) skipped = skippedText;
-      notes.push(...round.notes);
-      if (repeatWarningDue(turn.messages)) {
-        notes.push(
-          noteText(
-            "repeated",
-            "its result has not changed. Try a different approach, or explain what prevents you from continuing.",
-          ),
-        );
-      }
+    if (round.waitingFor.length > 0) return (await park(turn, deps, round)) ? "parked" : "resumable";
+    if (round.sleeps) {
+      return finishTurn(turn, deps, { state: "done", exitReason: "end_turn", text: "(asleep)" }, null);
     }
-    const absorb = this.#hasSteeringInput();
-    if (!absorb && notes.length === 0 && skipped === null) return undefined;
-    turn.steerable = false;
-    const before = turn.messages.length;
-    await turn.append(notes, { absorb, skipped });
-    return this.#runHooksOnInput(turn.messages.slice(before));
+    if (round.skipped) skipped = skippedText;
+    notes.push(...round.notes);
+    if (repeatWarningDue(turnMessages(turn))) notes.push(noteText("repeated", repeatedText));
   }
+  const absorb = hasSteeringInput(turn, signals);
+  if (!absorb && notes.length === 0 && skipped === null) return undefined;
+  if (absorb) turn.steering = "absorbed";
+  const before = turnMessages(turn).length;
+  await appendToLog(turn, deps, notes, { absorb, skipped });
+  return runHooksOnInput(turn, deps, turnMessages(turn).slice(before), signals.stop);
+}
 
-  /** Whether input that may join is waiting; remembered until it has joined. */
-  #hasSteeringInput(): boolean {
-    const turn = this.#turn;
-    turn.steerable = this.#signals.inputCame() || turn.steerable;
-    return turn.steerable;
-  }
+/** The facts of the turn for one round of its tool calls. */
+function roundContext(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals): RoundContext {
+  const { claimed, policy, toolbox } = turn;
+  const say: RoundContext["say"] = (event) => publish(deps, turn, event);
+  return {
+    turn: claimed,
+    policy,
+    // A copy: rules that an approval adds apply to later calls of the round; the next commit returns them.
+    overrides: { ...turn.session.overrides },
+    toolbox,
+    place: hookContextOf(turn),
+    heard: taintShown(deps, turn),
+    given: () => addressesGivenIn([...turn.view.messages, ...pendingMessages(turn)]),
+    say,
+    slot: signals.slot,
+    steered: () => hasSteeringInput(turn, signals),
+    samplingCall: (n, tool) => ({
+      turn: claimed,
+      n,
+      tool,
+      limits: () => turn.policy.limits,
+      progress: () => progressOf(deps, turn),
+      used: (usage, costMicros) => turn.usage.add(usage, costMicros),
+      notice: (text) => say({ type: "notice", turnId: claimed.turnId, text }),
+    }),
+  };
+}
 
-  /** Input that joined runs through the prompt hooks as well. */
-  async #runHooksOnInput(messages: readonly Message[]): Promise<TurnEnd | undefined> {
-    const turn = this.#turn;
-    const { refused, contexts } = await runPromptHooks(turn, messages, this.#signals.stop);
-    if (refused !== undefined) return finishTurn(turn, refused);
-    if (contexts.length > 0) await turn.append(contexts);
-    return undefined;
-  }
+/** Whether input that may join is waiting; remembered until it has joined. */
+function hasSteeringInput(turn: WritableTurn, signals: TurnSignals): boolean {
+  if (signals.inputCame()) turn.steering = "pending";
+  return turn.steering === "pending";
+}
 
-  /** Adds transcripts of recordings, because the model reads text. */
-  async #transcribeAudio(): Promise<void> {
-    const turn = this.#turn;
-    const heard = await transcribe(turn.deps, turn.messages, this.#signals.stop);
-    if (heard.length > 0) await turn.append(heard);
-  }
+/** Input that joined runs through the prompt hooks as well. */
+async function runHooksOnInput(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  messages: readonly Message[],
+  stop: AbortSignal,
+): Promise<TurnEnd | undefined> {
+  const { refused, contexts } = await runPromptHooks(turn, deps, messages, stop);
+  if (refused !== undefined) return finishTurn(turn, deps, refused);
+  if (contexts.length > 0) await appendToLog(turn, deps, contexts);
+  return undefined;
+}
 
-  async #askModel(): Promise<ModelReply> {
-    const turn = this.#turn;
-    const { stop } = this.#signals;
-    faultPoint("agent.before_model");
-    try {
-      return await modelStep(turn, stop);
-    } catch (error) {
-      if (!(error instanceof ModelError) || error.failure !== "context_overflow" || this.#overflowed) throw error;
-      // The model's window is smaller than assumed: try once with a shorter prompt.
-      this.#overflowed = true;
-      turn.deps.models.invalidateWindow(turn.model);
-      if (!(await compactIfNeeded(turn, "overflow", stop))) throw error;
-      return modelStep(turn, stop);
-    }
+async function askModel(turn: WritableTurn, deps: TurnDeps, stop: AbortSignal): Promise<ModelReply> {
+  faultPoint("agent.before_model");
+  const ask = () => modelStep(turn, deps, (text) => (turn.streamedText = text), stop);
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof ModelError) || error.failure !== "context_overflow" || turn.overflowed) throw error;
+    // The model's window is smaller than assumed: try once with a shorter prompt.
+    turn.overflowed = true;
+    deps.model.models.invalidateWindow(turn.model);
+    if (!(await compactIfNeeded(turn, deps, "overflow", stop))) throw error;
+    return ask();
   }
+}
 
-  /** Whether there are earlier turns: the running turn alone is never compacted to make room for an answer. */
-  #hasPast(): boolean {
-    const { view, claimed } = this.#turn;
-    return view.messages.some(({ turnId }) => turnId !== claimed.turnId);
-  }
-
-  async #decide(reply: ModelReply): Promise<Decision> {
-    const turn = this.#turn;
-    const { agent, output, compaction } = turn.deps.settings;
-    const rounds = roundsOf(turn.messages);
-    const decision = nextAction(reply, {
-      output: turn.policy.output,
-      said: turn.said,
-      rounds,
-      before: unfinishedText(turn.messages),
-      onMaxTokens: agent.on_max_tokens,
-      maxNudges: agent.max_nudges,
-      unspoken: output.unspoken,
-      okToken: turn.okToken,
-      canCompact: compaction.strategies.length > 0 && !this.#overflowed && this.#hasPast(),
-    });
-    if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;
-    const facts = {
-      exitReason: "end_turn" as const,
-      lastText: textOf(decision.parts),
-      stopHookActive: rounds.stopHookActive,
-    };
-    const verdict = await turn.deps.runHooks("Stop", turn.place, facts, this.#signals.stop);
-    // For the Stop event, `deny` means: do not stop yet.
-    if (verdict.continue === false || verdict.decision !== "deny") return decision;
-    const words = [verdict.reason ?? "", ...verdict.contexts].filter((text) => text !== "").join("\n");
-    return { next: "again", parts: decision.parts, note: note("stopHook", words), compact: false };
-  }
+async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, stop: AbortSignal): Promise<Decision> {
+  const { agent, output, compaction } = deps.settings;
+  const { view, claimed } = turn;
+  const messages = turnMessages(turn);
+  const rounds = roundsOf(messages);
+  // The running turn alone is never compacted to make room for an answer.
+  const hasPast = view.messages.some(({ turnId }) => turnId !== claimed.turnId);
+  const decision = nextAction(reply, {
+    output: turn.policy.output,
+    said: textsSent(turn),
+    rounds,
+    before: unfinishedText(messages),
+    onMaxTokens: agent.on_max_tokens,
+    maxNudges: agent.max_nudges,
+    unspoken: output.unspoken,
+    okToken: okTokenOf(deps, turn),
+    canCompact: compaction.strategies.length > 0 && !turn.overflowed && hasPast,
+  });
+  if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;
+  const facts = {
+    exitReason: "end_turn" as const,
+    lastText: textOf(decision.parts),
+    stopHookActive: rounds.stopHookActive,
+  };
+  const verdict = await deps.runHooks("Stop", hookContextOf(turn), facts, stop);
+  // For the Stop event, `deny` means: do not stop yet.
+  if (verdict.continue === false || verdict.decision !== "deny") return decision;
+  const words = [verdict.reason ?? "", ...verdict.contexts].filter((text) => text !== "").join("\n");
+  return { next: "again", parts: decision.parts, note: note("stopHook", words), compact: false };
 }

@@ -10,18 +10,29 @@ import { buildPrompt } from "../prompt/build-prompt.ts";
 import { prefixTokens } from "../session/prefix.ts";
 import { fingerprints, firstDifference } from "../session/prefix-check.ts";
 import { traceModelCall } from "../telemetry/tracing.ts";
-import type { TurnState } from "./state.ts";
+import type { TurnDeps } from "./dependencies.ts";
+import { headingsOf, publish, visibleMessages, type TurnState } from "./state.ts";
 import { callToolName, unwrapCalls } from "../prompt/indirect-calls.ts";
 
-/** Rejects with a ModelError or with the signal's reason. Text streamed until then stays in `turn.shown`. */
-export async function modelStep(turn: TurnState, signal: AbortSignal): Promise<ModelReply> {
-  const { deps, claimed, view, model, nextStep: step } = turn;
-  const { all, requested } = turn.visible;
-  const request = requestOf(turn, requested);
-  checkPrefix(turn, request);
-  turn.streamedText = "";
+/**
+ * Rejects with a ModelError or with the signal's reason. `streamed` receives the text of this call so far, whenever it
+ * changes.
+ */
+export async function modelStep(
+  turn: TurnState,
+  deps: TurnDeps,
+  streamed: (text: string) => void,
+  signal: AbortSignal,
+): Promise<ModelReply> {
+  const { claimed, view, model, nextStep: step } = turn;
+  const { all, requested } = visibleMessages(deps, turn);
+  const request = requestOf(turn, deps, requested);
+  checkPrefix(turn, deps, request);
+  streamed("");
   const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
-  const reply = await traceModelCall(traced, () => callModel(model, request, deps.retry, observerOf(turn), signal));
+  const reply = await traceModelCall(traced, () =>
+    callModel(model, request, deps.model.retry, observerOf(turn, deps, streamed), signal),
+  );
   if (reply.usage !== null) {
     const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
@@ -30,11 +41,12 @@ export async function modelStep(turn: TurnState, signal: AbortSignal): Promise<M
   return { ...reply, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
 }
 
-function requestOf({ prefix, policy, claimed, headings }: TurnState, messages: readonly Message[]): ModelRequest {
+function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]): ModelRequest {
+  const { prefix, policy, claimed } = turn;
   return {
     system: prefix.system,
     tools: prefix.tools,
-    messages: buildPrompt(messages, headings),
+    messages: buildPrompt(messages, headingsOf(deps, turn)),
     maxOutputTokens: policy.maxOutputTokens,
     effort: policy.effort,
     thinking: policy.thinking,
@@ -43,7 +55,7 @@ function requestOf({ prefix, policy, claimed, headings }: TurnState, messages: r
 }
 
 /** Between two compactions a prompt only grows at its end; anything else is a bug, which is logged and tolerated. */
-function checkPrefix({ view, prefix, deps, claimed }: TurnState, { messages }: ModelRequest): void {
+function checkPrefix({ view, prefix, claimed }: TurnState, deps: TurnDeps, { messages }: ModelRequest): void {
   const prints = fingerprints(prefix.hash, messages);
   // A new prefix starts a new comparison: it is used only where nothing is bound to the old one.
   const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
@@ -54,24 +66,27 @@ function checkPrefix({ view, prefix, deps, claimed }: TurnState, { messages }: M
     { session: claimed.sessionId, turn: claimed.turnId, block: changed },
     "prompt prefix changed: the provider's cache is lost",
   );
-  deps.prefixBroken();
+  deps.model.prefixBroken();
 }
 
-function observerOf(turn: TurnState): CallObserver {
+function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) => void): CallObserver {
   const { turnId } = turn.claimed;
   const step = turn.nextStep;
+  let text = "";
   return {
     delta: (delta, attempt) => {
       if (delta.type === "text") {
         faultPoint("agent.mid_stream");
-        turn.streamedText += delta.text;
+        text += delta.text;
+        streamed(text);
       }
-      turn.publish({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+      publish(deps, turn, { type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
     },
     retry: (retry) => {
-      turn.streamedText = "";
-      turn.publish({ type: "model.retry", turnId, step, ...retry });
-      turn.deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
+      text = "";
+      streamed(text);
+      publish(deps, turn, { type: "model.retry", turnId, step, ...retry });
+      deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
     },
   };
 }

@@ -6,7 +6,6 @@ import { versionsOf } from "../prompt/document-cache.ts";
 import { documentNotes } from "../prompt/document-notes.ts";
 import type { Audience } from "../prompt/documents.ts";
 import type { PromptSources } from "../prompt/sources.ts";
-import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import type { Catalog, ToolCatalog } from "../tools/catalog.ts";
 import { calledNames } from "../tools/deferred-tools.ts";
@@ -36,14 +35,14 @@ export class TurnPreparer {
   readonly #local: readonly LocalTool[];
   readonly #toolboxes = new Map<string, { catalog: Catalog; toolbox: Toolbox }>();
 
-  constructor(deps: TurnDeps, catalog: ToolCatalog, sources: PromptSources) {
+  constructor(deps: TurnDeps, catalog: ToolCatalog, sources: PromptSources, local: readonly LocalTool[]) {
     this.#deps = deps;
     this.#catalog = catalog;
     this.#sources = sources;
-    this.#local = localTools(deps.settings, deps.memory, deps.synthesizer);
+    this.#local = local;
   }
 
-  async startOf(
+  async prepare(
     claimed: ClaimedTurn,
     session: SessionState,
     view: SessionView,
@@ -112,7 +111,7 @@ export class TurnPreparer {
   /** The session's stored prefix, unless it may take the new one. */
   async #kept(hashed: string, fresh: Prefix, view: SessionView): Promise<Prefix | undefined> {
     if (hashed === fresh.hash || mayRenew(view, Date.now())) return fresh;
-    return this.#deps.prefixes.load(hashed);
+    return this.#deps.model.prefixes.load(hashed);
   }
 
   /**
@@ -140,7 +139,7 @@ export class TurnPreparer {
       skills,
       runtime: {
         agent: policy.profile ?? "parley",
-        model: this.#deps.models.main.model,
+        model: this.#deps.model.models.main.model,
         timeZone: settings.agent.time_zone,
       },
       context: settings.context,

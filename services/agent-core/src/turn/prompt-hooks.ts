@@ -3,28 +3,36 @@
 import { textOf, type Finish, type Message } from "@parley/contracts";
 import { recallNotes } from "../memory/auto-recall.ts";
 import { unansweredMessages } from "../session/log-records.ts";
-import type { TurnState } from "./state.ts";
+import { appendToLog } from "./commit.ts";
+import type { TurnDeps } from "./dependencies.ts";
+import { hookContextOf, turnMessages, type TurnState, type WritableTurn } from "./state.ts";
 
 /**
  * Returns a finish when a hook blocks the input. After a takeover the new leader repeats the hooks for unanswered
  * input, because the previous leader may not have run them; notes that are already in the log are not added twice.
  */
-export async function runStartHooks(turn: TurnState, signal: AbortSignal): Promise<Finish | undefined> {
-  const { claimed, messages } = turn;
+export async function runStartHooks(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  signal: AbortSignal,
+): Promise<Finish | undefined> {
+  const { claimed } = turn;
+  const messages = turnMessages(turn);
   if (claimed.openSteps.length > 0) return undefined;
-  const contexts = claimed.modelSteps === 0 ? await firstContexts(turn, messages, signal) : [];
+  const contexts = claimed.modelSteps === 0 ? await firstContexts(turn, deps, messages, signal) : [];
   const unanswered = unansweredMessages(messages);
-  const shown = await runPromptHooks(turn, unanswered, signal);
+  const shown = await runPromptHooks(turn, deps, unanswered, signal);
   if (shown.refused !== undefined) return shown.refused;
   const noted = new Set(unanswered.flatMap(({ from, parts }) => (from === undefined ? [textOf(parts)] : [])));
   const fresh = [...contexts, ...shown.contexts].filter((text) => !noted.has(text));
-  if (fresh.length > 0) await turn.append(fresh);
+  if (fresh.length > 0) await appendToLog(turn, deps, fresh);
   return undefined;
 }
 
 /** Runs the prompt hooks on these messages until one blocks its message. */
 export async function runPromptHooks(
-  { deps, place }: TurnState,
+  turn: TurnState,
+  deps: TurnDeps,
   messages: readonly Message[],
   signal: AbortSignal,
 ): Promise<{ contexts: string[]; refused?: Finish }> {
@@ -32,7 +40,7 @@ export async function runPromptHooks(
   for (const { from, parts } of messages) {
     if (from === undefined) continue;
     const facts = { origin: from.origin, prompt: textOf(parts) };
-    const verdict = await deps.runHooks("UserPromptSubmit", place, facts, signal);
+    const verdict = await deps.runHooks("UserPromptSubmit", hookContextOf(turn), facts, signal);
     if (verdict.continue === false || verdict.decision === "deny") {
       const why = verdict.stopReason ?? verdict.reason ?? "no reason given";
       const text = `A hook blocked this message: ${why}.`;
@@ -43,20 +51,28 @@ export async function runPromptHooks(
   return { contexts };
 }
 
-async function firstContexts(turn: TurnState, messages: readonly Message[], signal: AbortSignal): Promise<string[]> {
-  const contexts = await beginHooks(turn, messages, signal);
+async function firstContexts(
+  turn: TurnState,
+  deps: TurnDeps,
+  messages: readonly Message[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const contexts = await beginHooks(turn, deps, messages, signal);
   if (turn.news !== null) contexts.push(turn.news);
-  const recalled = await recalledBy(turn, messages);
+  const recalled = await recalledBy(turn, deps, messages);
   if (recalled !== null) contexts.push(recalled);
   return contexts;
 }
 
 /** Context from the SessionStart and SubagentStart hooks. */
 async function beginHooks(
-  { deps, claimed, place, view, policy }: TurnState,
+  turn: TurnState,
+  deps: TurnDeps,
   messages: readonly Message[],
   signal: AbortSignal,
 ): Promise<string[]> {
+  const { claimed, view, policy } = turn;
+  const place = hookContextOf(turn);
   const contexts: string[] = [];
   const isFirst = view.record === null && view.messages.every(({ turnId }) => turnId === claimed.turnId);
   if (isFirst) {
@@ -77,8 +93,12 @@ async function beginHooks(
 }
 
 /** Memory that matches what people wrote; a sub-agent searches memory itself. */
-async function recalledBy({ deps, claimed }: TurnState, messages: readonly Message[]): Promise<string | null> {
+async function recalledBy(
+  { claimed }: TurnState,
+  deps: TurnDeps,
+  messages: readonly Message[],
+): Promise<string | null> {
   if (claimed.parent !== null) return null;
   const said = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
-  return recallNotes(deps, claimed.turnId, said.join("\n"));
+  return recallNotes({ ...deps, ...deps.enrichment }, claimed.turnId, said.join("\n"));
 }

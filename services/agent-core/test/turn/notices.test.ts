@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ModelError, type ModelFailure } from "../../src/model/provider.ts";
-import { failureNotice, stoppedByUser } from "../../src/turn/notices.ts";
+import { failureNotice, stoppedByUser } from "../../src/turn/finish.ts";
 
 const failures: Record<ModelFailure, RegExp> = {
   rate_limit: /overloaded/,

@@ -1,0 +1,227 @@
+// The writes of a running turn. Each is one request to the store; afterwards the state follows and events are published.
+import { faultPoint } from "@parley/chassis";
+import {
+  noUsage,
+  store,
+  type DurableEvent,
+  type Finish,
+  type Outgoing,
+  type Part,
+  type SessionState,
+  type ViewRecord,
+} from "@parley/contracts";
+import { appliesToOutput, redactedText } from "../hooks/matcher.ts";
+import type { ModelReply } from "../model/provider.ts";
+import { audienceOf, readsUntrusted } from "../policy/taint.ts";
+import { resolvePolicy } from "../policy/turn-policy.ts";
+import { closedParts, committedEvents, toolIntent, toolStep } from "../session/log-records.ts";
+import { appendMessages, applyRecord } from "../session/view.ts";
+import type { TurnDeps } from "./dependencies.ts";
+import { endWithAnswer, endWithMessages, type Decision } from "./next-action.ts";
+import { isTurnTainted, modelOf, okTokenOf, publish, taintShown, textsSent, type WritableTurn } from "./state.ts";
+import type { Round } from "./tool-round.ts";
+
+/** How long an answer may wait to be sent. */
+const replyExpiryMs = 24 * 60 * 60 * 1000;
+
+/** Takes over the outcome of a round of tools. */
+export function recordRound(turn: WritableTurn, round: Round): void {
+  turn.unsettled = [...turn.unsettled, ...round.unsettled];
+  turn.released = new Set([...turn.released, ...round.released]);
+  if (round.failure !== null) return;
+  turn.results = round.results;
+  if (!round.skipped && round.waitingFor.length === 0) turn.open = [];
+}
+
+/**
+ * Adds results and notes to the conversation between two model calls, and with `absorb` waiting input that may join.
+ * `skipped`: the result of open calls that were not launched; null: there are none.
+ */
+export async function appendToLog(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  notes: readonly string[],
+  { absorb = false, skipped = null }: { absorb?: boolean; skipped?: string | null } = {},
+): Promise<void> {
+  const { events, alsoTo } = await deps.leaderStore.request(store.turnAppend, {
+    turnId: turn.claimed.turnId,
+    results: turn.results.length,
+    ...settledField(turn),
+    tainted: isTurnTainted(deps, turn),
+    skipped,
+    notes: notes.map((text): Part[] => [{ type: "text", text }]),
+    absorb,
+  });
+  faultPoint("agent.after_append");
+  turn.alsoTo = alsoTo;
+  turn.open = [];
+  resultsWritten(turn);
+  follow(turn, deps, events);
+}
+
+/** Commits a model's whole reply; undefined while the turn continues. */
+export async function commitReply(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  reply: ModelReply,
+  decision: Decision,
+): Promise<{ queued: boolean } | undefined> {
+  const { claimed, nextStep: n, results, policy } = turn;
+  const { models, budgets, prefixes } = deps.model;
+  const finish =
+    decision.next === "finish" ? endWithAnswer(decision.finish, policy.output, textsSent(turn, true)) : null;
+  const parts = closedParts(decision.parts, reply.rawStopReason, new Date().toISOString());
+  const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, turn.toolbox)) : [];
+  const note = decision.next === "again" ? decision.note : [];
+  const costMicros = models.costOf(turn.model, reply.usage, Date.now());
+  if (turn.newPrefix) await prefixes.keep(turn.prefix);
+  const tainted = isTurnTainted(deps, turn);
+  const committed = await deps.leaderStore.request(store.stepCommit, {
+    turnId: claimed.turnId,
+    n,
+    model: reply.model,
+    stopReason: reply.rawStopReason,
+    usage: reply.usage ?? noUsage,
+    ...(costMicros === null ? {} : { costMicros }),
+    parts,
+    results: results.length,
+    ...settledField(turn),
+    tainted,
+    toolCalls: calls,
+    outgoing: finish === null ? [] : outgoingFor(turn, deps, finish),
+    ...(note.length === 0 ? {} : { note }),
+    ...(turn.newPrefix ? { prefixHash: turn.prefix.hash } : {}),
+    finish,
+  });
+  turn.newPrefix = false;
+  budgets.spend(claimed, costMicros);
+  const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted };
+  follow(turn, deps, committedEvents(written, committed));
+  turn.streamedText = "";
+  resultsWritten(turn);
+  turn.nextStep = n + 1 + calls.length;
+  turn.usage.committed(committed, calls.length);
+  turn.open = calls.map((call, index) => toolStep(claimed.turnId, n + 1 + index, call));
+  turn.cancelRequested = committed.cancelRequested;
+  override(turn, deps, committed.overrides);
+  turn.steering = committed.steerable ? "pending" : "none";
+  return finish === null ? undefined : { queued: committed.queued };
+}
+
+/**
+ * Ends the turn without a further model call. `spoken`: text for people, if it differs from what the output mode
+ * sends.
+ */
+export async function commitFinish(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  finish: Finish,
+  spoken?: string | null,
+): Promise<{ queued: boolean }> {
+  faultPoint("agent.before_finish");
+  const { streamedText, open, toolbox } = turn;
+  const at = new Date().toISOString();
+  const shown = streamedText === "" ? [] : closedParts([{ type: "text", text: streamedText }], "cancelled", at);
+  // The next request contains the interrupted answer, so the prefix it was made under must be stored as well.
+  const keepsPrefix = turn.newPrefix && shown.length > 0;
+  if (keepsPrefix) await deps.model.prefixes.keep(turn.prefix);
+  const unseen = unseenByHooks(turn, deps);
+  // Results that no message contains yet may have arrived; whether they are untrusted is not known here.
+  const tainted = isTurnTainted(deps, turn) || open.some(({ tool }) => readsUntrusted(tool, toolbox));
+  const { events, queued } = await deps.leaderStore.request(store.turnFinish, {
+    turnId: turn.claimed.turnId,
+    parts: shown,
+    model: shown.length === 0 ? null : turn.model.model,
+    ...(keepsPrefix ? { prefixHash: turn.prefix.hash } : {}),
+    ...settledField(turn),
+    tainted,
+    ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: redactedText } }),
+    unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",
+    outgoing: spoken === undefined ? outgoingFor(turn, deps, finish) : toPeople(turn, spoken),
+    finish,
+  });
+  faultPoint("agent.after_finish");
+  follow(turn, deps, events);
+  return { queued };
+}
+
+/** Parks the turn; false when what it waits for has arrived meanwhile. `wakeAt`: ISO 8601; null: no latest time. */
+export async function park(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  { waitingFor, wakeAt }: Pick<Round, "waitingFor" | "wakeAt">,
+): Promise<boolean> {
+  faultPoint("agent.before_park");
+  const { turnId } = turn.claimed;
+  const waiting = turn.open.filter(({ n }) => waitingFor.includes(n));
+  const { parked } = await deps.leaderStore.request(store.turnPark, {
+    turnId,
+    waitingFor,
+    wakeAt,
+    ...settledField(turn),
+  });
+  turn.unsettled = [];
+  faultPoint("agent.after_park");
+  if (parked) publish(deps, turn, { type: "turn.parked", turnId, waitingFor: waiting.map(({ tool }) => tool) });
+  return parked;
+}
+
+/** Settles kept results in the store, so that the next leader does not run these calls again. */
+export async function settleForNextLeader(turn: WritableTurn, { leaderStore }: TurnDeps): Promise<void> {
+  const { turnId } = turn.claimed;
+  for (const settled of turn.unsettled) await leaderStore.request(store.stepSettle, { turnId, ...settled });
+  turn.unsettled = [];
+}
+
+/** Switches to another part of the conversation, with a new prefix; a compaction does not end taint. */
+export async function showRecord(turn: WritableTurn, deps: TurnDeps, record: ViewRecord): Promise<void> {
+  turn.hidden = taintShown(deps, turn);
+  applyRecord(turn.view, record);
+  turn.prefix = await turn.assemble(turn.policy, audienceOf(turn.claimed, taintShown(deps, turn)));
+  turn.newPrefix = true;
+}
+
+function settledField({ unsettled }: WritableTurn): { settled?: WritableTurn["unsettled"] } {
+  return unsettled.length === 0 ? {} : { settled: unsettled };
+}
+
+function resultsWritten(turn: WritableTurn): void {
+  turn.results = [];
+  turn.unsettled = [];
+}
+
+/** Open calls whose results still have to run through hooks. */
+function unseenByHooks({ open, released, toolbox }: WritableTurn, { settings }: TurnDeps): number[] {
+  return open
+    .filter(({ n, tool }) => !released.has(n) && appliesToOutput(settings.hooks, toolbox.namesOf(tool)))
+    .map(({ n }) => n);
+}
+
+/** Applies overrides that a person changed for this session. */
+function override(turn: WritableTurn, deps: TurnDeps, overrides: SessionState["overrides"]): void {
+  if (JSON.stringify(overrides) === JSON.stringify(turn.session.overrides)) return;
+  turn.session = { ...turn.session, overrides };
+  const before = turn.policy;
+  turn.policy = resolvePolicy(deps.settings, turn.session);
+  if (before.model !== turn.policy.model) turn.model = modelOf(deps, turn.claimed, turn.policy);
+}
+
+/** Applies events that the store has logged to the view and publishes them. */
+function follow(turn: WritableTurn, deps: TurnDeps, events: readonly DurableEvent[]): void {
+  for (const event of events) {
+    appendMessages(turn.view, event.type === "message" ? [event.message] : [], event.seq);
+    publish(deps, turn, event);
+  }
+}
+
+function outgoingFor(turn: WritableTurn, deps: TurnDeps, finish: Finish): Outgoing[] {
+  const { unspoken } = deps.settings.output;
+  const context = { output: turn.policy.output, said: textsSent(turn), unspoken, okToken: okTokenOf(deps, turn) };
+  return toPeople(turn, endWithMessages(finish, context));
+}
+
+function toPeople({ claimed: { replyTo }, alsoTo }: WritableTurn, text: string | null): Outgoing[] {
+  if (text === null) return [];
+  const addresses = [...(replyTo === null ? [] : [replyTo]), ...alsoTo];
+  return addresses.map((address) => ({ address, text, expiresInMs: replyExpiryMs }));
+}
