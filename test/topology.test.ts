@@ -48,6 +48,7 @@ const owners: Record<string, string[]> = {
   "@anthropic-ai/sdk": ["services/agent-core"],
   fastify: ["services/channel-gateway"],
   ws: ["services/channel-gateway", "packages/cli"],
+  commander: ["packages/cli"],
   pino: ["packages/chassis"],
   "prom-client": ["packages/chassis"],
   linkedom: ["services/tool-runner"],

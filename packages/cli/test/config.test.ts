@@ -6,8 +6,8 @@ import { test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
 
-import { missingSecrets } from "../src/config/secrets.ts";
-import { tomlLines } from "../src/config/toml.ts";
+import { missingSecrets } from "../src/cluster/settings.ts";
+import { tomlLines } from "../src/cluster/settings.ts";
 import { parley } from "./support/parley.ts";
 
 const text = `

@@ -10,8 +10,8 @@ import {
   rewindText,
   totalCost,
   usageTable,
-} from "../src/control/text.ts";
-import { plain } from "../src/io.ts";
+} from "../src/tables/sessions.ts";
+import { plain } from "../src/io/io.ts";
 
 const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 5, cacheWriteTokens: 0 };
 const priced = { micros: 12_345, unpricedCalls: 0 };

@@ -4,8 +4,10 @@ import { test } from "node:test";
 import type { SessionEvent } from "@parley/contracts";
 
 import { Conversation } from "../src/chat/conversation.ts";
-import type { ClientFrame, ServerFrame } from "../src/chat/frames.ts";
-import type { MessageState } from "../src/cluster/shapes.ts";
+import type { ClientFrame, ServerFrame } from "../src/chat/connection.ts";
+import type { Answer, api } from "../src/cluster/api.ts";
+
+type MessageState = Answer<typeof api.message>;
 
 const main = "11111111-1111-4111-8111-111111111111";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

@@ -10,7 +10,7 @@ import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 
-import { nextText } from "../src/cron/text.ts";
+import { nextText } from "../src/tables/lists.ts";
 import { parley } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-cron-"));

@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { documentAuthors, linesOf, type DocumentAuthor } from "@parley/contracts";
 import fc from "fast-check";
 
-import { authoredNote, authoredText, isOwners, untrustedLines, vouchText } from "../src/docs/vouching.ts";
-import { plain, type Paint } from "../src/io.ts";
+import { authoredNote, authoredText, isOwners, untrustedLines, vouchText } from "../src/docs/trust.ts";
+import { plain, type Paint } from "../src/io/io.ts";
 
 const documentOf = (content: string, authors: DocumentAuthor[], author: DocumentAuthor = "owner") => ({
   path: "memory/letters.md",

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 
-import { planPull, planPush } from "../src/docs/plan.ts";
+import { planPull, planPush } from "../src/docs/folder.ts";
 import { parley, parleyOnTerminal } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-docs-"));

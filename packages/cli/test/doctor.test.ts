@@ -14,11 +14,11 @@ import {
   sandboxFindings,
   versionFinding,
 } from "../src/doctor/cluster.ts";
-import type { DoctorContext } from "../src/doctor/context.ts";
-import { addressOf, exchange, NoResponseError, type Address } from "../src/doctor/exchange.ts";
-import { fixesFor } from "../src/doctor/fixes.ts";
+import type { DoctorContext } from "../src/doctor/finding.ts";
+import { addressOf, exchange, NoResponseError, type Address } from "../src/doctor/servers.ts";
+import { fixesFor } from "../src/doctor/finding.ts";
 import { diskFinding, nodeFinding, secretFileFinding, wildcardFinding } from "../src/doctor/machine.ts";
-import { runChecks } from "../src/doctor/run.ts";
+import { runChecks } from "../src/doctor/doctor.ts";
 import {
   natsFinding,
   olderThan,

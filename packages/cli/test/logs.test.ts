@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { plain } from "../src/io.ts";
+import { plain } from "../src/io/io.ts";
 import { followLogs, readLogs } from "../src/logs/files.ts";
 import { recordJson, recordText } from "../src/logs/format.ts";
-import { readLine } from "../src/logs/line.ts";
-import { mergeLogs, readSince } from "../src/logs/merge.ts";
+import { readLine } from "../src/logs/records.ts";
+import { mergeLogs, readSince } from "../src/logs/records.ts";
 
 const line = (time: string, msg: string, level = "info"): string =>
   JSON.stringify({ level, time: `2026-11-21T10:00:${time}Z`, service: "store", replica: "store-1", msg });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Questions } from "../src/chat/questions.ts";
+import { Questions } from "../src/chat/prompt.ts";
 import type { Piece } from "../src/chat/transcript.ts";
 
 const asked = (approvalId: string): Piece => ({

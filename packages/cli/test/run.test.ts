@@ -6,10 +6,10 @@ import type { SdkMessage } from "@parley/projections";
 
 import { callPlace } from "../src/chat/open.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
-import { OptionValues } from "../src/command-line/options.ts";
+import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
 import { readInput } from "../src/run/input.ts";
-import { PermissionQuestions, readDecision } from "../src/run/permission.ts";
+import { PermissionQuestions, readDecision } from "../src/run/input.ts";
 import { runOptions } from "../src/run/options.ts";
 import { RunStream } from "../src/run/stream.ts";
 
@@ -215,10 +215,10 @@ test("refuses an answer about a call when one of its fields cannot be honoured",
 
 test("denies the call and reports an error when the answer cannot be honoured", async () => {
   const posted: unknown[] = [];
-  const gateway: Pick<Gateway, "post"> = {
-    post: (path, body, schema) => {
-      posted.push([path, body]);
-      return Promise.resolve(schema.parse({ outcome: "decided" }));
+  const gateway: Pick<Gateway, "run"> = {
+    run: (route, input) => {
+      posted.push(input);
+      return Promise.resolve(route.output.parse({ outcome: "decided", approval: null }));
     },
   };
   const questions = new PermissionQuestions(gateway);

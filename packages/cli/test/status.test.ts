@@ -4,9 +4,9 @@ import { test } from "node:test";
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
 
-import { plain } from "../src/io.ts";
-import { viewOf } from "../src/status/fetch.ts";
-import { statusText } from "../src/status/text.ts";
+import { plain } from "../src/io/io.ts";
+import { viewOf } from "../src/cluster/status.ts";
+import { statusText } from "../src/tables/status.ts";
 
 const leader: ReplicaReport = {
   service: "agent-core",

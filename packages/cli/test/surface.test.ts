@@ -5,11 +5,12 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
 import { after, before, test } from "node:test";
 
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 
-import { parley } from "./support/parley.ts";
+import { runCommandLine } from "../src/commands/index.ts";
 
 const recordFile = join(import.meta.dirname, "surface.json");
 const recorded = JSON.parse(readFileSync(recordFile, "utf8")) as Record<string, unknown>;
@@ -33,31 +34,36 @@ function assertRecorded(name: string, found: unknown): void {
   writeFileSync(recordFile, `${JSON.stringify(recorded, null, 2)}\n`);
 }
 
-const run = (...args: string[]) => parley(home, args, { EDITOR: "sh -c 'echo more >> $0'" }).endInput().outcome();
-
-async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  const next = [...items.entries()];
-  const worker = async (): Promise<void> => {
-    for (let entry = next.shift(); entry !== undefined; entry = next.shift()) results[entry[0]] = await work(entry[1]);
-  };
-  await Promise.all([worker(), worker(), worker()]);
-  return results;
+/** Runs a command line in this process. */
+async function run(...args: string[]) {
+  const texts = { stdout: "", stderr: "" };
+  const stream = (name: keyof typeof texts) =>
+    new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        texts[name] += chunk.toString();
+        done();
+      },
+    }) as NodeJS.WriteStream;
+  const env = { PATH: process.env["PATH"], PARLEY_HOME: home, EDITOR: "sh -c 'echo more >> $0'" };
+  const [stdout, stderr] = [stream("stdout"), stream("stderr")];
+  const stdin = Readable.from([]) as unknown as NodeJS.ReadStream;
+  const code = await runCommandLine(args, { stdin, stdout, stderr, env, cwd: folder });
+  return { code, ...texts };
 }
 
 test("keeps every command with its operands and flags", async () => {
   const overview = await run("--help");
   assert.deepEqual([overview.code, overview.stderr], [0, ""]);
   const names = [...overview.stdout.matchAll(/^ {2}([a-z]+(?: [a-z]+)?) {2,}\S/gm)].map(([, name = ""]) => name);
-  const forms = await inTurns(names, async (name) => {
-    if (name === "up") return [name, {}] as const;
+  const forms: Record<string, unknown> = { up: {} };
+  for (const name of names.filter((each) => each !== "up")) {
     const { code, stdout, stderr } = await run(...name.split(" "), "--help");
     assert.deepEqual([code, stderr], [0, ""], name);
     const usage = new RegExp(`^usage: parley ${name} \\[options\\] ?(.*)$`, "im").exec(stdout)?.[1];
     const flags = [...stdout.matchAll(/^ {2}((?:-\w, )?--[a-z-]+(?: <\S+>)?) {2,}\S/gm)].map(([, flag = ""]) => flag);
-    return [name, { operands: usage, flags: flags.toSorted() }] as const;
-  });
-  assertRecorded("commands", Object.fromEntries(forms.toSorted(([a], [b]) => a.localeCompare(b))));
+    forms[name] = { operands: usage, flags: flags.toSorted() };
+  }
+  assertRecorded("commands", forms);
 });
 
 test("keeps the completion scripts", async () => {
@@ -73,76 +79,73 @@ test("keeps the completion scripts", async () => {
 });
 
 test("exits with 0, 1 or 2 as the command succeeds, fails or is used wrongly", async () => {
-  const codes = await inTurns(
-    [
-      "",
-      "help",
-      "--version",
-      "help send",
-      "docs restore -h",
-      "completion bash",
-      "up --help",
-      "nonsense",
-      "statsu",
-      "sessions shwo main",
-      "pairing",
-      "status --jsno",
-      "status --role owner",
-      "status --json=yes",
-      "status extra",
-      "logs --since",
-      "logs --since=",
-      "logs --since tomorrow",
-      "logs --level wran",
-      "logs --lines x",
-      "completion tcsh",
-      "send a b",
-      "send --account x text",
-      "send --channel irc text",
-      "send --channel irc --to #x text",
-      "chat --mode never",
-      "run --resume a --continue x",
-      "run --input-format stream-json",
-      "run --max-turns 0 x",
-      "queue --cancel a --edit b",
-      "queue --edit a",
-      "approvals --always",
-      "approvals --approve A --deny B",
-      "approvals --approve ZZZZ",
-      "cost --days 0",
-      "model --effort never",
-      "rewind",
-      "rewind 99",
-      "sessions show",
-      "sessions show nowhere",
-      "sessions rename main",
-      "cron add x",
-      "cron add never x",
-      "cron pause",
-      "cron pause nothing",
-      "mcp tools",
-      "mcp tools nothing",
-      "pairing approve",
-      "pairing approve AAAA-AAAA",
-      "docs show",
-      "docs show --at x A.md",
-      "docs show nothing.md",
-      "docs restore MEMORY.md",
-      "docs vouch MEMORY.md",
-      "docs pull",
-      "config check /nowhere/parley.toml",
-      "config print --set nonsense=1",
-      "status --url ftp://x",
-      "status --token-file /nowhere",
-      "--home /nowhere pairing list",
-      `--home ${home} pairing --json list`,
-    ],
-    async (line) => {
-      const { code } = await run(...line.split(" ").filter((word) => word !== ""));
-      return [line.replace(home, "<home>"), code] as const;
-    },
-  );
-  assertRecorded("exit codes", Object.fromEntries(codes));
+  const codes: Record<string, number> = {};
+  for (const line of [
+    "",
+    "help",
+    "--version",
+    "help send",
+    "docs restore -h",
+    "completion bash",
+    "nonsense",
+    "statsu",
+    "sessions shwo main",
+    "pairing",
+    "status --jsno",
+    "status --role owner",
+    "status --json=yes",
+    "status extra",
+    "logs --since",
+    "logs --since=",
+    "logs --since tomorrow",
+    "logs --level wran",
+    "logs --lines x",
+    "completion tcsh",
+    "send a b",
+    "send --account x text",
+    "send --channel irc text",
+    "send --channel irc --to #x text",
+    "chat --mode never",
+    "run --resume a --continue x",
+    "run --input-format stream-json",
+    "run --max-turns 0 x",
+    "queue --cancel a --edit b",
+    "queue --edit a",
+    "approvals --always",
+    "approvals --approve A --deny B",
+    "approvals --approve ZZZZ",
+    "cost --days 0",
+    "model --effort never",
+    "rewind",
+    "rewind 99",
+    "sessions show",
+    "sessions show nowhere",
+    "sessions rename main",
+    "cron add x",
+    "cron add never x",
+    "cron pause",
+    "cron pause nothing",
+    "mcp tools",
+    "mcp tools nothing",
+    "pairing approve",
+    "pairing approve AAAA-AAAA",
+    "docs show",
+    "docs show --at x A.md",
+    "docs show nothing.md",
+    "docs restore MEMORY.md",
+    "docs vouch MEMORY.md",
+    "docs pull",
+    "config check /nowhere/parley.toml",
+    "config print --set nonsense=1",
+    "status --url ftp://x",
+    "status --token-file /nowhere",
+    "--home /nowhere pairing list",
+    `--home ${home} pairing --json list`,
+  ]) {
+    const { code } = await run(...line.split(" ").filter((word) => word !== ""));
+    codes[line.replace(home, "<home>")] = code;
+  }
+  assertRecorded("exit codes", codes);
 });
 
 /** The keys of a value: arrays are merged to one element, and every value without keys is `*`. */

@@ -3,9 +3,10 @@ import { test } from "node:test";
 
 import type { Message, Part, SessionEvent } from "@parley/contracts";
 
-import { TranscriptRenderer, shortInput } from "../src/chat/renderer.ts";
+import { TranscriptRenderer } from "../src/chat/renderer.ts";
+import { shortInput } from "../src/tables/format.ts";
 import { Transcript, type Piece } from "../src/chat/transcript.ts";
-import { plain } from "../src/io.ts";
+import { plain } from "../src/io/io.ts";
 
 const turnId = "t";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

@@ -3,14 +3,27 @@
 
 import type { QueueMode, SessionEvent } from "@parley/contracts";
 
-import type { MessageState } from "../cluster/shapes.ts";
-import type { Connection, ConversationOptions, Listener } from "./conversation-ports.ts";
-import { Following } from "./following.ts";
-import type { ClientFrame, IncomingFrame, ServerFrame } from "./frames.ts";
-import type { LinkListener } from "./reconnecting-socket.ts";
-import { SentMessages, type Outcome, type SentMessage } from "./sent-messages.ts";
-import { endOf, isSaid, outcomeOf, turnOf } from "./turn-events.ts";
-import { TurnOwners } from "./turn-owners.ts";
+import type {
+  ClientFrame,
+  Connection,
+  ConversationOptions,
+  IncomingFrame,
+  LinkListener,
+  Listener,
+  ServerFrame,
+} from "./connection.ts";
+import {
+  endOf,
+  Following,
+  isSaid,
+  type Outcome,
+  outcomeOf,
+  type SentMessage,
+  SentMessages,
+  turnOf,
+  TurnOwners,
+} from "./turns.ts";
+import type { Answer, api } from "../cluster/api.ts";
 
 type Waiting = { kind: "event"; session: string; event: SessionEvent } | { kind: "connected"; again: boolean };
 
@@ -218,7 +231,7 @@ export class Conversation implements LinkListener {
     }
   }
 
-  async #stateOf(messageId: string): Promise<MessageState> {
+  async #stateOf(messageId: string): Promise<Answer<typeof api.message>> {
     for (;;) {
       try {
         return await this.#options.lookUp(messageId);

@@ -4,21 +4,19 @@ import { join } from "node:path";
 
 import { errorMessage } from "@parley/contracts";
 
-import { exitCodes } from "../exit-codes.ts";
-import { painter, type Io } from "../io.ts";
-import { fetchStatus } from "../status/fetch.ts";
-import { statusText } from "../status/text.ts";
-import { SessionsAnswer } from "../cluster/shapes.ts";
-import { sessionsTable } from "../sessions/text.ts";
-import type { Target } from "../cluster/target.ts";
-import { stripControl } from "../text.ts";
-import type { Listener } from "./conversation-ports.ts";
-import { openChat, type ChatPlace, type OpenChat } from "./open.ts";
+import type { Listener } from "./connection.ts";
+import { type ChatPlace, openChat, type OpenChat } from "./open.ts";
+import { openPrompt, type Prompt, Questions } from "./prompt.ts";
 import { TranscriptRenderer } from "./renderer.ts";
-import { openPrompt, type Prompt } from "./prompt.ts";
-import { Questions } from "./questions.ts";
 import { Transcript } from "./transcript.ts";
-import type { Outcome } from "./sent-messages.ts";
+import type { Outcome } from "./turns.ts";
+import { api } from "../cluster/api.ts";
+import { fetchStatus } from "../cluster/status.ts";
+import type { Target } from "../cluster/target.ts";
+import { exitCodes, type Io, painter } from "../io/io.ts";
+import { stripControl } from "../tables/format.ts";
+import { sessionsTable } from "../tables/sessions.ts";
+import { statusText } from "../tables/status.ts";
 
 /** Within this time a second Ctrl-C leaves. */
 const twiceMs = 2_000;
@@ -159,7 +157,7 @@ class Talk {
   }
 
   async #sessions() {
-    const answer = await this.#chat?.gateway.get("/api/sessions?limit=50", SessionsAnswer);
+    const answer = await this.#chat?.gateway.run(api.sessions, { limit: 50 });
     return answer?.sessions ?? [];
   }
 

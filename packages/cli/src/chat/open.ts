@@ -3,14 +3,15 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
-import { MessageStateAnswer, SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
-import type { Target } from "../cluster/target.ts";
-import { CliError } from "../errors.ts";
-import type { Listener } from "./conversation-ports.ts";
+import { type QueueMode, queueModes } from "@parley/contracts";
+
+import { type Listener, ReconnectingSocket, type ThreadChoice } from "./connection.ts";
 import { Conversation } from "./conversation.ts";
-import type { ThreadChoice } from "./frames.ts";
-import { ReconnectingSocket } from "./reconnecting-socket.ts";
+import { api } from "../cluster/api.ts";
+import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
+import type { Target } from "../cluster/target.ts";
+import { CliError } from "../io/io.ts";
+import type { OptionValues } from "../io/options.ts";
 
 /** The owner's shared thread, and the key prefix of the gateway's own chats. */
 export const mainSession = "main";
@@ -71,7 +72,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
       exclusive: place.exclusive === true,
       thread,
       interactive: place.interactive !== false,
-      lookUp: (id) => gateway.get(`/api/messages/${id}`, MessageStateAnswer),
+      lookUp: (id) => gateway.run(api.message, { id }),
       pause: () => delay(lookUpPauseMs),
     },
     listener,
@@ -84,7 +85,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
 
 async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, thread }: ChatPlace) {
   if (session === undefined) {
-    await gateway.get("/api/sessions?limit=1", SessionsAnswer);
+    await gateway.run(api.sessions, { limit: 1 });
     return {
       speaksAs: conversation,
       sessions: [mainSession, `${ownPrefix}${conversation}`],
@@ -92,8 +93,7 @@ async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, th
       thread,
     };
   }
-  const path = `/api/sessions/${encodeURIComponent(session)}`;
-  const found = await gateway.get(path, SessionAnswer).catch((error: unknown) => {
+  const found = await gateway.run(api.session, { id: session }).catch((error: unknown) => {
     if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
     throw new CliError(`There is no session "${session}".`, { fix: "parley sessions lists them." });
   });
@@ -111,4 +111,10 @@ async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, th
 export function speakingName(key: string, conversation: string): string | null {
   if (key === mainSession) return conversation;
   return key.startsWith(ownPrefix) ? key.slice(ownPrefix.length) : null;
+}
+
+/** Undefined: the session or the settings decide. The parser has already validated the value. */
+export function modeOf(values: OptionValues): QueueMode | undefined {
+  const given = values.text("mode");
+  return queueModes.find((mode) => mode === given);
 }

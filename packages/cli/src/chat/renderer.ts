@@ -1,8 +1,8 @@
 // Renders a transcript for a terminal or a plain stream. Pure except for the cursor position that it tracks.
 
-import type { Paint } from "../io.ts";
-import { stripControl, milliseconds, oneLine } from "../text.ts";
 import type { Piece } from "./transcript.ts";
+import type { Paint } from "../io/io.ts";
+import { milliseconds, oneLine, shortInput, stripControl, timeOfDay } from "../tables/format.ts";
 
 export interface Screen {
   readonly paint: Paint;
@@ -107,12 +107,15 @@ export class TranscriptRenderer {
 
   #question({ approvalId, tool, summary, reason, expiresAt }: Extract<Piece, { type: "question" }>): string {
     const { paint } = this.#screen;
-    const until = timeOfDay(expiresAt);
+    const until = new Date(expiresAt);
     // A summary begins with the tool's own name.
     const rest = summary.startsWith(tool) ? summary.slice(tool.length) : `  ${summary}`;
     return [
       `${paint("yellow", "?")} ${paint("bold", tool)}${stripControl(rest).replaceAll("\n", "\n  ")}`,
-      paint("dim", `  ${oneLine(reason, 500)}${until === null ? "" : ` Denied if not answered by ${until}.`}`),
+      paint(
+        "dim",
+        `  ${oneLine(reason, 500)}${Number.isNaN(until.getTime()) ? "" : ` Denied if not answered by ${timeOfDay(until)}.`}`,
+      ),
       paint("dim", `  y = approve · a = approve, also similar calls · n = deny   (${approvalId})`),
     ].join("\n");
   }
@@ -120,26 +123,4 @@ export class TranscriptRenderer {
   #fit(text: string): string {
     return oneLine(text, Math.max(40, this.#screen.width() - 1));
   }
-}
-
-/** `14:05`, in the local time zone; null for an invalid time. */
-function timeOfDay(iso: string): string | null {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return null;
-  return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
-}
-
-/** The arguments of a call, shorter than JSON: a single argument is shown as its value. */
-export function shortInput(input: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(input);
-  } catch {
-    return input;
-  }
-  if (typeof value !== "object" || value === null) return input;
-  const entries = Object.entries(value);
-  const [only] = entries;
-  if (entries.length === 1 && only !== undefined && typeof only[1] === "string") return only[1];
-  return entries.map(([key, each]) => `${key}=${typeof each === "string" ? each : JSON.stringify(each)}`).join(" ");
 }

@@ -1,7 +1,7 @@
 // Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; `renderer.ts`
 // formats the pieces.
 
-import { textOf, type Message, type Origin, type SessionEvent } from "@parley/contracts";
+import { type Message, type Origin, type SessionEvent, textOf } from "@parley/contracts";
 import { remainder } from "@parley/projections";
 
 import { LiveText } from "./live-text.ts";

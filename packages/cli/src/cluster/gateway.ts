@@ -3,14 +3,14 @@
 import { randomUUID } from "node:crypto";
 
 import { errorMessage } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
+import { z } from "zod";
 
-import type { z } from "zod";
-
-import { CliError } from "../errors.ts";
-import { ErrorAnswer } from "./shapes.ts";
+import { CliError, firstIssue } from "../io/io.ts";
+import type { Route } from "./api.ts";
 import type { Target } from "./target.ts";
 
-const TIMEOUT_MS = 10_000;
+const defaultTimeoutMs = 10_000;
 
 /** No gateway answered at all. */
 export class GatewayUnreachableError extends CliError {
@@ -24,7 +24,7 @@ export class RequestRejectedError extends CliError {
   readonly code: string | undefined;
 
   constructor(status: number, code: string | undefined, message: string, fix: string | undefined) {
-    super(message, fix === undefined ? {} : { fix });
+    super(message, { fix });
     this.status = status;
     this.code = code;
   }
@@ -36,13 +36,6 @@ export interface Answered<T> {
   readonly clockSkewMs: number | null;
 }
 
-interface Request {
-  path: string;
-  method?: "GET" | "POST" | "PATCH" | "DELETE";
-  body?: unknown;
-  timeoutMs?: number;
-}
-
 export class Gateway {
   readonly #target: Target;
 
@@ -50,55 +43,45 @@ export class Gateway {
     this.#target = target;
   }
 
-  get<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> {
-    return this.#call({ path }, schema).then(({ data }) => data);
+  /** Sends a request. `timeoutMs` applies per gateway. Throws GatewayUnreachableError or RequestRejectedError. */
+  async run<O extends z.ZodType>(
+    route: Route<O>,
+    input: Readonly<Record<string, unknown>> = {},
+    timeoutMs = defaultTimeoutMs,
+  ): Promise<z.output<O>> {
+    return (await this.runTimed(route, input, timeoutMs)).data;
   }
 
-  getTimed<S extends z.ZodType>(path: string, schema: S): Promise<Answered<z.output<S>>> {
-    return this.#call({ path }, schema);
-  }
-
-  post<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
-    return this.change("POST", path, body, schema);
-  }
-
-  /** `timeoutMs` applies per gateway. */
-  change<S extends z.ZodType>(
-    method: "POST" | "PATCH" | "DELETE",
-    path: string,
-    body: unknown,
-    schema: S,
-    timeoutMs = TIMEOUT_MS,
-  ): Promise<z.output<S>> {
-    return this.#call({ path, method, body, timeoutMs }, schema).then(({ data }) => data);
-  }
-
-  #fix(): string {
-    const { elsewhere, home } = this.#target;
-    if (elsewhere) return "Check --url (or PARLEY_URL), and whether Parley runs there.";
-    return home.state === null ? "Start Parley with: npm start" : "Run parley doctor to find the cause.";
-  }
-
-  async #call<S extends z.ZodType>(
-    { path, method = "GET", body, timeoutMs = TIMEOUT_MS }: Request,
-    schema: S,
-  ): Promise<Answered<z.output<S>>> {
+  async runTimed<O extends z.ZodType>(
+    { http, output }: Route<O>,
+    input: Readonly<Record<string, unknown>> = {},
+    timeoutMs = defaultTimeoutMs,
+  ): Promise<Answered<z.output<O>>> {
+    if (http === undefined) throw new Error("the operation has no route");
+    const { method } = http;
+    const fields = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
+    let path = http.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+      const value = String(fields.get(name));
+      fields.delete(name);
+      return encodeURIComponent(value);
+    });
     const headers: Record<string, string> = { authorization: `Bearer ${this.#target.token()}` };
-    if (body !== undefined) headers["content-type"] = "application/json";
     if (method !== "GET") headers["idempotency-key"] = randomUUID();
+    let body: string | null = null;
+    if (method === "GET" && fields.size > 0)
+      path += `?${new URLSearchParams([...fields].map(([name, value]): [string, string] => [name, String(value)])).toString()}`;
+    if (method === "POST" || method === "PATCH") {
+      headers["content-type"] = "application/json";
+      body = JSON.stringify(Object.fromEntries(fields));
+    }
     const failures: string[] = [];
     for (const url of this.#target.urls()) {
       let response: Response;
       let text: string;
       const begun = Date.now();
       try {
-        response = await fetch(`${url}${path}`, {
-          headers,
-          redirect: "error",
-          signal: AbortSignal.timeout(timeoutMs),
-          method,
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
+        const signal = AbortSignal.timeout(timeoutMs);
+        response = await fetch(`${url}${path}`, { headers, redirect: "error", signal, method, body });
         text = await response.text();
       } catch (error) {
         failures.push(`${url}: ${reasonOf(error)}`);
@@ -110,44 +93,35 @@ export class Gateway {
         continue;
       }
       if (!response.ok) throw refusal(response.status, text);
-      return { data: read(url, path, schema, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
+      return { data: read(url, path, output, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
     }
-    throw new GatewayUnreachableError(`No gateway answers (${failures.join("; ")}).`, {
-      fix: this.#fix(),
-    });
+    throw new GatewayUnreachableError(`No gateway answers (${failures.join("; ")}).`, { fix: this.#fix() });
+  }
+
+  #fix(): string {
+    const { elsewhere, home } = this.#target;
+    if (elsewhere) return "Check --url (or PARLEY_URL), and whether Parley runs there.";
+    return home.state === null ? "Start Parley with: npm start" : "Run parley doctor to find the cause.";
   }
 }
 
 function read<S extends z.ZodType>(url: string, path: string, schema: S, text: string): z.output<S> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new CliError(`${url} is not a Parley gateway.`, { fix: "Check --url." });
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new CliError(`${url} is not a Parley gateway.`, { fix: "Check --url." });
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new CliError(
-    `${url}${path} returned an unknown response format (${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}).`,
-    { fix: "Use the parley version of the cluster: parley doctor compares them." },
-  );
+  throw new CliError(`${url}${path} returned an unknown response format (${firstIssue(parsed.error)}).`, {
+    fix: "Use the parley version of the cluster: parley doctor compares them.",
+  });
 }
 
+const Refusal = z.object({ error: z.object({ message: z.string(), code: z.string().optional() }) });
+const tokenFix = "The token differs from the cluster's: unset PARLEY_TOKEN, or name the right file with --token-file.";
+
 function refusal(status: number, text: string): RequestRejectedError {
-  let parsed: z.ZodSafeParseResult<z.infer<typeof ErrorAnswer>> | undefined;
-  try {
-    parsed = ErrorAnswer.safeParse(JSON.parse(text));
-  } catch {
-    // Not JSON, so not from the gateway.
-  }
-  const said = parsed?.success === true ? parsed.data.error : undefined;
+  const said = Refusal.safeParse(parseJson(text)).data?.error;
   const message = said?.message ?? `The gateway answered with status ${status}.`;
-  const fix =
-    status === 401
-      ? "The token differs from the cluster's: unset PARLEY_TOKEN, or name the right file with --token-file."
-      : undefined;
-  return new RequestRejectedError(status, said?.code, message, fix);
+  return new RequestRejectedError(status, said?.code, message, status === 401 ? tokenFix : undefined);
 }
 
 /** The reason of a failed connection; fetch puts it into the cause of its error. */

@@ -1,14 +1,37 @@
-// Finds the gateways and the token. The token comes from a file or the environment, never from an argument.
+// Finds the data folder, the gateways and the token. The token comes from a file or the environment, never from an argument.
 
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 
 import { errorMessage } from "@parley/contracts";
+import { type ClusterState, readState } from "@parley/local";
 
-import type { OptionValues } from "../command-line/options.ts";
-import { CliError, UsageError } from "../errors.ts";
-import { note, type Io } from "../io.ts";
-import { homePath, viewHome, type HomeView } from "./home.ts";
+import { CliError, type Io, note, UsageError } from "../io/io.ts";
+import type { OptionValues } from "../io/options.ts";
+
+export interface HomeView {
+  readonly path: string;
+  /** The running cluster; null when none runs. */
+  readonly state: ClusterState | null;
+  /** A supervisor died without removing its state file. */
+  readonly abandoned: boolean;
+}
+
+/** --home, PARLEY_HOME, the nearest `.parley` in this folder or a parent, or `.parley` here, in this order. */
+export function homePath(values: OptionValues, io: Io): string {
+  const given = values.text("home") ?? io.env["PARLEY_HOME"];
+  if (given !== undefined && given !== "") return resolve(io.cwd, given);
+  for (let folder = io.cwd; ; folder = dirname(folder)) {
+    const candidate = join(folder, ".parley");
+    if (existsSync(candidate)) return candidate;
+    if (dirname(folder) === folder) return join(io.cwd, ".parley");
+  }
+}
+
+export function viewHome(path: string): HomeView {
+  const state = readState(path);
+  return { path, state, abandoned: state === null && existsSync(join(path, "state.json")) };
+}
 
 const DEFAULT_PORT = 8787;
 

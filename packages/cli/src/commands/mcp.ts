@@ -1,47 +1,62 @@
-// `parley mcp …`: lists MCP servers and their tools, and switches them on and off.
+// The commands `parley mcp …`.
 
-import { Gateway } from "../cluster/gateway.ts";
-import { findTarget } from "../cluster/target.ts";
-import type { Call, Run } from "../command-line/command.ts";
-import { UsageError } from "../errors.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { painter, print, printJson, type Paint } from "../io.ts";
-import { ServerAnswer, serverPath, ServersAnswer, SwitchedAnswer, type Order } from "../mcp/answers.ts";
-import { serversTable, switchedText, toolsTable } from "../mcp/text.ts";
+import { api } from "../cluster/api.ts";
+import { serversTable, switchedText, toolsTable } from "../tables/lists.ts";
+import { operand, request, type CommandSpec } from "./command.ts";
 
-export const list: Run = async (call) => {
-  const found = await gatewayOf(call).get("/api/mcp", ServersAnswer);
-  return shown(call, found, (paint) => serversTable(found.servers, paint));
-};
+const nameServer = "Name a server; `parley mcp list` shows them.";
 
-export const tools: Run = async (call) => {
-  const found = await gatewayOf(call).get(serverPath(serverOf(call)), ServerAnswer);
-  return shown(call, found, (paint) => toolsTable(found.server, found.tools, paint));
-};
-
-export const on: Run = (call) => change(call, "on");
-export const off: Run = (call) => change(call, "off");
-export const restart: Run = (call) => change(call, "restart");
-
-async function change(call: Call, action: Order): Promise<number> {
-  const [, tool] = call.positionals;
-  const order = { action, ...(tool === undefined ? {} : { tool }) };
-  const switched = await gatewayOf(call).post(serverPath(serverOf(call)), order, SwitchedAnswer);
-  return shown(call, switched, () => switchedText(action, switched));
+function change(
+  action: "on" | "off" | "restart",
+  spec: Pick<CommandSpec, "summary" | "operands" | "examples" | "details">,
+): CommandSpec {
+  return request({ name: `mcp ${action}`, ...spec }, async (gateway, { positionals }) => {
+    const input = { server: operand(positionals, nameServer), action, tool: positionals[1] };
+    const switched = await gateway.run(api.switchServer, input);
+    return { data: switched, text: () => switchedText(action, switched) };
+  });
 }
 
-function gatewayOf({ values, io }: Call): Gateway {
-  return new Gateway(findTarget(values, io));
-}
-
-function serverOf({ positionals }: Call): string {
-  const [server] = positionals;
-  if (server === undefined) throw new UsageError("Name a server; `parley mcp list` shows them.");
-  return server;
-}
-
-function shown({ values, io }: Call, data: unknown, text: (paint: Paint) => string): number {
-  if (values.has("json")) printJson(io, data);
-  else print(io, text(painter(io.stdout, io.env)));
-  return exitCodes.ok;
-}
+export const mcpCommands: readonly CommandSpec[] = [
+  request(
+    {
+      name: "mcp list",
+      summary: "list the MCP servers and their states",
+      details: "Servers are configured in parley.toml, [mcp.servers.<name>].",
+      examples: ["parley mcp list", "parley mcp list --json | jq -r '.servers[] | select(.state != \"ready\").server'"],
+    },
+    async (gateway) => {
+      const found = await gateway.run(api.servers);
+      return { data: found, text: (paint) => serversTable(found.servers, paint) };
+    },
+  ),
+  request(
+    {
+      name: "mcp tools",
+      summary: "list the tools of one MCP server",
+      operands: ["<server>"],
+      examples: ["parley mcp tools files"],
+    },
+    async (gateway, { positionals }) => {
+      const found = await gateway.run(api.server, { server: operand(positionals, nameServer) });
+      return { data: found, text: (paint) => toolsTable(found, paint) };
+    },
+  ),
+  change("on", {
+    summary: "switch an MCP server on, or show one of its hidden tools",
+    operands: ["<server>", "[<tool>]"],
+    examples: ["parley mcp on files", "parley mcp on files write_file"],
+  }),
+  change("off", {
+    summary: "switch an MCP server off everywhere, or hide one of its tools",
+    details: `It stays off, also after restarts, until you switch it on. Sessions keep the tool list they started with; a call
+of a missing tool returns the reason.`,
+    operands: ["<server>", "[<tool>]"],
+    examples: ["parley mcp off files", "parley mcp off files write_file"],
+  }),
+  change("restart", {
+    summary: "restart an MCP server now, on every tool-runner",
+    operands: ["<server>"],
+    examples: ["parley mcp restart files"],
+  }),
+];

@@ -3,7 +3,7 @@
 import type { DocumentMeta } from "@parley/contracts";
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
 
-import type { Format, Paint } from "../io.ts";
+import type { Format, Paint } from "../io/io.ts";
 
 /** A version with its text; null: the state before the first version. */
 export type Side = (DocumentMeta & { content: string }) | null;

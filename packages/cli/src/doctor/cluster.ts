@@ -3,13 +3,24 @@
 import type { ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
 
+import type { Answer, api } from "../cluster/api.ts";
 import { GatewayUnreachableError, reasonOf, RequestRejectedError } from "../cluster/gateway.ts";
-import type { StatusAnswer } from "../cluster/shapes.ts";
-import { localTime } from "../sessions/text.ts";
-import { ownVersion } from "../version.ts";
-import type { Check, DoctorContext } from "./context.ts";
-import { error, notRunning, ok, startFix, warning, type Finding } from "./finding.ts";
-import { fixesFor, type Fixes } from "./fixes.ts";
+import {
+  type Check,
+  type DoctorContext,
+  error,
+  type Finding,
+  type Fixes,
+  fixesFor,
+  notRunning,
+  ok,
+  startFix,
+  warning,
+} from "./finding.ts";
+import { ownVersion } from "../io/io.ts";
+import { localTime } from "../tables/format.ts";
+
+type Status = Answer<typeof api.status>;
 
 const readyTimeoutMs = 2_000;
 const maxSkewMs = 2_000;
@@ -85,10 +96,10 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
 }
 
 /** A check of the gateway's status; the check `gateway` reports it when there is none. */
-function withStatus(id: string, judge: (status: StatusAnswer, fixes: Fixes) => Finding[]): Check["run"] {
+function withStatus(id: string, judge: (status: Status, fixes: Fixes) => Finding[]): Check["run"] {
   return async (context) => {
     if (isDown(context)) return [notRunning(id)];
-    let status: StatusAnswer;
+    let status: Status;
     try {
       status = (await context.status()).data;
     } catch {
@@ -120,7 +131,7 @@ function keyVariable(provider: string): string {
   return provider === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
 }
 
-export function modelFinding(model: StatusAnswer["model"], fixes = fixesFor(false)): Finding {
+export function modelFinding(model: Status["model"], fixes = fixesFor(false)): Finding {
   if (model === null) return error("model", "no agent-core reports its model", fixes.logs("agent-core"));
   const named = `${model.model} (${model.provider})`;
   if (model.provider === "rehearsal")
@@ -205,10 +216,7 @@ function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
   return texts.length === 0 ? [] : [ok("encryption", texts.join("; "))];
 }
 
-export function versionFinding(
-  { version, replicas }: Pick<StatusAnswer, "version" | "replicas">,
-  own: string,
-): Finding {
+export function versionFinding({ version, replicas }: Pick<Status, "version" | "replicas">, own: string): Finding {
   const others = [...new Set([version, ...replicas.map((replica) => replica.version)])].filter((each) => each !== own);
   return others.length === 0
     ? ok("version", `${own} everywhere`)
@@ -241,7 +249,7 @@ async function clock(context: DoctorContext): Promise<Finding[]> {
 
 /** Empty if the gateway does not count them. */
 export function deliveryFindings(
-  { outbox, inbox }: Pick<StatusAnswer, "outbox" | "inbox">,
+  { outbox, inbox }: Pick<Status, "outbox" | "inbox">,
   fixes = fixesFor(false),
 ): Finding[] {
   const unknown = outbox?.["unknown"] ?? 0;

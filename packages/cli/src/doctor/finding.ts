@@ -1,4 +1,9 @@
-// The result of a check: its severity, a message and the exact fix.
+// What a check gets and what it reports: its severity, a message and the exact fix for where the cluster runs.
+
+import type { Answer, api } from "../cluster/api.ts";
+import type { Answered } from "../cluster/gateway.ts";
+import type { HomeView } from "../cluster/target.ts";
+import type { Io } from "../io/io.ts";
 
 type Severity = "ok" | "warning" | "error";
 
@@ -27,4 +32,56 @@ export const startFix = "npm start";
 /** For checks that need a running cluster; the check `supervisor` reports once, as an error, that it does not run. */
 export function notRunning(id: string): Finding {
   return warning(id, "not running", startFix);
+}
+
+export interface DoctorContext {
+  readonly io: Io;
+  readonly home: HomeView;
+  /** --url was given: the cluster runs elsewhere, so local checks do not apply. */
+  readonly elsewhere: boolean;
+  /** parley.toml, or null. */
+  readonly settingsFile: string | null;
+  /** Requested once for all checks; rethrows the error of that request. */
+  status(): Promise<Answered<Answer<typeof api.status>>>;
+}
+
+export interface Check {
+  readonly id: string;
+  /** An error that it throws becomes the finding. */
+  readonly run: (context: DoctorContext) => Promise<readonly Finding[]>;
+}
+
+export interface Fixes {
+  /** How to read the logs of a service; default: of all services. */
+  logs(service?: string): string;
+  /** How to set variables of a service, e.g. `PARLEY_MODEL=<model>`. */
+  set(variables: string, service: string): string;
+  /** The step after a change of parley.toml. */
+  readonly restart: string;
+  /** For commands that are refused because no sandbox works. */
+  readonly sandbox: string;
+}
+
+const here: Fixes = {
+  logs: (service) =>
+    service === undefined ? "parley logs --level error --since 1d" : `parley logs --service ${service} --since 10m`,
+  set: (variables) => `${variables} ${startFix}`,
+  restart: "restart Parley",
+  sandbox: "apt-get install bubblewrap   (and allow unprivileged user namespaces)",
+};
+
+const there: Fixes = {
+  logs: (service) =>
+    service === undefined
+      ? "where it runs: docker compose logs --since 24h   (or kubectl logs, for each deployment)"
+      : `where it runs: docker compose logs --since 10m ${service}   (or kubectl logs deployment/${service} --since 10m)`,
+  set: (variables, service) => `where it runs: set ${variables} for ${service} and restart it; docs/deploy.md`,
+  restart: "restart the tool-runners",
+  sandbox:
+    "where the tool-runner runs: allow unprivileged user namespaces, or choose another isolation; docs/isolation.md",
+};
+
+/** `elsewhere`: the cluster was named by its address. */
+export function fixesFor(elsewhere: boolean): Fixes {
+  return elsewhere ? there : here;
 }

@@ -6,11 +6,10 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { errorMessage, namesOneTool, unmatchedHooks, type PermissionSettings } from "@parley/contracts";
+import { errorMessage, namesOneTool, type PermissionSettings, unmatchedHooks } from "@parley/contracts";
 
-import { missingSecrets } from "../config/secrets.ts";
-import type { Check, DoctorContext } from "./context.ts";
-import { error, ok, startFix, warning, type Finding } from "./finding.ts";
+import { missingSecrets } from "../cluster/settings.ts";
+import { type Check, type DoctorContext, error, type Finding, ok, startFix, warning } from "./finding.ts";
 
 const WANTED_NODE = 24;
 const MIB = 1024 * 1024;

@@ -14,8 +14,7 @@ import {
 import { join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 
-import { LogReader, type LogText } from "./merge.ts";
-import type { LogRecord } from "./line.ts";
+import { LogReader, type LogRecord, type LogText } from "./records.ts";
 
 /** Polling interval in case a file notification is missed. */
 const lookEveryMs = 1_000;

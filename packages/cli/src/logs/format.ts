@@ -1,8 +1,8 @@
 // Formats log records for people and programs. Pure.
 
-import type { Format, Paint } from "../io.ts";
-import { stripControl } from "../text.ts";
-import type { Level, LogRecord } from "./line.ts";
+import type { Format, Paint } from "../io/io.ts";
+import type { Level, LogRecord } from "./records.ts";
+import { stripControl } from "../tables/format.ts";
 
 const levelFormats: Record<Level, Format> = {
   trace: "dim",

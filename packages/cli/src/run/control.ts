@@ -1,11 +1,12 @@
 // Executes control requests of a program during a run, or refuses them with a reason.
 
-import { errorMessage, efforts, type SessionSummary } from "@parley/contracts";
+import { efforts, errorMessage, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
 import type { Gateway } from "../cluster/gateway.ts";
-import { serverPath, ServersAnswer, SwitchedAnswer, type Order } from "../mcp/answers.ts";
+import { api } from "../cluster/api.ts";
+import { firstIssue } from "../io/io.ts";
 import type { ControlRequest } from "./input.ts";
 import { permissionModeNames, readPermissionMode } from "./options.ts";
 
@@ -13,7 +14,7 @@ export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
   /** The current state of this run's session; null while there is none. */
   session(): Promise<SessionSummary | null>;
-  readonly gateway: Pick<Gateway, "get" | "post">;
+  readonly gateway: Pick<Gateway, "run">;
 }
 
 export type ControlAnswer =
@@ -90,7 +91,7 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
       return { text: await command(deps, `/rewind ${checkpoint}${dryRun ? " --dry-run" : ""}`, () => true) };
     }
     case "mcp_status": {
-      const { servers } = await deps.gateway.get("/api/mcp", ServersAnswer);
+      const { servers } = await deps.gateway.run(api.servers);
       return {
         mcp_servers: servers.map(({ server, state, tools, problem }) => ({
           name: server,
@@ -115,9 +116,8 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
   }
 }
 
-async function switched({ gateway }: ControlDeps, server: string, action: Order, tool?: string) {
-  const order = { action, ...(tool === undefined ? {} : { tool }) };
-  const { server: name, outcome } = await gateway.post(serverPath(server), order, SwitchedAnswer);
+async function switched({ gateway }: ControlDeps, server: string, action: "on" | "off" | "restart", tool?: string) {
+  const { server: name, outcome } = await gateway.run(api.switchServer, { server, action, tool });
   return { server_name: name, changed: outcome === "done" };
 }
 
@@ -133,6 +133,5 @@ async function command(deps: ControlDeps, text: string, isDone: (session: Sessio
 function read<S extends z.ZodType>(schema: S, request: ControlRequest): z.output<S> {
   const parsed = schema.safeParse(request);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new NotDone(`${request.subtype}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "does not match"}`);
+  throw new NotDone(`${request.subtype}: ${firstIssue(parsed.error)}`);
 }

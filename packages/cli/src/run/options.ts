@@ -1,10 +1,12 @@
-// The options of `parley run`. Pure.
+// The options of `parley run`, and the session that it continues.
 
-import { permissionModes, type PermissionMode, type QueueMode } from "@parley/contracts";
+import { type PermissionMode, permissionModes, type QueueMode, type SessionSummary } from "@parley/contracts";
 
-import { modeOf } from "../chat/mode.ts";
-import type { OptionValues } from "../command-line/options.ts";
-import { UsageError } from "../errors.ts";
+import { mainSession, modeOf, ownPrefix, speakingName } from "../chat/open.ts";
+import { api } from "../cluster/api.ts";
+import { type Gateway, RequestRejectedError } from "../cluster/gateway.ts";
+import { CliError, UsageError } from "../io/io.ts";
+import type { OptionValues } from "../io/options.ts";
 
 export const outputFormats = ["text", "json", "stream-json"] as const;
 type OutputFormat = (typeof outputFormats)[number];
@@ -44,7 +46,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
   return {
     output,
     streamInput,
-    maxTurns: count(values),
+    maxTurns: values.number("max-turns", "a number of 1 or more", { max: 999_999 }) ?? null,
     partial: values.has("partial"),
     mode: modeOf(values),
     permissionMode: permissionModeOf(values),
@@ -76,9 +78,35 @@ function permissionModeOf(values: OptionValues): PermissionMode | null {
   return mode;
 }
 
-function count(values: OptionValues): number | null {
-  const text = values.text("max-turns");
-  if (text === undefined) return null;
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError(`--max-turns: "${text}" is not a number of 1 or more.`);
-  return Number(text);
+/** Key prefix of sessions of single API calls; they belong to other programs, so `--continue` skips them. */
+const apiCallPrefix = `${ownPrefix}call-`;
+
+/** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
+export async function lastSession(gateway: Gateway): Promise<string> {
+  for (let before: string | undefined; ;) {
+    const { sessions } = await gateway.run(api.sessions, { limit: 200, status: "active", calls: true, before });
+    const last = sessions.find(
+      ({ key, parentId }) => parentId === null && speakingName(key, "cli") !== null && !key.startsWith(apiCallPrefix),
+    );
+    if (last !== undefined) return last.sessionId;
+    before = sessions.at(-1)?.sessionId;
+    if (before === undefined)
+      throw new CliError("There is no session to continue.", { fix: "Run again without --continue." });
+  }
+}
+
+/** The session by its id, or that of the conversation; null when there is none yet. */
+export async function sessionOf(
+  gateway: Gateway,
+  sessionId: string | null,
+  conversation: string,
+): Promise<SessionSummary | null> {
+  for (const name of sessionId === null ? [`${ownPrefix}${conversation}`, mainSession] : [sessionId]) {
+    try {
+      return (await gateway.run(api.session, { id: name })).session;
+    } catch (error) {
+      if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
+    }
+  }
+  return null;
 }

@@ -2,7 +2,7 @@
 // because the init message comes first.
 
 import type { SessionEvent } from "@parley/contracts";
-import { SdkMessages, type SdkInit, type SdkMessage } from "@parley/projections";
+import { type SdkInit, type SdkMessage, SdkMessages } from "@parley/projections";
 
 type Result = Extract<SdkMessage, { type: "result" }>;
 

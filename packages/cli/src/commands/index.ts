@@ -1,0 +1,55 @@
+// All commands, and running one by its command line.
+
+import { CliError, exitCodes, note, painter, type Io } from "../io/io.ts";
+import type { CommandSpec } from "./command.ts";
+import { completionCommand } from "./completion.ts";
+import { configCommands } from "./config.ts";
+import { cronCommands } from "./cron.ts";
+import { docsCommands } from "./docs.ts";
+import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
+import { mcpCommands } from "./mcp.ts";
+import { pairingCommands } from "./pairing.ts";
+import { parseCommandLine } from "./parse.ts";
+import { sessionCommands } from "./sessions.ts";
+import { talkCommands } from "./talk.ts";
+import { stopCommand, turnCommands } from "./turns.ts";
+
+export const commands: readonly CommandSpec[] = [
+  upCommand,
+  ...talkCommands,
+  statusCommand,
+  ...sessionCommands,
+  ...turnCommands,
+  stopCommand,
+  ...pairingCommands,
+  ...docsCommands,
+  ...cronCommands,
+  ...mcpCommands,
+  ...configCommands,
+  doctorCommand,
+  logsCommand,
+  completionCommand(() => commands),
+];
+
+/** Runs a command line. Returns the exit code; never rejects. */
+export async function runCommandLine(args: readonly string[], io: Io): Promise<number> {
+  try {
+    const parsed = parseCommandLine(args, commands, io.stdout.columns || undefined);
+    if ("command" in parsed) return await parsed.command.run({ ...parsed, io });
+    io.stdout.write(parsed.text);
+    return exitCodes.ok;
+  } catch (error) {
+    return report(error, io);
+  }
+}
+
+/** Prints a CliError as text. Any other error is a bug and is printed with its stack. */
+function report(failure: unknown, io: Io): number {
+  if (!(failure instanceof CliError)) {
+    note(io, failure instanceof Error ? (failure.stack ?? failure.message) : String(failure));
+    return exitCodes.error;
+  }
+  note(io, painter(io.stderr, io.env)("red", failure.message));
+  if (failure.fix !== null) note(io, failure.fix);
+  return failure.exitCode;
+}

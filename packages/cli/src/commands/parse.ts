@@ -1,0 +1,153 @@
+// Parses arguments with commander, which also formats the help. Options may be anywhere; an unknown name is an error with a suggestion. Pure.
+
+import { nearestName } from "@parley/contracts";
+import { Command, CommanderError, Option } from "commander";
+
+import { ownVersion, UsageError } from "../io/io.ts";
+import { helpOption, OptionValues, type OptionTable } from "../io/options.ts";
+import type { Call, CommandSpec } from "./command.ts";
+
+/** A text to print, or a command to run. */
+export type Parsed = { readonly text: string } | ({ readonly command: CommandSpec } & Omit<Call, "io">);
+
+const footer = `
+parley <command> --help shows details and examples. Data goes to standard output, everything else to standard error.
+Exit codes: 0 ok, 1 error, 2 invalid usage, 3 unhealthy, 130 interrupted by Ctrl-C.`;
+
+/** `width`: characters per line of a help text. Throws UsageError. */
+export function parseCommandLine(args: readonly string[], commands: readonly CommandSpec[], width = 120): Parsed {
+  let text = "";
+  let parsed: Parsed | null = null;
+  const program = new Command("parley")
+    .description("talk to the agent and manage a Parley deployment")
+    .usage("<command> [options]")
+    .version(`parley ${ownVersion()}`, "--version", "show the version")
+    .enablePositionalOptions()
+    .exitOverride()
+    .helpOption("-h, --help", helpOption["help"]?.about)
+    .helpCommand(false)
+    .configureHelp({ visibleCommands, subcommandTerm: fullName })
+    .configureOutput({
+      writeOut: (part) => (text += part),
+      writeErr: () => undefined,
+      getOutHelpWidth: () => width,
+    })
+    .addHelpText("after", footer);
+  for (const spec of commands) {
+    const command = commandFor(spec, program);
+    command.action(() => {
+      checkOperands(spec, command);
+      parsed = { command: spec, values: valuesOf(spec.options, command), positionals: command.args };
+    });
+  }
+  const ordered = commandFirst(args, commands);
+  try {
+    program.parse(ordered.length === 0 ? ["--help"] : ordered, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) throw usageError(error, ordered[0], commands);
+  }
+  return parsed ?? { text };
+}
+
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;
+}
+
+/** Commands below a group are listed with their full names. */
+function visibleCommands(command: Command): Command[] {
+  return command.commands.flatMap((each) => [...(each.description() === "" ? [] : [each]), ...each.commands]);
+}
+
+function commandFor(
+  { name, summary, operands = [], options, details, examples, passThrough }: CommandSpec,
+  program: Command,
+) {
+  const [first = "", second] = name.split(" ");
+  const group = program.commands.find((each) => each.name() === first) ?? program.command(first);
+  const command = (second === undefined ? group : group.command(second))
+    .description(summary)
+    .usage(["[options]", ...operands].join(" "))
+    .argument("[operands...]");
+  if (passThrough === true) return command.passThroughOptions().allowUnknownOption().helpOption(false);
+  for (const [option, { short, value, about, choices }] of Object.entries(options)) {
+    const flags = `${short === undefined ? "" : `-${short}, `}--${option}${value === undefined ? "" : ` ${value}`}`;
+    const each = new Option(flags, about);
+    if (choices !== undefined) each.choices(choices);
+    else if (value !== undefined) each.argParser((given: string, before?: string[]) => [...(before ?? []), given]);
+    command.addOption(each);
+  }
+  const title = examples.length === 1 ? "Example" : "Examples";
+  const after = [details ?? [], [`${title}:`, ...examples.map((example) => `  ${example}`)].join("\n")].flat();
+  return command.addHelpText("after", `\n${after.join("\n\n")}`);
+}
+
+function valuesOf(options: OptionTable, command: Command): OptionValues {
+  const given = command.opts<Record<string, string | string[] | true>>();
+  const values = command.options.flatMap((option) =>
+    [given[option.attributeName()] ?? []].flat().map((value) => [option.name(), value] as const),
+  );
+  for (const [name, value] of values)
+    if (value === "") throw new UsageError(`--${name} needs a value: --${name} ${options[name]?.value ?? "<value>"}`);
+  return new OptionValues(values);
+}
+
+function checkOperands({ name, operands = [], passThrough }: CommandSpec, { args, commands }: Command): void {
+  const extra = args[operands.length];
+  if (extra === undefined || passThrough === true) return;
+  if (commands.length > 0)
+    throw unknownCommand(
+      [name, extra],
+      commands.map((each) => each.name()),
+    );
+  const quote = operands.length === 1 ? " Quote a text that contains spaces." : "";
+  throw new UsageError(`parley ${name}: unexpected argument "${extra}".${quote}`, helpLine(name));
+}
+
+function unknownCommand(words: readonly string[], known: readonly string[]): UsageError {
+  const near = nearestName(words.at(-1) ?? "", known);
+  const hint = near === null ? "" : ` Did you mean "${["parley", ...words.slice(0, -1), near].join(" ")}"?`;
+  const fix = near === null ? `Commands: ${known.join(", ")}.` : undefined;
+  return new UsageError(`There is no command "${["parley", ...words].join(" ")}".${hint}`, fix);
+}
+
+/** Moves the words of the command to the front, because commander expects its options after it. */
+function commandFirst(args: readonly string[], commands: readonly CommandSpec[]): string[] {
+  const hasValue = new Set(
+    commands.flatMap(({ options }) =>
+      Object.entries(options).flatMap(([name, { type, short }]) =>
+        type === "string" ? [`--${name}`, `-${short}`] : [],
+      ),
+    ),
+  );
+  const places: number[] = [];
+  for (let at = 0; at < args.length && args[at] !== "--"; at++) {
+    if (hasValue.has(args[at] ?? "")) at++;
+    else if (args[at]?.startsWith("-") === false) places.push(at);
+  }
+  const words = places.map((at) => args[at] ?? "");
+  if (words[0] === "help") return [...words.slice(1), "--help"];
+  const isNested = commands.some(({ name }) => name === words.slice(0, 2).join(" "));
+  const front = places.slice(0, isNested ? 2 : 1);
+  if (commands.some(({ name, passThrough }) => passThrough === true && name === args[0])) return [...args];
+  return [...front.map((at) => args[at] ?? ""), ...args.filter((_, at) => !front.includes(at))];
+}
+
+function usageError(error: CommanderError, first: string | undefined, commands: readonly CommandSpec[]): UsageError {
+  const known = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
+  const below = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.split(" ")[1] ?? ""] : []));
+  if (first === undefined || first.startsWith("-"))
+    return new UsageError("Name a command.", "parley --help lists them.");
+  if (error.code === "commander.help")
+    return new UsageError(`parley ${first} needs a subcommand: ${below.join(", ")}.`);
+  const unknown = /unknown command '(.*?)'/.exec(error.message)?.[1];
+  if (unknown !== undefined)
+    return unknown === first ? unknownCommand([first], known) : unknownCommand([first, unknown], below);
+  const message = error.message.replace(/^error: /, "").replaceAll(/\s+/g, " ");
+  return new UsageError(`parley ${first}: ${message}`, helpLine(first));
+}
+
+function helpLine(name: string): string {
+  return `parley ${name} --help shows its usage.`;
+}

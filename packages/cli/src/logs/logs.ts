@@ -1,0 +1,56 @@
+// `parley logs`: the logs of all processes on this machine, merged by time.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { homePath } from "../cluster/target.ts";
+import { CliError, exitCodes, painter, print, UsageError, type Io } from "../io/io.ts";
+import type { OptionValues } from "../io/options.ts";
+import { followLogs, readLogs } from "./files.ts";
+import { recordJson, recordText } from "./format.ts";
+import { levels, mergeLogs, passes, readSince, type LogFilter, type LogRecord } from "./records.ts";
+
+/** Default number of past lines that `--follow` prints. */
+const linesBeforeFollowing = 20;
+
+/** Returns the exit code; with --follow, after Ctrl-C. */
+export async function printLogs(values: OptionValues, io: Io): Promise<number> {
+  const filter = readFilter(values);
+  const lines = values.number("lines", "a number", { min: 0 });
+  const follow = values.has("follow");
+  const folder = join(homePath(values, io), "logs");
+  if (!existsSync(folder)) {
+    throw new CliError(`There are no logs in ${folder}.`, {
+      fix: "No cluster has run in this data folder; name another one with --home, or start one with: npm start",
+    });
+  }
+  const paint = painter(io.stdout, io.env);
+  const show = (record: LogRecord): void => {
+    if (passes(record, filter)) print(io, values.has("json") ? recordJson(record) : recordText(record, paint));
+  };
+  const stopping = new AbortController();
+  if (follow) process.once("SIGINT", () => stopping.abort());
+  const late: LogRecord[] = [];
+  let onRecord = (record: LogRecord): void => void late.push(record);
+  // Following starts before reading, so that no line is lost in between; a line may then be in both.
+  const following = follow ? followLogs(folder, (record) => onRecord(record), stopping.signal) : undefined;
+  const all = mergeLogs(readLogs(folder), filter);
+  const count = lines ?? (follow && filter.since === undefined ? linesBeforeFollowing : all.length);
+  for (const record of count === 0 ? [] : all.slice(-count)) show(record);
+  onRecord = show;
+  for (const record of late) show(record);
+  await following;
+  return exitCodes.ok;
+}
+
+function readFilter(values: OptionValues): LogFilter {
+  const since = values.text("since");
+  const from = since === undefined ? undefined : readSince(since, Date.now());
+  if (from === null) {
+    throw new UsageError(
+      `--since: "${since ?? ""}" is not a time. Write 30s, 10m, 2h, 1d or a date such as 2026-11-21T20:00.`,
+    );
+  }
+  const level = levels.find((each) => each === values.text("level"));
+  return { service: values.text("service"), level, since: from };
+}

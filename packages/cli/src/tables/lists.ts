@@ -1,0 +1,126 @@
+// Formats jobs, MCP servers, documents and pairing requests for people. Pure.
+
+import type { DocumentMeta, Schedule, ScheduleRun } from "@parley/contracts";
+
+import type { Answer, api } from "../cluster/api.ts";
+import type { Paint } from "../io/io.ts";
+import { duration, listing, localTime, oneLine } from "./format.ts";
+
+export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number): string {
+  if (jobs.length === 0) return "There are no jobs yet. Add one: parley cron add 'every 1h' 'look at the mail'";
+  return listing(
+    jobs,
+    {
+      ID: ({ id }) => id,
+      NAME: ({ name }) => oneLine(name, 30),
+      SCHEDULE: ({ schedule, timeZone }) => oneLine(`${schedule.replace(/^cron /, "")} ${timeZone}`, 40),
+      NEXT: (job) => nextText(job, now),
+      THREAD: ({ target }) => target,
+      RUNS: ({ runs, maxRuns }) => (maxRuns === null ? runs : `${runs}/${maxRuns}`),
+      LAST: ({ lastRun }) => (lastRun === null ? "-" : outcomeText(lastRun)),
+    },
+    paint,
+  );
+}
+
+/** `2026-11-23 09:00 (in 7h)`, in the reader's own zone. */
+export function nextText({ nextDue, enabled }: Schedule, now: number): string {
+  if (nextDue === null) return enabled ? "never" : "off";
+  const seconds = (Date.parse(nextDue) - now) / 1_000;
+  return `${localTime(nextDue)} (${seconds < 0 ? "now" : `in ${duration(seconds)}`})`;
+}
+
+export function runsTable(runs: readonly ScheduleRun[], paint: Paint): string {
+  if (runs.length === 0) return "The job has not been due yet.";
+  return listing(
+    runs,
+    {
+      DUE: ({ due }) => localTime(due),
+      OUTCOME: (run) => `${outcomeText(run)}${run.manual ? " (by hand)" : ""}`,
+      ANSWER: ({ turn, reason }) => oneLine(turn?.text ?? reason ?? "", 80),
+    },
+    paint,
+  );
+}
+
+function outcomeText({ outcome, state, turn }: ScheduleRun): string {
+  if (outcome !== "fired" || state === null) return outcome;
+  if (turn?.exitReason != null) return turn.exitReason;
+  return state === "claimed" ? "running" : state;
+}
+
+type Server = Answer<typeof api.server>["server"];
+
+export function serversTable(servers: readonly Server[], paint: Paint): string {
+  if (servers.length === 0) return "There are no MCP servers. Add one in parley.toml: [mcp.servers.<name>]";
+  return listing(
+    servers,
+    {
+      SERVER: ({ server }) => server,
+      STATE: ({ state }) => state,
+      TOOLS: ({ tools }) => tools,
+      HIDDEN: ({ switched }) => switched?.hidden.length ?? 0,
+      WHAT: ({ problem, switched }) =>
+        oneLine(
+          problem ?? (switched?.on === false ? `off by ${switched.by} since ${localTime(switched.at)}` : ""),
+          100,
+        ),
+    },
+    paint,
+  );
+}
+
+export function toolsTable({ server: { server, state }, tools }: Answer<typeof api.server>, paint: Paint): string {
+  if (tools.length === 0) return `${server} has no tools now: it is ${state}.`;
+  return listing(
+    tools,
+    {
+      TOOL: ({ tool }) => tool,
+      "NAME FOR THE AGENT": ({ name }) => name,
+      "": ({ hidden }) => (hidden ? "hidden" : ""),
+    },
+    paint,
+  );
+}
+
+export function switchedText(action: string, { server, tool, outcome }: Answer<typeof api.switchServer>): string {
+  if (tool !== null) {
+    if (outcome === "same") return `${tool} of ${server} is ${action === "off" ? "already hidden" : "not hidden"}.`;
+    return `${tool} of ${server} is ${action === "off" ? "hidden" : "shown again"}.`;
+  }
+  if (action === "restart") return `${server} is restarting.`;
+  return `${server} is ${outcome === "same" ? "already " : ""}${action}.`;
+}
+
+export function pairingsTable(pairings: Answer<typeof api.pairings>["pairings"], paint: Paint): string {
+  if (pairings.length === 0) return "There are no open pairing requests.";
+  const rows = listing(
+    pairings,
+    {
+      CHANNEL: ({ channel }) => channel,
+      ACCOUNT: ({ account }) => account,
+      PERSON: ({ contactId }) => oneLine(contactId, 40),
+      NAME: ({ name }) => (name === null ? "-" : oneLine(name, 40)),
+      EXPIRES: ({ expiresAt }) => localTime(expiresAt),
+    },
+    paint,
+  );
+  return `${rows}\n\nAsk the person for their code, then run: parley pairing approve <code>`;
+}
+
+const versionColumns = {
+  VERSION: ({ version }: DocumentMeta) => version,
+  BYTES: ({ deleted, bytes }: DocumentMeta) => (deleted ? "removed" : bytes),
+  AUTHOR: ({ author, restoredFrom }: DocumentMeta) =>
+    restoredFrom === null ? author : `${author} (restored ${restoredFrom})`,
+  CHANGED: ({ createdAt }: DocumentMeta) => localTime(createdAt),
+};
+
+export function documentsTable(documents: readonly DocumentMeta[], paint: Paint): string {
+  if (documents.length === 0) return "There are no documents yet. Create one: parley docs edit MEMORY.md";
+  return listing(documents, { PATH: ({ path }) => oneLine(path, 80), ...versionColumns }, paint);
+}
+
+export function historyTable(versions: readonly DocumentMeta[], paint: Paint): string {
+  return listing(versions, { ...versionColumns, TURN: ({ turnId }) => turnId ?? "" }, paint);
+}
