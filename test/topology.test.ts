@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
-import { registry, type Contract } from "@parley/contracts";
+import { operations, registry, slashCommands, type Contract, type OperationDefinition } from "@parley/contracts";
 
 const root = resolve(import.meta.dirname, "..");
 
@@ -218,6 +218,57 @@ describe("subjects", () => {
       named.filter((name) => !new RegExp(`\\b${name}\\b`).test(all)),
       [],
     );
+  });
+});
+
+describe("operations", () => {
+  const gateway = files.filter(({ path }) => path.startsWith("services/channel-gateway/src/"));
+  const withText = (pattern: RegExp) =>
+    gateway
+      .filter(({ text }) => pattern.test(text))
+      .map(({ path }) => path.slice("services/channel-gateway/src/".length))
+      .toSorted();
+
+  test("are each implemented once", () => {
+    const implemented = gateway.flatMap(({ text }) =>
+      [...text.matchAll(/\bimplement\(\s*operations\.(\w+)/g)].map(([, name = ""]) => name),
+    );
+    assert.deepEqual(implemented.toSorted(), Object.keys(operations).toSorted());
+  });
+
+  test("have unique names, routes, control requests and tools, and forms of listed commands", () => {
+    const all = Object.values<OperationDefinition>(operations);
+    for (const names of [
+      all.map(({ name }) => name),
+      all.flatMap(({ http }) => (http === undefined ? [] : `${http.method} ${http.path}`)),
+      all.flatMap(({ ws = [] }) => ws.map(({ subtype }) => subtype)),
+      all.flatMap(({ mcp }) => mcp?.name ?? []),
+    ]) {
+      assert.equal(new Set(names).size, names.length, names.join(", "));
+    }
+    const commands = new Set(all.flatMap(({ slash = [] }) => slash.map(({ form }) => form.split(" ")[0] ?? "")));
+    for (const { name } of slashCommands) assert.ok(commands.has(name), name);
+  });
+
+  test("are the only source of routes and tools, except for the routes written by hand", () => {
+    assert.deepEqual(withText(/\.registerTool\(/), ["http/mcp/tools.ts"]);
+    assert.deepEqual(withText(/\bendpoints\.(add|document)\(|\b(app|scope)\.(get|post|all|route)\b[<(]/), [
+      // Platforms call the adapters.
+      "channels/telegram/webhook.ts",
+      "http/attachments.ts",
+      // Registers what the other files add.
+      "http/endpoint.ts",
+      "http/events.ts",
+      "http/mcp/consent.ts",
+      "http/mcp/routes.ts",
+      "http/messages.ts",
+      "http/openai.ts",
+      "http/operations.ts",
+      "http/server.ts",
+      "http/simple-chat.ts",
+      "http/webhooks.ts",
+      "http/ws/routes.ts",
+    ]);
   });
 });
 

@@ -5,4 +5,3 @@ export { resultSubtypes, type SdkInit, type SdkMessage } from "./sdk-types.ts";
 export { SimpleEvents, type SimpleEvent } from "./simple-events.ts";
 export type { OutputRule } from "./visible-text.ts";
 export { StreamFrames, type StreamFrame } from "./stream-frames.ts";
-export { questionOptions, TurnFrames, type TurnFrame } from "./turn-frames.ts";

@@ -6,7 +6,6 @@ import { propertyRuns } from "@parley/testing/property-runs";
 import { SimpleEvents } from "../src/simple-events.ts";
 import type { OutputRule } from "../src/visible-text.ts";
 import { StreamFrames } from "../src/stream-frames.ts";
-import { TurnFrames } from "../src/turn-frames.ts";
 import { histories } from "./histories.ts";
 
 const finalText: OutputRule = { mode: "final_text", unspoken: "reprompt" };
@@ -88,21 +87,6 @@ test("shows only the texts of the message tool in the mode message_tool", () => 
   assert.deepEqual(
     told.flatMap((each) => (each.type === "token" ? [each.data] : [])),
     ["on my way"],
-  );
-});
-
-test("turn frames end with one turn_complete, and their deltas end with the answer", () => {
-  fc.assert(
-    fc.property(histories, ({ events, exitReason, answer }) => {
-      const view = new TurnFrames(finalText);
-      const frames = events.flatMap((event) => view.event(event));
-      assert.equal(frames.filter(({ type }) => type === "turn_complete").length, 1);
-      assert.equal(frames.at(-1)?.type, "turn_complete");
-      const text = frames.map((frame) => (frame.type === "text_delta" ? frame.text : "")).join("");
-      if (exitReason !== "error") assert.ok(bare(text).endsWith(bare(answer)));
-      else assert.ok(frames.some((frame) => frame.type === "error" && frame.message === answer));
-    }),
-    { numRuns: propertyRuns(3_000) },
   );
 });
 

@@ -1,4 +1,4 @@
-// Projections of turns: the five server-sent events of /v1/chat, and WebSockets by turn and by model call.
+// Projections of turns: the five server-sent events of /v1/chat, and WebSockets by model call.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
@@ -81,19 +81,12 @@ test("/v1/chat returns the answer when all events are lost", async () => {
 });
 
 // design: 002.36
-test("?format=turns sends deltas and one turn_complete, answers pings, refuses empty messages", async () => {
-  const ws = await WsReader.open(gateway, {}, [], "?format=turns&conversation=by-turn");
+test("?format=stream answers pings and refuses empty messages", async () => {
+  const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=pings");
   ws.say({ type: "ping" });
   await ws.until(({ type }) => type === "pong");
   ws.say({ type: "message", text: " " });
   await ws.until(({ type }) => type === "error");
-  ws.say({ type: "message", text: "one" });
-  await heard(ws, 1, ({ type }) => type === "turn_complete");
-  ws.say({ type: "message", text: "two" });
-  await heard(ws, 2, ({ type }) => type === "turn_complete");
-  const text = ws.heard.flatMap((frame) => (frame.type === "text_delta" ? [frame["text"]] : []));
-  assert.equal(text.join(""), "You said: oneYou said: two");
-  assert.equal(ws.heard.filter(({ type }) => type === "turn_complete").length, 2);
   ws.socket.close();
 });
 

@@ -2,27 +2,19 @@
 // but no durable ones; the view repairs itself from these.
 import { randomUUID } from "node:crypto";
 import { store } from "@parley/contracts";
+import { StreamFrames } from "@parley/projections";
 import type { WebSocket } from "ws";
 import { parseInput } from "../../operations/parse-input.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
 import { ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, toHttpError } from "../errors.ts";
-import {
-  commandFrames,
-  decisionIn,
-  readViewFrame,
-  viewOf,
-  type ViewClientFrame,
-  type ViewFormat,
-  type ViewServerFrame,
-} from "./stream-frames.ts";
+import { decisionIn, readViewFrame, type ViewClientFrame, type ViewServerFrame } from "./stream-frames.ts";
 import { WsPeer } from "./peer.ts";
 
 export class ViewClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
-  readonly #format: ViewFormat;
   readonly #conversation: string;
   readonly #route: string;
   readonly #gone = new AbortController();
@@ -31,9 +23,8 @@ export class ViewClient {
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #session = 0;
 
-  constructor(ws: WebSocket, deps: HttpDeps, format: ViewFormat, conversation: string) {
+  constructor(ws: WebSocket, deps: HttpDeps, conversation: string) {
     this.#deps = deps;
-    this.#format = format;
     this.#conversation = conversation;
     this.#route = deps.inbound.sessionKeyOf(ownerInput(conversation, "", undefined));
     this.#peer = new WsPeer(ws, deps.events, {
@@ -77,7 +68,7 @@ export class ViewClient {
 
   async #follow(sessionId: string, after: number | undefined): Promise<void> {
     const session = ++this.#session;
-    const view = viewOf(this.#format, this.#deps.settings);
+    const view = new StreamFrames();
     const following = await subscribe(this.#deps, sessionId, after, {
       begin: () => undefined,
       send: ({ event, seq }) => {
@@ -127,7 +118,7 @@ export class ViewClient {
     if (spoken.kind === "command") {
       events.inbound(said.channel, "command");
       const answer = await inbound.runCommand(spoken.command, inbound.speakerOf(said));
-      for (const frame of commandFrames(this.#format, id, answer)) this.#say(frame);
+      this.#say({ type: "response", msg_id: id, content: answer });
       return;
     }
     await inbound.store({ ...said, text: spoken.text, mode: spoken.mode });

@@ -1,6 +1,5 @@
 // The frames of a WebSocket that shows one conversation in the format of another protocol, in both directions.
-import { questionOptions, StreamFrames, TurnFrames, type StreamFrame, type TurnFrame } from "@parley/projections";
-import type { ParleySettings, SessionEvent } from "@parley/contracts";
+import type { StreamFrame } from "@parley/projections";
 import { z } from "zod";
 import { HttpError } from "../errors.ts";
 import { parseFrame } from "./parse-frame.ts";
@@ -8,11 +7,10 @@ import { defaultConversation } from "../openai-format.ts";
 
 /** The query that selects the format. */
 export const ViewQuery = z.object({
-  format: z.enum(["stream", "turns"]).optional(),
+  format: z.enum(["stream"]).optional(),
   /** With `format`: the conversation to follow and write to. */
   conversation: z.string().min(1).max(512).default(defaultConversation),
 });
-export type ViewFormat = NonNullable<z.infer<typeof ViewQuery>["format"]>;
 
 const ViewClientFrame = z.discriminatedUnion("type", [
   z
@@ -31,7 +29,7 @@ const ViewClientFrame = z.discriminatedUnion("type", [
 ]);
 export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
 
-export type ViewServerFrame = StreamFrame | TurnFrame | { type: "pong" };
+export type ViewServerFrame = StreamFrame | { type: "pong" } | { type: "error"; message: string };
 
 /** Throws HttpError for an invalid frame. */
 export function readViewFrame(data: string): ViewClientFrame {
@@ -42,25 +40,8 @@ export function readViewFrame(data: string): ViewClientFrame {
   return frame;
 }
 
-/** Converts the events of one session to frames. */
-export interface View {
-  event(event: SessionEvent): ViewServerFrame[];
-}
-
-export function viewOf(format: ViewFormat, settings: ParleySettings): View {
-  return format === "turns" ? new TurnFrames(settings.output) : new StreamFrames();
-}
-
-const noUsage = { input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
-
-/** The frames for a command's answer, which has no turn; `id` is the client's message id. */
-export function commandFrames(format: ViewFormat, id: string, text: string): ViewServerFrame[] {
-  if (format === "stream") return [{ type: "response", msg_id: id, content: text }];
-  return [
-    { type: "text_delta", text },
-    { type: "turn_complete", usage: noUsage },
-  ];
-}
+/** The answers to an approval question. */
+const questionOptions = ["yes", "always", "no"] as const;
 
 /** Parses a person's decision. Throws HttpError for any other text. */
 export function decisionIn(text: string): { allow: boolean; always: boolean } {
