@@ -24,6 +24,7 @@ describe("background command", () => {
 
   before(async () => {
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core", "tool-runner", "store"],
       replicas: { "agent-core": 2 },
       settings:
         '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n[profiles.builder]\ntools = ["exec"]\n',

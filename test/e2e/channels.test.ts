@@ -27,6 +27,7 @@ before(async () => {
   ann = await startIi({ port: irc.port, nick: "ann", channels: ["#agents"] });
   cleanup.add(() => ann.quit());
   cluster = await startTestCluster(cleanup, {
+    processes: ["channel-gateway"],
     model: true,
     replicas: { "channel-gateway": 2 },
     settings: `

@@ -18,6 +18,7 @@ before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: `
 [session]

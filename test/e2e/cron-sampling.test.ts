@@ -25,6 +25,7 @@ ${more}
 `;
   const sampler = ["--conditions=@parley/source", ownServer("sampler")];
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core", "tool-runner"],
     replicas: { "agent-core": 2, "tool-runner": 2 },
     settings: `
 [agent]

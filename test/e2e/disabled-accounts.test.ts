@@ -19,6 +19,7 @@ before(async () => {
   const account = (name: string, variable: string) =>
     `[channels.telegram.${name}]\ntoken_env = "${variable}"\napi_root = "${telegram.url}"\n`;
   cluster = await startTestCluster(cleanup, {
+    processes: ["channel-gateway"],
     settings: [
       account("good", "PARLEY_CHANNEL_GOOD"),
       account("missing", "PARLEY_CHANNEL_MISSING"),

@@ -52,6 +52,7 @@ async function drainLeader({ bus, cluster }: ClusterFixture): Promise<void> {
 test("runs no pure call again when the leader hands a turn over", async () => {
   const pages = await startPages();
   const fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: '[permissions]\nallow = ["web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
   });

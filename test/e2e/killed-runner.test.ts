@@ -12,6 +12,7 @@ let client: ApiClient;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: ["tool-runner"],
     model: true,
     settings:
       '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec"]\ndeny = ["write(secrets/**)"]\n[tools.exec]\nisolation = "none"\n',

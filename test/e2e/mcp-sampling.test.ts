@@ -58,7 +58,12 @@ ${own("newno", "sampling = { enabled = true }", "2026")}
 ${own("slow", 'sampling = { enabled = true, model = "rehearsal" }')}
 ${own("absent", 'sampling = { enabled = true, ask = false, model = "openai:none" }')}
 `;
-  cluster = await startTestCluster(cleanup, { model: true, replicas: { "agent-core": 2 }, settings });
+  cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core"],
+    model: true,
+    replicas: { "agent-core": 2 },
+    settings,
+  });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
 after(() => cleanup[Symbol.asyncDispose]());

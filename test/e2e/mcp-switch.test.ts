@@ -40,6 +40,7 @@ args = ["${everything}", "stdio"]
 enabled = false
 `;
   cluster = await startTestCluster(cleanup, {
+    processes: ["tool-runner"],
     model: true,
     replicas: { "tool-runner": 2, "channel-gateway": 2 },
     settings,

@@ -54,6 +54,7 @@ allow = ["mcp__files__write_file", "mcp__files__read_text_file"]
 ask = ["mcp__graph__create_entities"]
 `;
   cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core", "tool-runner"],
     model: true,
     replicas: { "agent-core": 2 },
     settings,

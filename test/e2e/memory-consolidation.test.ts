@@ -18,6 +18,7 @@ let model: Awaited<ReturnType<typeof startModel>>;
 before(async () => {
   model = await startModel();
   cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core", "store"],
     replicas: { "agent-core": 2 },
     settings: `
 [agent]

@@ -18,6 +18,7 @@ let embedder: { url: string; answers: boolean };
 before(async () => {
   embedder = await startEmbedder();
   cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: `
 [session]

@@ -13,6 +13,7 @@ let client: ApiClient;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: '[session]\npolicy = "per_conversation"\n[queue]\nmode = "queue"\n[agent]\nquestion_seconds = 60\n',
   });

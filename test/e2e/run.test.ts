@@ -10,6 +10,7 @@ let cluster: TestCluster;
 
 before(async () => {
   cluster = await startTestCluster(cleanup, {
+    processes: [],
     settings: '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n',
   });
 });

@@ -24,7 +24,7 @@ describe("jobs and heartbeats", () => {
   let client: ApiClient;
 
   before(async () => {
-    cluster = await startTestCluster(cleanup, { settings: '[permissions]\nallow = ["cron"]\n' });
+    cluster = await startTestCluster(cleanup, { processes: [], settings: '[permissions]\nallow = ["cron"]\n' });
     client = apiClient(cluster.httpUrls, cluster.token);
   });
   after(() => cleanup[Symbol.asyncDispose]());
@@ -198,6 +198,7 @@ for (const killed of [false, true]) {
   test(`${jobs} simultaneous jobs create one row each when Redis is wiped${killed ? " and the leader killed" : ""}`, async () => {
     await using cleanup = new Cleanup();
     const cluster = await startTestCluster(cleanup, {
+      processes: ["agent-core"],
       replicas: { "agent-core": killed ? 2 : 1 },
       settings: "[agent]\nmax_concurrent_turns = 4\n",
       env: { all: { PARLEY_LOG_LEVEL: "warn" } },

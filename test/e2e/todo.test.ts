@@ -10,6 +10,7 @@ let fixture: ClusterFixture;
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     model: true,
     replicas: { "agent-core": 2 },
     settings: '[session]\npolicy = "per_conversation"\n[compaction]\nkeep_last = 2\n',

@@ -11,6 +11,7 @@ let fixture: ClusterFixture;
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     model: true,
     replicas: { "agent-core": 2 },
     settings: `

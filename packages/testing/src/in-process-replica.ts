@@ -13,6 +13,9 @@ interface ConfigModule {
   readConfig(env: Record<string, string>, base: BaseConfig): BaseConfig;
 }
 
+/** The lease of agent-core; the other services have none. */
+const lease = { ttlMs: 60_000, renewMs: 2_000, giveUpMs: 50_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 };
+
 /** Starts the service of `options.entry` from its `config.ts` and `service.ts`. Its log is written only with PARLEY_TEST_LOGS. */
 export function startInProcess(options: ReplicaOptions): ReplicaHandle {
   const { service, number } = options;
@@ -37,9 +40,11 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
       ConfigModule,
       ServiceModule,
     ];
-    running = await program.start(readConfig(env, readBaseConfig(env, service)));
+    // Nothing here kills a leader, and a busy test process must not end its leadership.
+    const config = { ...readConfig(env, readBaseConfig(env, service)), lease };
+    running = await program.start(config);
     void running.ended.then((reason) => {
-      if (reason !== undefined) process.stderr.write(`${state.name} ended: ${reason.stack ?? reason.message}\n`);
+      if (reason !== undefined) process.stderr.write(`${state.name} ended: ${reason.message}\n`);
     });
     state.ready = true;
     state.httpPort = running.httpPort ?? state.httpPort;

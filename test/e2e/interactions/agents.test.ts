@@ -30,6 +30,7 @@ describe("result of a background sub-agent", () => {
 
   before(async () => {
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core"],
       replicas: { "agent-core": 2 },
       settings: '[session]\npolicy = "per_conversation"\n[queue]\nmode = "steer"\n[permissions]\nallow = ["exec"]\n',
     });
@@ -114,6 +115,7 @@ describe("costs", () => {
   before(async () => {
     // The scripted model reports 100 input and 10 output tokens for each call: a tenth of a dollar.
     fixture = await startClusterFixture(cleanup, null, {
+      processes: [],
       model: true,
       settings: `
 [session]

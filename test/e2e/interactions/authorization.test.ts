@@ -17,6 +17,7 @@ const note = "seen by the hook";
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: `
 [session]

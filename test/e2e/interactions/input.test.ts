@@ -19,6 +19,7 @@ describe("one agent in several chats that replies by the tool message", () => {
     telegram = await startTelegramPeer();
     cleanup.add(() => telegram.close());
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core"],
       replicas: { "agent-core": 2 },
       secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
       settings: `
@@ -70,6 +71,7 @@ describe("batch window, queues and /stop", () => {
   before(async () => {
     process.env["PARLEY_CHANNEL_HOOK"] = "a secret";
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core", "store"],
       secrets: { PARLEY_CHANNEL_HOOK: "a secret" },
       settings: `
 [session]

@@ -18,6 +18,7 @@ describe("calls, hooks and nudges", () => {
 
   before(async () => {
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core"],
       replicas: { "agent-core": 2 },
       settings: `
 [session]
@@ -131,6 +132,7 @@ describe("small context window", () => {
 
   before(async () => {
     fixture = await startClusterFixture(cleanup, null, {
+      processes: ["agent-core", "store"],
       replicas: { "agent-core": 2, store: 2 },
       settings: `
 [session]
@@ -175,7 +177,10 @@ describe("denial", () => {
   let fixture: ClusterFixture;
 
   before(async () => {
-    fixture = await startClusterFixture(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n' });
+    fixture = await startClusterFixture(cleanup, null, {
+      processes: [],
+      settings: '[session]\npolicy = "per_conversation"\n',
+    });
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
@@ -204,6 +209,7 @@ describe("files", () => {
 
   before(async () => {
     fixture = await startClusterFixture(cleanup, null, {
+      processes: [],
       settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n',
     });
   });

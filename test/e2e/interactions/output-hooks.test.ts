@@ -17,6 +17,7 @@ const call = (command: string) => `tool: exec ${JSON.stringify({ command })}`;
 
 before(async () => {
   fixture = await startClusterFixture(cleanup, null, {
+    processes: ["agent-core"],
     replicas: { "agent-core": 2 },
     settings: `
 [session]
