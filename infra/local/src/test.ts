@@ -1,5 +1,5 @@
-// `npm test`: fetches the servers that the tests need, then runs every test file. The pure files of a package share one process; each
-// other file has its own. Arguments are test files or flags of `node --test`; default: all files.
+// `npm test`: fetches the servers that the tests need, then runs every test file. Small files share processes and all files
+// share servers. Arguments are test files or flags of `node --test`; default: all files.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { report } from "./main/report.ts";
-import { bundlePureTests } from "./pure-tests.ts";
+import { writeTestProcesses } from "./test-processes.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
 import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
@@ -35,7 +35,7 @@ async function fetchPrograms(): Promise<void> {
   }
 }
 
-/** From this number of files on, they share one PostgreSQL and pure files share a process; a single file starts faster without. */
+/** From this number of files on, they share one PostgreSQL and processes; a single file starts faster without. */
 const SHARED_FROM = 8;
 
 /**
@@ -79,7 +79,7 @@ async function runTests(args: readonly string[]): Promise<number> {
   const postgres = files.length < SHARED_FROM ? undefined : await startSharedPostgres(folder);
   try {
     const paths = files.map((file) => resolve(root, file));
-    const runs = files.length < SHARED_FROM ? paths : bundlePureTests(paths, root, folder);
+    const runs = files.length < SHARED_FROM ? paths : writeTestProcesses(paths, root, folder);
     const runner = spawn(process.execPath, [...options, ...runs], {
       cwd: root,
       stdio: ["ignore", "inherit", "inherit"],

@@ -21,9 +21,10 @@ let workspace: string;
 let environment: Record<string, string>;
 
 const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));
-const node = (name: string, ...args: string[]) => ({
+/** The workspace as last argument tells its processes from those of other test files. */
+const node = (name: string, mode = "tools") => ({
   command: process.execPath,
-  args: ["--conditions=@parley/source", own(name), ...args],
+  args: ["--conditions=@parley/source", own(name), mode, workspace],
 });
 
 before(async () => {
@@ -293,7 +294,10 @@ describe("servers that misbehave", () => {
 });
 
 describe("the end", () => {
-  const servers = () => running(`${process.execPath} --conditions=@parley/source ${own("naughty")}`);
+  const servers = () =>
+    running(`${process.execPath} --conditions=@parley/source ${own("naughty")}`).filter((line) =>
+      line.trimEnd().endsWith(workspace),
+    );
 
   test("a killed tool-runner leaves no server running", async () => {
     const before = servers().length;

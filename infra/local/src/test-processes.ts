@@ -1,0 +1,119 @@
+// Distributes the test files over processes: starting a process and loading the services costs a small file most of its time. The
+// processes with most work start first, so that no long one runs alone at the end.
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/**
+ * Seconds of CPU time of the slowest files. They decide only the order and the distribution: a wrong entry costs time, nothing else.
+ */
+const SLOW: Readonly<Record<string, number>> = {
+  "services/tool-runner/test/catalog/crash-walk": 39,
+  "services/tool-runner/test/escape/escape": 37,
+  "test/e2e/interactions/loop": 45,
+  "test/chaos/chaos": 30,
+  "packages/cli/test/docs": 28,
+  "services/tool-runner/test/mcp/conformance": 26,
+  "packages/cli/test/cluster": 26,
+  "test/e2e/mcp-switch": 20,
+  "test/e2e/mcp-sampling": 20,
+  "test/attacks/transport": 19,
+  "test/e2e/interactions/agents": 18,
+  "test/e2e/control": 17,
+  "test/e2e/cron-sampling": 16,
+  "test/e2e/mcp": 15,
+  "test/e2e/durability": 14,
+  "test/e2e/interactions/input": 14,
+  "test/e2e/killed-runner": 13,
+  "test/e2e/presets/goat": 13,
+  "test/e2e/voice": 13,
+};
+/** No process gets further files from this number of seconds on. */
+const FULL = 18;
+
+/** Process state that other files in the process would see, and measurements of the whole process. */
+const PROCESS_STATE =
+  /\bprocess\.env\[[^\]]*\]\s*=(?!=)|\bdelete process\.env\b|\bprocess\.(on|once|exit|exitCode|chdir|umask|memoryUsage)\b|\/proc\/self\b|\bglobalThis\b|\bmock\.(timers|method|module|fn)\b|\bsetDefault\w+\(|\bstartTracing\b|import\.meta\.main/;
+const IMPORT = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
+
+/** Seconds of CPU time, estimated from what the file starts. */
+function estimate(path: string, name: string): number {
+  const listed = SLOW[name.replace(/\.test\.ts$/, "")];
+  if (listed !== undefined) return listed;
+  if (/^test\/(e2e|attacks)\//.test(name)) return 7;
+  return /"@parley\/(testing|local)"|"node:child_process"|support\//.test(readFileSync(path, "utf8")) ? 2.5 : 0.3;
+}
+
+/** True if neither the test file nor the files of `test` folders that it imports (except types) change or measure their process. */
+function mayShare(path: string, seen = new Set<string>()): boolean {
+  if (seen.has(path) || !/\/test\//.test(path) || !existsSync(path)) return true;
+  seen.add(path);
+  const text = readFileSync(path, "utf8");
+  if (PROCESS_STATE.test(text)) return false;
+  return [...text.matchAll(IMPORT)].every(([, from, dynamic]) =>
+    mayShare(resolve(dirname(path), from ?? dynamic ?? ""), seen),
+  );
+}
+
+interface TestProcess {
+  files: string[];
+  seconds: number;
+}
+
+/**
+ * Writes one file per process into `folder`, with each test file as a suite, and returns their paths in the order of their names:
+ * `node --test` starts them in this order. `files`: absolute paths.
+ */
+export function writeTestProcesses(files: readonly string[], root: string, folder: string): string[] {
+  const weighed = files
+    .map((file) => ({ file, seconds: estimate(file, relative(root, file)) }))
+    .toSorted((a, b) => b.seconds - a.seconds);
+  const processes: TestProcess[] = [];
+  /** The process of each package that still takes files. */
+  const open = new Map<string, TestProcess>();
+  for (const { file, seconds } of weighed) {
+    const home = dirname(relative(root, file)).split("/").slice(0, 2).join("/");
+    const shared = mayShare(file);
+    const found = shared ? open.get(home) : undefined;
+    const used = found ?? { files: [], seconds: 0 };
+    if (found === undefined) processes.push(used);
+    used.files.push(file);
+    used.seconds += seconds;
+    if (!shared) continue;
+    if (used.seconds >= FULL) open.delete(home);
+    else open.set(home, used);
+  }
+  return processes
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .map((one, index) => {
+      const path = join(
+        folder,
+        `${String(index).padStart(3, "0")}-${basename(one.files[0] ?? "", ".test.ts")}.test.mjs`,
+      );
+      writeFileSync(path, programOf(one.files, root));
+      return path;
+    });
+}
+
+/**
+ * A program with each test file as a suite. The files load one after the other, each in the context of its suite: otherwise `node:test`
+ * assigns the tests of files that wait for the same module to one suite.
+ */
+function programOf(files: readonly string[], root: string): string {
+  const suites = files.map((file) => [relative(root, file), pathToFileURL(file).href]);
+  return `import { AsyncResource } from "node:async_hooks";
+import { suite } from "node:test";
+let loaded = Promise.resolve();
+for (const [name, url] of ${JSON.stringify(suites)}) {
+  const previous = loaded;
+  const { promise, resolve } = Promise.withResolvers();
+  loaded = promise;
+  suite(name, async () => {
+    const load = AsyncResource.bind(() => import(url));
+    await previous;
+    await load().finally(resolve);
+  });
+}
+`;
+}

@@ -1,0 +1,49 @@
+// The distribution of test files over processes.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+
+import { writeTestProcesses } from "../src/test-processes.ts";
+
+const root = mkdtempSync(join(tmpdir(), "parley-test-processes-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+function file(name: string, text: string): string {
+  const path = join(root, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+/** The files of each process, in order. */
+function distribute(files: readonly string[]): string[][] {
+  return writeTestProcesses(files, `${root}/`, root).map((path) => {
+    return [...readFileSync(path, "utf8").matchAll(/"file:\/\/([^"]+)"/g)].map((match) => match[1] ?? "");
+  });
+}
+
+test("gives a file a process of its own when it or its helpers change the process", () => {
+  file("services/store/test/helper.ts", 'process.chdir("/");');
+  const shared = [
+    file("services/store/test/a.test.ts", 'import { words } from "./words.ts";\nconst path = process.env["PATH"];\n'),
+    file("services/store/test/b.test.ts", 'import type { Helper } from "./helper.ts";\n'),
+  ];
+  const alone = [
+    file("services/store/test/helped.test.ts", 'import { helper } from "./helper.ts";\n'),
+    file("services/store/test/late.test.ts", 'const late = await import("./helper.ts");\n'),
+    file("services/store/test/environment.test.ts", 'process.env["A"] = "b";\n'),
+    file("services/store/test/timers.test.ts", "context.mock.timers.enable();\n"),
+  ];
+  const processes = distribute([...alone, ...shared]);
+  assert.deepEqual(processes, [shared, ...alone.map((path) => [path])]);
+});
+
+test("starts the process with the slowest file first and mixes no packages", () => {
+  const slow = file("test/chaos/chaos.test.ts", "");
+  const files = [file("packages/bus/test/a.test.ts", ""), file("packages/kit/test/a.test.ts", ""), slow];
+  const processes = distribute(files);
+  assert.deepEqual(processes[0], [slow]);
+  assert.equal(processes.length, 3);
+});
