@@ -14,7 +14,6 @@ const maxLines = 300;
 const longFiles: Record<string, number> = {
   "packages/bus/src/bus.ts": 343,
   "services/agent-core/src/tools/cron.ts": 308,
-  "services/tool-runner/src/mcp/server.ts": 334,
 };
 
 /** Folders directly in a service's `src` that belong to a cycle of imports; types count. */

@@ -15,7 +15,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { boundedFetch, maxAnswerBytes } from "./bounded-fetch.ts";
-import { errorText } from "./errors.ts";
+import { errorText } from "./failures.ts";
 import { namesIssuer } from "./oauth/provider.ts";
 import type { McpServerConfig } from "./server-config.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -89,13 +89,25 @@ async function attempt(
         ...(plan.roots.length === 0 ? {} : { roots: {} }),
         ...(plan.sampling === null ? {} : { sampling: {} }),
       },
-      versionNegotiation: { mode: modeOf(plan), probe: { timeoutMs: Math.min(probeMs, timeout) } },
+      versionNegotiation: {
+        mode: plan.era === "2026" ? { pin: pinned2026 } : plan.era,
+        probe: { timeoutMs: Math.min(probeMs, timeout) },
+      },
       listChanged: {
         tools: { onChanged: (error, tools) => (error === null && tools !== null ? deps.onTools(tools) : undefined) },
       },
     },
   );
-  answerQuestions(client, plan, deps);
+  if (plan.roots.length > 0) {
+    const roots = plan.roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) }));
+    client.setRequestHandler("roots/list", () => ({ roots }));
+  }
+  if (plan.sampling !== null) {
+    client.setRequestHandler("sampling/createMessage", ({ params }, { mcpReq }) =>
+      deps.onSample(params, mcpReq.signal),
+    );
+  }
+  client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) => deps.onQuestion(params, mcpReq.signal));
   const closed = Promise.withResolvers<string>();
   let reason: string | undefined;
   client.onclose = () => closed.resolve(reason ?? problemOf(transport) ?? "the connection was closed");
@@ -129,10 +141,6 @@ async function attempt(
   }
 }
 
-function modeOf({ era }: McpServerConfig): "legacy" | "auto" | { pin: string } {
-  return era === "2026" ? { pin: pinned2026 } : era;
-}
-
 function eraOf(client: Client): PriorDiscovery {
   const discover = client.getDiscoverResult();
   return discover === undefined ? { kind: "legacy" } : { kind: "modern", discover };
@@ -140,19 +148,4 @@ function eraOf(client: Client): PriorDiscovery {
 
 function problemOf(transport: Transport): string | undefined {
   return transport instanceof StdioTransport ? transport.problem : undefined;
-}
-
-/** Handles the server's requests: roots, elicitation and, if allowed, sampling. */
-function answerQuestions(client: Client, { roots, sampling }: McpServerConfig, deps: ConnectionDeps): void {
-  if (roots.length > 0) {
-    client.setRequestHandler("roots/list", () => ({
-      roots: roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) })),
-    }));
-  }
-  if (sampling !== null) {
-    client.setRequestHandler("sampling/createMessage", ({ params }, { mcpReq }) =>
-      deps.onSample(params, mcpReq.signal),
-    );
-  }
-  client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) => deps.onQuestion(params, mcpReq.signal));
 }

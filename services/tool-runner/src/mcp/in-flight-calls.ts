@@ -16,10 +16,12 @@ export interface InFlightCall {
   /** Remarks for the model, added to the result. */
   notes: string[];
   /** The person for elicitation; undefined: not allowed. */
-  person: PersonPrompt | undefined;
+  person?: PersonPrompt | undefined;
   /** Handles sampling; undefined: not allowed. */
   sampling?: Sampling | undefined;
   signal: AbortSignal;
+  /** Text about the progress of a call that failed. */
+  soFar?: () => string;
 }
 
 export class InFlightCalls {

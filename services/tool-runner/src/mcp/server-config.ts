@@ -43,6 +43,33 @@ export interface McpServerConfig {
   startTimeoutMs: number;
 }
 
+export interface RestartTimes {
+  /** Pause after the first failure; it doubles with each consecutive failure. */
+  firstMs: number;
+  maxMs: number;
+  /** Consecutive failures after which restarts pause for `breakMs`. */
+  breakAfter: number;
+  breakMs: number;
+}
+
+export const restartTimes: RestartTimes = { firstMs: 250, maxMs: 30_000, breakAfter: 6, breakMs: 300_000 };
+
+export interface ServerTimes extends RestartTimes {
+  /** How long a call waits for a server that is starting. */
+  readyMs: number;
+  /** Timeout of the liveness check after a call timed out. */
+  aliveMs: number;
+}
+
+/**
+ * The pause before the next start. `failures`: consecutive failures, at least one. `broken`: calls are refused during the pause;
+ * otherwise they wait for the next attempt. Pure.
+ */
+export function restartDelay(failures: number, times: RestartTimes): { ms: number; broken: boolean } {
+  if (failures >= times.breakAfter) return { ms: times.breakMs, broken: true };
+  return { ms: Math.min(times.maxMs, times.firstMs * 2 ** (failures - 1)), broken: false };
+}
+
 /** A configured server that cannot be used. */
 interface McpServerOff {
   name: string;

@@ -1,10 +1,8 @@
 // Supervises one MCP server of this replica: starts it, restarts it with exponential backoff, and pauses when it keeps failing.
 // Its last list of tools remains valid while it is down.
-//
 //   starting ─→ ready ─→ restarting | broken ─→ starting …
 //            └→ restarting | broken
 //            └→ consent ─→ starting       (a person consented, or a new link is needed)
-//
 //   every state ─→ off ─→ starting          (a person switches it off and on)
 //   every state but off ─→ starting         (a person restarts it)
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,61 +14,53 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
-import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import { abortable } from "@parley/kit";
+import { failure, type ToolOutput } from "../tool/tool.ts";
 import { openConnection, type Connection, type ConnectionDeps } from "./connection.ts";
-import { errorText, isClosed, isSessionExpired, isTimeout } from "./errors.ts";
+import { callFailure, errorText, isClosed, isSessionExpired, isTimeout, notReadyText } from "./failures.ts";
+import { InFlightCalls, type InFlightCall } from "./in-flight-calls.ts";
 import type { ConsentProvider } from "./oauth/provider.ts";
-import type { McpServerConfig } from "./server-config.ts";
-import { restartDelay, type RestartTimes } from "./restart.ts";
-import type { Sampling } from "./sampling.ts";
-import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
-import { useFailure } from "./call-failure.ts";
-import { InFlightCalls } from "./in-flight-calls.ts";
+import { restartDelay, type McpServerConfig, type ServerTimes } from "./server-config.ts";
 
 /** A server that ran for this long without a call counts as working. */
 const wellMs = 30_000;
 
-export interface ServerTimes extends RestartTimes {
-  /** How long a call waits for a server that is starting. */
-  readyMs: number;
-  /** Timeout of the liveness check after a call timed out. */
-  aliveMs: number;
-}
-
-export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
+export interface ServerDeps extends Pick<ConnectionDeps, "version" | "auth"> {
   log: Logger;
   times: ServerTimes;
-  auth: ConnectionDeps["auth"];
   /** The provider that uses a person's consent; null: none. */
   consent: ConsentProvider | null;
   /** Called when the server's tools or state have changed. */
   changed: () => void;
 }
 
-interface Asking {
-  /** The person for elicitation; undefined: not allowed. */
-  person?: ToolContext["person"] | undefined;
-  /** Handles sampling; undefined: not allowed. */
-  sampling?: Sampling | undefined;
-  /** Text about the progress of a call that failed. */
-  soFar?: () => string;
-}
+/** `problem`: why the previous run ended, or what the start waits for. */
+type State = { problem?: string } & (
+  | { kind: "ready"; connection: Connection }
+  | { kind: "consent"; link: string }
+  | { kind: "starting" | "restarting" | "broken" | "off" | "closed" }
+);
 
 /** `notes`: remarks to add to the result. */
 type Act = (client: Client, notes: readonly string[]) => Promise<ToolOutput>;
 
 export class McpServer {
   readonly plan: McpServerConfig;
+  /** False: switched off by a person. */
+  on = true;
+  /** The allowed tools, as last listed by the server. */
+  tools: readonly ServerTool[] = [];
+  /** Timeout of the liveness check after a call timed out. */
+  readonly aliveMs: number;
   readonly #deps: ServerDeps;
   readonly #closing = new AbortController();
-  readonly #uses: InFlightCalls;
+  readonly #calls: InFlightCalls;
   #state: State = { kind: "starting" };
   #moved = Promise.withResolvers<undefined>();
+  /** Aborted to end a pause. */
   #wake = new AbortController();
-  #on = true;
   /** Aborted when a person ends the current run: its end is then not a failure. */
   #ended = new AbortController();
-  #tools: readonly ServerTool[] = [];
   #prior: PriorDiscovery | undefined;
   #answered = false;
   /** Settles when the liveness check after a timed out call has finished. */
@@ -80,42 +70,30 @@ export class McpServer {
   constructor(plan: McpServerConfig, deps: ServerDeps) {
     this.plan = plan;
     this.#deps = deps;
-    this.#uses = new InFlightCalls(plan.name);
-  }
-
-  /** Timeout of the liveness check after a call timed out. */
-  get aliveMs(): number {
-    return this.#deps.times.aliveMs;
-  }
-
-  /** The allowed tools, as last listed by the server. */
-  get tools(): readonly ServerTool[] {
-    return this.#tools;
+    this.aliveMs = deps.times.aliveMs;
+    this.#calls = new InFlightCalls(plan.name);
   }
 
   get status(): McpServerStatus {
-    return statusOf(this.plan.name, this.#state, this.#tools.length);
+    const { kind, problem = null } = this.#state;
+    return { server: this.plan.name, state: kind === "closed" ? "off" : kind, tools: this.tools.length, problem };
   }
 
   start(): void {
     this.#life = this.#live();
   }
 
-  get on(): boolean {
-    return this.#on;
-  }
-
   /** Switching off ends the server and its running calls, removes its tools, and fails further calls. */
   turn(on: boolean): void {
-    if (on === this.#on) return;
-    this.#on = on;
+    if (on === this.on) return;
+    this.on = on;
     if (!on) this.#list([]);
     this.#end("it was switched off", on ? "starting" : "off");
   }
 
   /** Restarts the server now, even during a pause after failures; does nothing while it is off. */
   restart(): void {
-    if (this.#on) this.#end("it was restarted by a person", "starting");
+    if (this.on) this.#end("it was restarted by a person", "starting");
   }
 
   /** Resolves when the first attempt to start has succeeded or failed. */
@@ -130,6 +108,7 @@ export class McpServer {
 
   /** Starts the server now instead of waiting for a pause or for consent. */
   retry(): void {
+    if (this.#state.kind === "consent") this.#become({ kind: "starting" });
     this.#wake.abort();
   }
 
@@ -144,27 +123,19 @@ export class McpServer {
   }
 
   /** Runs `act` on the connection as soon as there is one; returns every failure as a result. */
-  async use(act: Act, signal: AbortSignal, { person, sampling, soFar = () => "" }: Asking = {}): Promise<ToolOutput> {
+  async use(act: Act, signal: AbortSignal, asking: Omit<InFlightCall, "notes" | "signal"> = {}): Promise<ToolOutput> {
     for (let again = false; ; again = true) {
       const connection = await this.#ready(signal);
       if (typeof connection === "string") return failure(connection);
-      const use = { notes: [], person, sampling, signal };
+      const call: InFlightCall = { ...asking, notes: [], signal };
       try {
-        const output = await this.#uses.during(use, () => act(connection.client, use.notes));
+        const output = await this.#calls.during(call, () => act(connection.client, call.notes));
         this.#answered = true;
         return output;
       } catch (error) {
-        if (!again && isSessionExpired(error)) {
-          await this.#drop(connection, "our session has expired");
-          continue;
-        }
-        return this.#failed(
-          connection,
-          error,
-          signal,
-          [soFar(), ...use.notes].filter((each) => each !== "").join("\n"),
-        );
+        if (again || !isSessionExpired(error)) return this.#failed(connection, error, call);
       }
+      await this.#drop(connection, "our session has expired");
     }
   }
 
@@ -178,6 +149,8 @@ export class McpServer {
   }
 
   async #live(): Promise<void> {
+    const { log, times } = this.#deps;
+    const { name: mcp } = this.plan;
     let failures = 0;
     let before: { problem?: string } = {};
     while (!this.#closing.signal.aborted) {
@@ -187,56 +160,57 @@ export class McpServer {
         failures = 0;
         before = {};
       }
-      if (!this.#on) {
+      if (!this.on) {
         this.#become({ kind: "off" });
-        await aborted(this.#wake.signal);
+        await this.#pause();
         continue;
       }
       this.#become({ kind: "starting", ...before });
-      const outcome = await this.#once();
-      if (this.#closing.signal.aborted) return;
-      if (this.#ended.signal.aborted) continue;
-      if ("link" in outcome) {
-        this.#deps.log.info({ mcp: this.plan.name }, "MCP server start paused: a person's consent is required");
-        this.#become({ kind: "consent", link: outcome.link });
-        await aborted(this.#wake.signal);
+      const end = await this.#run();
+      if (this.#closing.signal.aborted || this.#ended.signal.aborted) continue;
+      if ("link" in end) {
+        log.info({ mcp }, "MCP server start paused: a person's consent is required");
+        this.#become({ kind: "consent", link: end.link, problem: "waiting for a person's consent" });
+        await this.#pause();
         continue;
       }
-      before = { problem: outcome.problem };
-      failures = outcome.well ? 1 : failures + 1;
-      const pause = restartDelay(failures, this.#deps.times);
-      this.#deps.log.warn(
-        { mcp: this.plan.name, problem: outcome.problem, failures, pauseMs: pause.ms },
-        "MCP server failed",
-      );
-      this.#become({ kind: pause.broken ? "broken" : "restarting", problem: outcome.problem });
-      await delay(pause.ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
+      const { problem } = end;
+      before = { problem };
+      failures = end.well ? 1 : failures + 1;
+      const pause = restartDelay(failures, times);
+      log.warn({ mcp, problem, failures, pauseMs: pause.ms }, "MCP server failed");
+      this.#become({ kind: pause.broken ? "broken" : "restarting", problem });
+      await this.#pause(pause.ms);
     }
   }
 
-  /** One run of the server, from its start to its end. */
-  async #once(): Promise<{ problem: string; well: boolean } | { link: string }> {
+  /** Ends when the server is woken, at the latest after `ms`, by default the maximum of a timer. */
+  async #pause(ms = 2 ** 31 - 1): Promise<void> {
+    await delay(ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
+  }
+
+  /** One run of the server, from its start to its end. `well`: it worked. */
+  async #run(): Promise<{ problem: string; well: boolean } | { link: string }> {
+    const { log, version, auth, consent } = this.#deps;
+    const stop = AbortSignal.any([this.#closing.signal, this.#ended.signal]);
     this.#answered = false;
     try {
       const connection = await openConnection(this.plan, {
-        ...this.#deps,
+        version,
+        auth,
         prior: this.plan.era === "auto" ? this.#prior : undefined,
-        signal: AbortSignal.any([this.#closing.signal, this.#ended.signal]),
-        onTools: (tools) => (this.#on ? this.#list(tools) : undefined),
-        onQuestion: (params, signal) => this.#uses.answer(params, signal),
-        onSample: (params, signal) => this.#uses.sample(params, signal),
+        signal: stop,
+        onTools: (tools) => (this.on ? this.#list(tools) : undefined),
+        onQuestion: (params, signal) => this.#calls.answer(params, signal),
+        onSample: (params, signal) => this.#calls.sample(params, signal),
       });
-      if (this.#closing.signal.aborted || this.#ended.signal.aborted) {
-        const problem = "it is no longer needed";
-        await connection.close(problem);
-        return { problem, well: true };
+      if (stop.aborted) {
+        await connection.close("it is no longer needed");
+        return { problem: "it is no longer needed", well: true };
       }
       this.#prior = connection.prior;
       this.#list(connection.tools);
-      this.#deps.log.info(
-        { mcp: this.plan.name, era: connection.prior.kind, tools: this.#tools.length },
-        "MCP server ready",
-      );
+      log.info({ mcp: this.plan.name, era: connection.prior.kind, tools: this.tools.length }, "MCP server ready");
       this.#become({ kind: "ready", connection });
       const readyAt = performance.now();
       const problem = await connection.closed;
@@ -244,8 +218,7 @@ export class McpServer {
     } catch (error) {
       // The remembered era may be the cause of the failure.
       this.#prior = undefined;
-      const link = this.#deps.consent?.link;
-      if (error instanceof UnauthorizedError && link !== undefined) return { link };
+      if (error instanceof UnauthorizedError && consent?.link !== undefined) return { link: consent.link };
       return { problem: errorText(error), well: false };
     }
   }
@@ -261,20 +234,19 @@ export class McpServer {
       const link = (await this.consentLink(signal)) ?? state.link;
       return `The MCP server ${name} requires a person's consent. Ask the user to open this link, then try again: ${link}`;
     }
-    return notReadyText(name, state);
+    return notReadyText(this.status);
   }
 
-  async #failed(connection: Connection, error: unknown, signal: AbortSignal, soFar: string): Promise<ToolOutput> {
-    const { aborted: isOver } = signal;
-    const closed = !isOver && isClosed(error) ? await connection.closed : undefined;
-    const failed = useFailure({
+  async #failed(connection: Connection, error: unknown, call: InFlightCall): Promise<ToolOutput> {
+    const { aborted } = call.signal;
+    const failed = callFailure({
       server: this.plan.name,
       error,
-      aborted: isOver,
-      soFar,
-      closed,
+      aborted,
+      soFar: [call.soFar?.() ?? "", ...call.notes].filter((each) => each !== "").join("\n"),
+      closed: !aborted && isClosed(error) ? await connection.closed : undefined,
       consentLink: this.#deps.consent?.link,
-      restarts: this.#on,
+      restarts: this.on,
     });
     if (failed.server === "lives") this.#answered ||= failed.well;
     else if (failed.server === "doubtful") this.#doubt = this.#checkAlive(connection);
@@ -284,10 +256,10 @@ export class McpServer {
 
   /** Restarts a server that does not respond to a ping either. */
   async #checkAlive(connection: Connection): Promise<void> {
-    const { aliveMs: timeout } = this.#deps.times;
-    const modern = connection.client.getProtocolEra() === "modern";
+    const { client } = connection;
+    const options = { timeout: this.aliveMs };
     try {
-      await (modern ? connection.client.discover({ timeout }) : connection.client.ping({ timeout }));
+      await (client.getProtocolEra() === "modern" ? client.discover(options) : client.ping(options));
     } catch (error) {
       if (isTimeout(error)) await this.#drop(connection, "it stopped responding");
     }
@@ -310,7 +282,7 @@ export class McpServer {
   }
 
   #list(tools: readonly ServerTool[]): void {
-    this.#tools = tools.filter((tool) => this.plan.allows(tool.name));
+    this.tools = tools.filter((tool) => this.plan.allows(tool.name));
     this.#deps.changed();
   }
 
@@ -323,7 +295,6 @@ export class McpServer {
 
   async #until(wanted: (state: State) => boolean, signal: AbortSignal): Promise<void> {
     const over = AbortSignal.any([signal, AbortSignal.timeout(this.#deps.times.readyMs)]);
-    const stopped = aborted(over);
-    while (!wanted(this.#state) && !over.aborted) await Promise.race([this.#moved.promise, stopped]);
+    while (!wanted(this.#state) && !over.aborted) await abortable(this.#moved.promise, over).catch(() => undefined);
   }
 }

@@ -1,18 +1,93 @@
-// All MCP servers of this replica, which run independently of each other, and their tools by name.
+// All MCP servers of this replica, which run independently of each other, their tools by name, and the subjects about them.
+import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
+import {
+  mcpLook,
+  toolsChanged,
+  type McpServerStatus,
+  type McpSwitch,
+  type OutputOf,
+  type ToolDescriptor,
+} from "@parley/contracts";
 import type { Registry } from "../tool/registry.ts";
 import { failure, type Tool } from "../tool/tool.ts";
 import { callTool } from "./call-tool.ts";
-import { limitTools } from "./limit-tools.ts";
+import { switchedOffText } from "./failures.ts";
+import { limitTools, mcpPrefix, mcpToolName, serverPrefix } from "./catalog.ts";
+import { serveAuthorize } from "./oauth/authorize.ts";
 import { providersOf } from "./oauth/providers.ts";
-import type { TokenStore } from "./oauth/token-store.ts";
-import type { McpConfig } from "./server-config.ts";
-import { McpServer, type ServerTimes } from "./server.ts";
-import { switchedOffText } from "./server-state.ts";
-import { mcpPrefix, mcpToolName, serverPrefix } from "./tool-names.ts";
+import { TokenStore } from "./oauth/token-store.ts";
+import { servePrompts } from "./prompts.ts";
+import { resourceTools } from "./resource-tools.ts";
+import { restartTimes, type McpConfig, type ServerTimes } from "./server-config.ts";
+import { McpServer } from "./server.ts";
+import { followSwitches } from "./sync-switches.ts";
+
+/** Maximum bytes of all descriptors as JSON: the catalog is one bus message, and models are shown its tools. */
+const maxCatalogBytes = 256 * 1024;
+
+const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
+
+export interface Mcp {
+  /** Built-in tools for working with the servers. */
+  readonly tools: readonly Tool[];
+  readonly servers: McpServers;
+  /** A registry with the servers' tools in addition to its own. */
+  around(registry: Registry): Registry;
+  /** Undefined when no server is configured. */
+  statuses(): McpServerStatus[] | undefined;
+  close(): Promise<void>;
+}
+
+export interface McpDeps {
+  bus: Bus;
+  log: Logger;
+  runner: string;
+  /** The workspace. */
+  root: string;
+  version: string;
+  times: Partial<ServerTimes> | undefined;
+}
+
+/** Starts the enabled servers as soon as the store has returned the switches; does not wait for them. */
+export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
+  const { plans, off, key } = config;
+  const vault = key === null ? null : new TokenStore(join(dirname(root), `.${basename(root)}-mcp`), key);
+  const changed = () => bus.publish(toolsChanged, { runner });
+  const servers = new McpServers(config, { version, log, times: { ...serverTimes, ...times }, vault, changed });
+  for (const { name, problem } of off)
+    log.warn({ mcp: name, problem }, "MCP server disabled: its configuration cannot be used");
+  const authorized = (name: string) => servers.server(name)?.retry();
+  const served = [
+    serveAuthorize({ bus, log, plans, vault, authorized }),
+    servePrompts(bus, servers),
+    bus.serve(mcpLook, async ({ server }) => ({
+      runner,
+      servers: servers.statuses,
+      tools: server === undefined ? [] : servers.toolsOf(server),
+    })),
+    ...(plans.length === 0 ? [] : [followSwitches({ bus, log, servers })]),
+  ];
+  return {
+    tools: resourceTools(servers),
+    servers,
+    around: (registry) => ({
+      get descriptors() {
+        return [...registry.descriptors, ...servers.descriptors].sort((a, b) => (a.name < b.name ? -1 : 1));
+      },
+      find: (name) => registry.find(name) ?? (name.startsWith(mcpPrefix) ? servers.find(name) : undefined),
+      ready: (name, signal) => servers.ready(name, signal),
+    }),
+    statuses: () => (plans.length + off.length > 0 ? servers.statuses : undefined),
+    close: async () => {
+      for (const each of served) each.close();
+      await servers.close();
+    },
+  };
+}
 
 export interface ServersDeps {
   version: string;
@@ -23,9 +98,6 @@ export interface ServersDeps {
   changed: () => void;
 }
 
-/** Maximum bytes of all descriptors as JSON: the catalog is one bus message, and models are shown its tools. */
-const maxCatalogBytes = 256 * 1024;
-
 interface Offered {
   server: McpServer;
   tool: ServerTool;
@@ -33,24 +105,24 @@ interface Offered {
 }
 
 export class McpServers {
-  readonly #servers: readonly McpServer[];
+  readonly all: readonly McpServer[];
   readonly #off: McpConfig["off"];
   readonly #changed: () => void;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
-  #starting: ReadonlySet<string> = new Set();
+  /** What `changed` reported last: descriptors and starting servers. */
+  #reported = "";
   /** By server: tools that people have hidden from the agent, and the number of requested restarts. */
   readonly #hidden = new Map<string, ReadonlySet<string>>();
   readonly #restarts = new Map<string, number>();
   #started = false;
 
-  constructor(config: McpConfig, deps: ServersDeps) {
+  constructor(config: McpConfig, { vault, changed, ...deps }: ServersDeps) {
     this.#off = config.off;
-    this.#changed = deps.changed;
-    this.#servers = config.plans.map((plan) => {
-      const providers = providersOf(plan, deps.vault);
-      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect() });
-    });
+    this.#changed = changed;
+    this.all = config.plans.map(
+      (plan) => new McpServer(plan, { ...deps, ...providersOf(plan, vault), changed: () => this.#collect() }),
+    );
   }
 
   /** Sorted by name. */
@@ -59,10 +131,9 @@ export class McpServers {
   }
 
   get statuses(): McpServerStatus[] {
-    const on = this.#servers.map((server) => {
-      const { plan } = server;
+    const on = this.all.map((server) => {
       const status = { ...server.status, tools: this.#shown(server).length };
-      const missing = this.#leftOut.get(plan.name);
+      const missing = this.#leftOut.get(server.plan.name);
       if (missing === undefined) return status;
       const note = `${missing} of its tools are omitted because the catalog is full: list the tools you need in \`tools\``;
       return { ...status, problem: status.problem === null ? note : `${status.problem}; ${note}` };
@@ -71,17 +142,13 @@ export class McpServers {
     return [...on, ...off].sort((a, b) => (a.server < b.server ? -1 : 1));
   }
 
-  get all(): readonly McpServer[] {
-    return this.#servers;
-  }
-
   server(name: string): McpServer | undefined {
-    return this.#servers.find(({ plan }) => plan.name === name);
+    return this.all.find(({ plan }) => plan.name === name);
   }
 
   start(): void {
     this.#started = true;
-    for (const server of this.#servers) server.start();
+    for (const server of this.all) server.start();
   }
 
   /**
@@ -91,7 +158,7 @@ export class McpServers {
   follow(switches: readonly McpSwitch[]): void {
     const byName = new Map(switches.map((each) => [each.server, each]));
     let moved = false;
-    for (const server of this.#servers) {
+    for (const server of this.all) {
       const { name } = server.plan;
       const { on = true, hidden = [], restarts = 0 } = byName.get(name) ?? {};
       moved ||= this.#hidden.get(name)?.symmetricDifference(new Set(hidden)).size !== 0;
@@ -115,7 +182,7 @@ export class McpServers {
   /** Resolves when every server has finished its first start attempt, or after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
     const waiting = new AbortController();
-    const all = Promise.all(this.#servers.map((server) => server.settled()));
+    const all = Promise.all(this.all.map((server) => server.settled()));
     await Promise.race([all, delay(withinMs, undefined, { signal: waiting.signal }).catch(() => undefined)]);
     waiting.abort();
   }
@@ -136,11 +203,11 @@ export class McpServers {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#servers.map((server) => server.close()));
+    await Promise.all(this.all.map((server) => server.close()));
   }
 
   #serverOf(tool: string): McpServer | undefined {
-    return this.#servers.find(({ plan }) => tool.startsWith(serverPrefix(plan.name)));
+    return this.all.find(({ plan }) => tool.startsWith(serverPrefix(plan.name)));
   }
 
   #shown({ plan, tools }: McpServer): readonly ServerTool[] {
@@ -149,32 +216,23 @@ export class McpServers {
   }
 
   #collect(): void {
-    const listed = this.#servers.map((server) => ({ plan: server.plan, tools: this.#shown(server) }));
+    const listed = this.all.map((server) => ({ plan: server.plan, tools: this.#shown(server) }));
     const { fitting, leftOut } = limitTools(listed, maxCatalogBytes);
-    const offered = new Map<string, Offered>();
+    this.#offered = new Map();
     for (const { server: name, tool, descriptor } of fitting) {
       const server = this.server(name);
-      if (server !== undefined) offered.set(descriptor.name, { server, tool, descriptor });
+      if (server !== undefined) this.#offered.set(descriptor.name, { server, tool, descriptor });
     }
-    const before = this.#offered;
-    this.#offered = offered;
     this.#leftOut = leftOut;
-    const starting = this.#servers.filter(({ status }) => status.state === "starting").map(({ plan }) => plan.name);
-    const isOther = this.#starting.symmetricDifference(new Set(starting)).size > 0;
-    this.#starting = new Set(starting);
-    if (isOther || !sameTools(before, offered)) this.#changed();
+    const report = this.#report();
+    if (report !== this.#reported) this.#changed();
+    this.#reported = report;
   }
-}
 
-/** The built-in tools together with those of the MCP servers. */
-export function withServers(registry: Registry, servers: McpServers): Registry {
-  return {
-    get descriptors() {
-      return [...registry.descriptors, ...servers.descriptors].sort((a, b) => (a.name < b.name ? -1 : 1));
-    },
-    find: (name) => registry.find(name) ?? (name.startsWith(mcpPrefix) ? servers.find(name) : undefined),
-    ready: (name, signal) => servers.ready(name, signal),
-  };
+  #report(): string {
+    const starting = this.all.filter(({ status }) => status.state === "starting").map(({ plan }) => plan.name);
+    return JSON.stringify([starting, this.descriptors]);
+  }
 }
 
 function toolOf({ server, tool, descriptor }: Offered): Tool {
@@ -182,8 +240,9 @@ function toolOf({ server, tool, descriptor }: Offered): Tool {
     descriptor,
     limits: [],
     call: async (args, context) => {
-      if (!isObject(args)) return failure(`The arguments of ${descriptor.name} must be an object.`);
-      return callTool(server, tool, args, context);
+      if (typeof args !== "object" || args === null || Array.isArray(args))
+        return failure(`The arguments of ${descriptor.name} must be an object.`);
+      return callTool(server, tool, { ...args }, context);
     },
   };
 }
@@ -214,14 +273,4 @@ function goneTool(name: string, server: McpServer, hidden: boolean): Tool {
       );
     },
   };
-}
-
-function sameTools(before: ReadonlyMap<string, Offered>, after: ReadonlyMap<string, Offered>): boolean {
-  const text = (tools: ReadonlyMap<string, Offered>) =>
-    JSON.stringify([...tools.values()].map(({ descriptor }) => descriptor));
-  return before.size === after.size && text(before) === text(after);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

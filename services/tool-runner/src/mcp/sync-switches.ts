@@ -3,6 +3,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpSwitched, store } from "@parley/contracts";
+import { rerunWhileRequested } from "@parley/kit";
 import type { McpServers } from "./servers.ts";
 
 /** Poll interval: the delay after a lost hint. */
@@ -19,42 +20,29 @@ export interface FollowDeps {
 /** Starts servers only after the store has returned the switches; until then their state is `starting`. */
 export function followSwitches({ bus, log, servers }: FollowDeps): { close(): void } {
   const over = new AbortController();
-  let asking: Promise<void> | undefined;
-  let again = false;
-  let away = false;
-
-  /** The response may not contain a change that arrives during the request: then the request is repeated. */
-  const look = () => {
-    again = asking !== undefined;
-    asking ??= toTheEnd().finally(() => (asking = undefined));
-  };
-  const toTheEnd = async () => {
-    do {
-      again = false;
-      await follow();
-    } while (again && !over.signal.aborted);
-  };
-  const follow = async () => {
+  let unavailable = false;
+  // The response may not contain a change that arrives during the request: then the request is repeated.
+  const follow = rerunWhileRequested(async () => {
     try {
       const { switches } = await bus.request(store.mcpSwitches, {}, { timeoutMs: askMs });
       if (over.signal.aborted) return;
-      away = false;
+      unavailable = false;
       servers.follow(switches);
     } catch (error) {
-      if (!away && !over.signal.aborted) {
+      if (!unavailable && !over.signal.aborted) {
         log.warn({ err: error }, "MCP switches not read: the servers keep their state");
       }
-      away = true;
+      unavailable = true;
     }
-  };
-  const heard = bus.subscribe(mcpSwitched, {}, look);
-  const timer = setInterval(() => (asking === undefined ? look() : undefined), lookMs);
-  look();
+  }, over.signal);
+  const subscription = bus.subscribe(mcpSwitched, {}, () => void follow());
+  const timer = setInterval(() => void follow(), lookMs);
+  void follow();
   return {
     close: () => {
       over.abort();
       clearInterval(timer);
-      heard.close();
+      subscription.close();
     },
   };
 }

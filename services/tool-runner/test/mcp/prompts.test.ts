@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { argumentsOf, findByTypedName, typedName } from "../../src/mcp/prompt-args.ts";
+import { argumentsOf, findByTypedName, typedName } from "../../src/mcp/prompts.ts";
 
 const city = { name: "city", required: true };
 const state = { name: "state" };

@@ -7,13 +7,11 @@ import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import { ParleySettingsSchema } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
-import { limitTools } from "../../src/mcp/limit-tools.ts";
+import { limitTools, mcpToolName } from "../../src/mcp/catalog.ts";
 import { TokenStore } from "../../src/mcp/oauth/token-store.ts";
-import { mcpConfig, type McpServerConfig } from "../../src/mcp/server-config.ts";
-import { restartDelay, restartTimes } from "../../src/mcp/restart.ts";
+import { mcpConfig, restartDelay, restartTimes, type McpServerConfig } from "../../src/mcp/server-config.ts";
 import { ContentRejectedError } from "../../src/tool/attachments.ts";
 import { toolOutput } from "../../src/mcp/result-text.ts";
-import { mcpToolName } from "../../src/mcp/tool-names.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 // Parses a server's elicitation schema into form fields. Pure. The schema is untrusted: a form that is not flat, has values that are
 // not plain, or requests a secret is refused.
+import { oneLine } from "@parley/kit";
 import { z } from "zod";
-import { oneLine } from "./one-line.ts";
 
 /** Maximum UTF-16 units of a label and of a description. */
 const maxLineChars = 300;

@@ -9,8 +9,7 @@ import { z } from "zod";
 import { callTool } from "../../../src/mcp/call-tool.ts";
 import { finish } from "../../../src/mcp/oauth/authorize.ts";
 import { TokenStore } from "../../../src/mcp/oauth/token-store.ts";
-import { mcpConfig } from "../../../src/mcp/server-config.ts";
-import { restartTimes } from "../../../src/mcp/restart.ts";
+import { mcpConfig, restartTimes } from "../../../src/mcp/server-config.ts";
 import { McpServers } from "../../../src/mcp/servers.ts";
 import type { PersonPrompt } from "../../../src/tool/requests.ts";
 
