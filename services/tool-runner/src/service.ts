@@ -23,7 +23,7 @@ import {
   type RunningService,
   type StartContext,
 } from "@parley/chassis";
-import { FairSemaphore } from "@parley/kit";
+import { FairSemaphore, omitUndefined } from "@parley/kit";
 import { openCheckpoints } from "./snapshots/open.ts";
 import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
@@ -40,10 +40,9 @@ import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/servers.ts";
 import type { ServerTimes } from "./mcp/server-config.ts";
 import { serveVoiceTools } from "./mcp/voice-tools.ts";
-import { createProcessApi, serveProcesses } from "./processes/api.ts";
+import { createProcessApi, serveProcesses, serveStop } from "./processes/api.ts";
 import { createStoreSync } from "./processes/store-sync.ts";
 import { Processes } from "./processes/processes.ts";
-import { serveStop } from "./processes/stop.ts";
 import { monitorReplicas, watchTimes, type WatchTimes } from "./processes/replica-monitor.ts";
 import { makeProgramFolder } from "./sandbox/program-folder.ts";
 import { createRegistry } from "./tool/registry.ts";
@@ -88,8 +87,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const { maxCpuSeconds, maxCpus } = config;
   const limits: ExecLimits = {
     ...defaultExecLimits(totalmem()),
-    ...(maxCpuSeconds === undefined ? {} : { maxCpuSeconds }),
-    ...(maxCpus === undefined ? {} : { maxCpus }),
+    ...omitUndefined({ maxCpuSeconds, maxCpus }),
     ...overrides.limits,
   };
   const secrets = [

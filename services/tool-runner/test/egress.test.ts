@@ -9,13 +9,13 @@ import { test } from "node:test";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
 import {
+  destinationRule,
+  findRoute,
   hasAllowedHosts,
   parseDestination,
-  destinationRule,
   type EgressSettings,
 } from "../src/sandbox/egress/hosts.ts";
 import { openEgressProxy, type EgressEvent, type EgressProxy } from "../src/sandbox/egress/proxy.ts";
-import { findRoute } from "../src/sandbox/egress/route.ts";
 import type { Resolver } from "../src/network/target.ts";
 
 const list = (hosts: string[], privateHosts: string[] = []): EgressSettings => ({ hosts, privateHosts });

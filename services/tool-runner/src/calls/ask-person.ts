@@ -31,79 +31,63 @@ const lookMs = 1_000;
 const heldForMs = 5_000;
 
 export function createPersonPrompt(
-  deps: PersonDeps,
-  call: AskingCall,
+  { bus, epoch }: PersonDeps,
+  { turnId, n, grant, claim }: AskingCall,
   { asksMs, waits }: PendingQuestion,
 ): PersonPrompt {
   let leftMs = asksMs;
   let last: Promise<unknown> = Promise.resolve();
-  const askNow = async (question: string, options: readonly string[], signal: AbortSignal): Promise<Reply> => {
+
+  const ask = async (question: string, options: readonly string[], signal: AbortSignal): Promise<Reply> => {
     signal.throwIfAborted();
     if (leftMs <= 0) return { kind: "silent" };
     const goOn = waits();
     const since = performance.now();
+    let answered = Promise.withResolvers<undefined>();
+    const call = callToken(turnId, n);
+    const subscription = bus.subscribe(store.questionAnswered, { call }, () => answered.resolve(undefined));
     try {
-      return await raise(deps, call, { question, options, expiresInMs: Math.ceil(leftMs) }, signal);
+      const expiresInMs = Math.ceil(leftMs);
+      const raised = await bus.request(store.questionRaise, {
+        opId: newId(),
+        epoch: epoch(),
+        grant,
+        claim,
+        question: question.slice(0, store.maxQuestionCharacters).toWellFormed(),
+        options: options.map((option) => option.slice(0, 200).toWellFormed()),
+        expiresInMs,
+        heldForMs,
+      });
+      if (raised.status === "nobody") return { kind: "nobody", reason: raised.reason };
+      const { questionId } = raised;
+      const look = (holdMs: number) =>
+        bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
+          // Only the question's own expiry counts: an unavailable store changes nothing until then.
+          if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+          return { state: "open" as const, answer: null };
+        });
+      const over = performance.now() + expiresInMs;
+      while (!signal.aborted) {
+        const { state, answer } = await look(heldForMs);
+        if (state === "answered") return { kind: "said", text: answer ?? "" };
+        if (state === "over" || performance.now() >= over) return { kind: "silent" };
+        await Promise.race([answered.promise, delay(lookMs, undefined, { signal }).catch(() => undefined)]);
+        answered = Promise.withResolvers();
+      }
+      await look(0);
+      throw signal.reason;
     } finally {
+      subscription.close();
       leftMs -= performance.now() - since;
       goOn();
     }
   };
+
   return {
     ask: (question, options, signal) => {
-      const asked = last.then(() => askNow(question, options, signal));
+      const asked = last.then(() => ask(question, options, signal));
       last = asked.catch(() => undefined);
       return asked;
     },
   };
-}
-
-interface Asked {
-  question: string;
-  options: readonly string[];
-  expiresInMs: number;
-}
-
-async function raise(
-  { bus, epoch }: PersonDeps,
-  { turnId, n, grant, claim }: AskingCall,
-  { question, options, expiresInMs }: Asked,
-  signal: AbortSignal,
-): Promise<Reply> {
-  let answered = Promise.withResolvers<undefined>();
-  const heard = bus.subscribe(store.questionAnswered, { call: callToken(turnId, n) }, () =>
-    answered.resolve(undefined),
-  );
-  try {
-    const raised = await bus.request(store.questionRaise, {
-      opId: newId(),
-      epoch: epoch(),
-      grant,
-      claim,
-      question: question.slice(0, store.maxQuestionCharacters).toWellFormed(),
-      options: options.map((option) => option.slice(0, 200).toWellFormed()),
-      expiresInMs,
-      heldForMs,
-    });
-    if (raised.status === "nobody") return { kind: "nobody", reason: raised.reason };
-    const { questionId } = raised;
-    const look = (holdMs: number) =>
-      bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
-        // Only the question's own expiry counts: an unavailable store changes nothing until then.
-        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
-        return { state: "open" as const, answer: null };
-      });
-    const over = performance.now() + expiresInMs;
-    while (!signal.aborted) {
-      const { state, answer } = await look(heldForMs);
-      if (state === "answered") return { kind: "said", text: answer ?? "" };
-      if (state === "over" || performance.now() >= over) return { kind: "silent" };
-      await Promise.race([answered.promise, delay(lookMs, undefined, { signal }).catch(() => undefined)]);
-      answered = Promise.withResolvers();
-    }
-    await look(0);
-    throw signal.reason;
-  } finally {
-    heard.close();
-  }
 }

@@ -18,18 +18,23 @@ import {
   type toolCancel,
   type ToolResult,
 } from "@parley/contracts";
+import { abortable } from "@parley/kit";
+import { LRUCache } from "lru-cache";
 import type { CallDependencies } from "./call-dependencies.ts";
-import { inCallSpan } from "./call-span.ts";
 import { decideClaim, runnerName, stricterClass } from "../tool/claim-decision.ts";
 import { cancelled, resultOf, interrupted, answerOf, type CallAnswer, type Outcome } from "./outcomes.ts";
 import { runCall, stopCall, type RunningCall } from "./run-call.ts";
 import { SettlementQueue } from "./settlement.ts";
 
+/** Maximum number of cancellations that are stored for calls that have not arrived. */
+const maxCancelled = 10_000;
+
 export class Calls {
   readonly #deps: CallDependencies;
   readonly #running = new Map<string, RunningCall>();
   readonly #settling: SettlementQueue;
-  readonly #cancelled = new Map<string, number>();
+  /** Cancellations of calls that have not arrived. */
+  readonly #cancelled: LRUCache<string, true>;
   /** Derives the secret of each claim: repeating a claim whose response was lost yields the same secret. */
   readonly #claimKey = randomBytes(32);
   #draining = false;
@@ -38,6 +43,7 @@ export class Calls {
     this.#deps = deps;
     const { steps, times, faultPoint } = deps;
     this.#settling = new SettlementQueue({ steps, settleMs: times.settleMs, faultPoint });
+    this.#cancelled = new LRUCache({ max: maxCancelled, ttl: times.rememberMs });
   }
 
   get count(): number {
@@ -77,7 +83,7 @@ export class Calls {
     this.#deps.epochs.hear(event.epoch);
     const key = callToken(event.turnId, event.n);
     const call = this.#running.get(key);
-    if (call === undefined) this.#remember(key);
+    if (call === undefined) this.#cancelled.set(key, true);
     else stopCall(call, "cancelled");
   }
 
@@ -87,9 +93,7 @@ export class Calls {
     const calls = [...this.#running.values()];
     for (const call of calls) if (call.waiting) stopCall(call, "drain");
     const all = Promise.allSettled(calls.map((call) => call.answer));
-    const grace = new AbortController();
-    await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
-    grace.abort();
+    await abortable(all, AbortSignal.timeout(graceMs)).catch(() => undefined);
     for (const call of this.#running.values()) stopCall(call, "drain");
     const last = setTimeout(() => this.#settling.end(), this.#deps.times.stopMs);
     await all;
@@ -142,7 +146,7 @@ export class Calls {
     const { faultPoint, me, registry, times } = this.#deps;
     await registry.ready?.(request.tool, call.control.signal);
     const toolClass = this.#classOf(request);
-    if (toolClass === "pure") return this.#run(call);
+    if (toolClass === "pure") return runCall(this.#deps, call);
     const deadline = performance.now() + request.timeoutMs;
     const patience = performance.now() + times.patienceMs;
     for (;;) {
@@ -150,11 +154,11 @@ export class Calls {
       const claim = await this.#claim(call);
       faultPoint("tool.after_claim");
       const next = decideClaim(claim, me, toolClass);
-      if (next.act === "run") return this.#run(call);
+      if (next.act === "run") return runCall(this.#deps, call);
       if (next.act === "answer") return answerOf(claim.step);
       // The previous instance's claim secret is lost, so only the leader can settle the step.
       if (next.act === "interrupted") throw new WireError("CONFLICT", interrupted(request.tool));
-      if (next.thenRun && performance.now() >= patience) return this.#run(call);
+      if (next.thenRun && performance.now() >= patience) return runCall(this.#deps, call);
       if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
       if (performance.now() >= deadline) {
         throw new WireError("TIMEOUT", `another tool-runner (${claim.step.runner ?? "?"}) has not settled this call`);
@@ -172,10 +176,6 @@ export class Calls {
       runner: runnerName(this.#deps.me),
       claimHash: createHash("sha256").update(claim()).digest("hex"),
     });
-  }
-
-  #run(call: RunningCall): Promise<Outcome> {
-    return inCallSpan(call.request, () => runCall(this.#deps, call));
   }
 
   /** Settles the outcome in the store, or leaves it to the caller. Resolves with the result that counts. */
@@ -202,14 +202,5 @@ export class Calls {
   /** The stricter of the classes that the caller and the tool state. */
   #classOf(request: ToolCallRequest): ToolClass {
     return stricterClass(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
-  }
-
-  #remember(key: string): void {
-    const now = performance.now();
-    for (const [other, at] of this.#cancelled) {
-      if (now - at <= this.#deps.times.rememberMs) break;
-      this.#cancelled.delete(other);
-    }
-    this.#cancelled.set(key, now);
   }
 }

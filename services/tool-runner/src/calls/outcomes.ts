@@ -12,6 +12,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { ToolOutput } from "../tool/tool.ts";
 
 export type CallAnswer = OutputOf<typeof toolCall>;
@@ -40,7 +41,7 @@ export function stopped(request: ToolCallRequest, stop: Stop | undefined, output
   const seconds = Math.round(request.timeoutMs / 1_000);
   const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
   if (stop === "cancelled") return cancelled();
-  const flags = { isError: true, ...(output?.untrusted === undefined ? {} : { untrusted: output.untrusted }) };
+  const flags = { isError: true, ...omitUndefined({ untrusted: output?.untrusted }) };
   if (stop === "drain") {
     return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, ...flags });
   }
@@ -63,10 +64,7 @@ export function resultOf(
     name: request.tool,
     content: "",
     isError,
-    ...(untrusted === undefined ? {} : { untrusted }),
-    ...(attachments === undefined ? {} : { attachments }),
-    ...(kept === undefined ? {} : { kept }),
-    ...(isolation === undefined ? {} : { isolation }),
+    ...omitUndefined({ untrusted, attachments, kept, isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));
   result.content = fitWarned(content, request.maxResultBytes - frameBytes);

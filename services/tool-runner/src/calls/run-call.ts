@@ -1,4 +1,5 @@
 // Runs the tool of one call on this replica, until it ends, exceeds its deadline or is stopped.
+import { capturesContent, failSpan, genAi, genAiOperation, inSpan, parleyAttribute } from "@parley/chassis";
 import { callToken, errorMessage, mainWorkspaceId, type ToolProgress } from "@parley/contracts";
 import { throttle } from "@parley/kit";
 import { noCheckpoint } from "../snapshots/recorder.ts";
@@ -34,7 +35,11 @@ export function stopCall(call: RunningCall, why: Stop): void {
 }
 
 /** The tool's output as the call's outcome; for a stopped call, the stop reason with the output so far. */
-export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
+export function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
+  return inCallSpan(call.request, () => run(deps, call));
+}
+
+async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
   const { faultPoint, registry, workspaces, documents, contents, searcher, checkpoint } = deps;
   const { onBug, times } = deps;
@@ -84,13 +89,13 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     idempotencyKey: `${request.turnId}:${request.n}`,
     callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
   });
-  const run = (ground: GuardedContext) =>
+  const runGuarded = (ground: GuardedContext) =>
     runTool(registry, request.tool, request.input, contextOf(ground), (error) => onBug(error, request));
   const work = inWorkspace(workspaces, request.workspace, ({ workspace, tainted }) =>
     withTaint(
       tainted,
       { descriptor, workspace: workspace.without(denyPaths), tainted: request.tainted ?? false },
-      run,
+      runGuarded,
     ).catch((error: unknown) => {
       onBug(error, request);
       return failure(
@@ -126,4 +131,25 @@ async function inWorkspace(
   }
   await using taken = lease;
   return work(taken);
+}
+
+/** Runs a tool in an `execute_tool <tool>` span, as a child of the caller's span. Input and output are recorded only when content capture is enabled. */
+function inCallSpan(request: GrantedCall, work: () => Promise<Outcome>): Promise<Outcome> {
+  const attributes = {
+    [genAi.operationName]: genAiOperation.executeTool,
+    [genAi.toolName]: request.tool,
+    [genAi.toolType]: "function",
+    [genAi.toolCallId]: request.callId,
+    [genAi.conversationId]: request.sessionId,
+    [parleyAttribute.turnId]: request.turnId,
+    [parleyAttribute.step]: request.n,
+    ...(capturesContent() ? { [genAi.toolCallArguments]: request.input } : {}),
+  };
+  return inSpan(`${genAiOperation.executeTool} ${request.tool}`, { attributes }, async (span) => {
+    const ended = await work();
+    span.setAttribute(parleyAttribute.outcome, ended.state);
+    if (capturesContent()) span.setAttribute(genAi.toolCallResult, ended.output.content);
+    if (ended.output.isError) failSpan(span, ended.state);
+    return ended;
+  });
 }

@@ -1,6 +1,7 @@
 // Settles outcomes in the store: retries the same result under the same operation id until the store accepts it. A result that was
 // not accepted in time is stored here and settled when the call is requested again, so that no call runs twice.
 import { WireError } from "@parley/contracts";
+import { LRUCache } from "lru-cache";
 import { answerOf, resultOf, type CallAnswer, type Outcome } from "./outcomes.ts";
 import type { RunningCall } from "./run-call.ts";
 import type { StepClient } from "./step-client.ts";
@@ -19,7 +20,7 @@ export interface SettlementOptions {
 
 export class SettlementQueue {
   readonly #options: SettlementOptions;
-  readonly #kept = new Map<string, Outcome>();
+  readonly #kept = new LRUCache<string, Outcome>({ max: maxKept });
   readonly #ending = new AbortController();
 
   constructor(options: SettlementOptions) {
@@ -43,7 +44,7 @@ export class SettlementQueue {
       state: ended.state,
       result: resultOf(request, ended.output),
     };
-    this.#keep(key, ended);
+    this.#kept.set(key, ended);
     for (;;) {
       try {
         const step = await steps.settle(settlement, deadline);
@@ -65,11 +66,5 @@ export class SettlementQueue {
   /** Stops all retries. */
   end(): void {
     this.#ending.abort();
-  }
-
-  #keep(key: string, ended: Outcome): void {
-    this.#kept.set(key, ended);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > maxKept && oldest !== undefined) this.#kept.delete(oldest);
   }
 }

@@ -1,14 +1,15 @@
 // Runs a hook's command to its end: a process of this service's user with its input on standard input, separate and limited stdout
-// and stderr, and no remaining child processes. It does not depend on the meaning of the output.
+// and stderr, and no remaining child processes.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { maxHookOutputBytes } from "@parley/contracts";
+import { maxHookOutputBytes, type HookResult } from "@parley/contracts";
 import { systemPath } from "../sandbox/executor.ts";
 import { killMarked, signalGroup } from "../workspace/process-tree.ts";
 import { parentDeathScript } from "../sandbox/run-command.ts";
 import { safeVariables } from "../sandbox/program-folder.ts";
+import { failed, parseAnswer, tooMuchOutput, tooSlow } from "./parse-response.ts";
 
 export interface HookCommand {
   command: string;
@@ -21,24 +22,17 @@ export interface HookCommand {
   signal: AbortSignal;
 }
 
-export interface HookCommandEnd {
-  /** Null when a signal ended the command. */
-  exitCode: number | null;
-  signal: NodeJS.Signals | null;
-  /** Why this service ended the command; undefined when it ended by itself. */
-  stopped: "timeout" | "output_limit" | "cancelled" | undefined;
-  stdout: string;
-  /** The beginning of standard error. */
-  stderr: string;
-}
+type StopReason = "timeout" | "output_limit" | "cancelled";
 
+/** The exit code with which a command denies without printing JSON. */
+const denyExitCode = 2;
 /** Limit of standard error, which becomes a reason for the model or a log line. */
 const maxErrorBytes = 8 * 1024;
 /** How long to read the remaining output in the pipe after the exit. */
 const lastOutputMs = 1_000;
 
-/** Throws when the shell cannot be started. */
-export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd> {
+/** `stderr`: the beginning of standard error. Throws when the shell cannot be started. */
+export async function runHookCommand(spec: HookCommand): Promise<{ result: HookResult; stderr: string }> {
   const id = randomUUID();
   const child = spawn("/bin/sh", ["-c", parentDeathScript, `PARLEY_CALL=${id}`, "/bin/sh", "-c", spec.command], {
     cwd: spec.cwd,
@@ -47,7 +41,7 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
-  const exited = new Promise<Pick<HookCommandEnd, "exitCode" | "signal">>((resolve, reject) => {
+  const exited = new Promise<Exit>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
   });
@@ -56,12 +50,12 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
     await exited;
     throw new Error("the hook could not be started");
   }
-  let stopped: HookCommandEnd["stopped"];
+  let stopped: StopReason | undefined;
   const kill = () => {
     signalGroup(pid, "SIGKILL");
     killMarked(`PARLEY_CALL=${id}`);
   };
-  const stop = (reason: HookCommandEnd["stopped"]) => {
+  const stop = (reason: StopReason) => {
     stopped ??= reason;
     kill();
   };
@@ -75,16 +69,33 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
   if (spec.signal.aborted) cancel();
   spec.signal.addEventListener("abort", cancel, { once: true });
   try {
-    const end = await exited;
+    const exit = await exited;
     // Ends the hook's background processes as well.
     kill();
     await Promise.race([Promise.all([output.closed, errors.closed]), delay(lastOutputMs)]);
-    return { ...end, stopped, stdout: output.text(), stderr: errors.text() };
+    const stderr = errors.text();
+    if (stopped === "timeout") return { result: tooSlow(spec.timeoutMs), stderr };
+    if (stopped === "output_limit") return { result: tooMuchOutput, stderr };
+    return { result: resultOf(exit, output.text(), stderr.trim()), stderr };
   } finally {
     clearTimeout(timer);
     spec.signal.removeEventListener("abort", cancel);
     for (const stream of child.stdio) stream?.destroy();
   }
+}
+
+interface Exit {
+  /** Null when a signal ended the command. */
+  exitCode: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+function resultOf({ exitCode, signal }: Exit, stdout: string, reason: string): HookResult {
+  if (exitCode === null) return failed(`it was killed by ${signal ?? "a signal"}`);
+  if (exitCode === denyExitCode) {
+    return { outcome: "answered", answer: { decision: "deny", ...(reason === "" ? {} : { reason }) } };
+  }
+  return exitCode === 0 ? parseAnswer(stdout) : failed(`it ended with exit code ${exitCode}`);
 }
 
 interface Collected {

@@ -1,6 +1,6 @@
-// Sends one POST request to a hook's URL, with time and size limits and without redirects. It does not depend on the meaning of
-// the response.
-import { errorMessage, maxHookOutputBytes } from "@parley/contracts";
+// Posts a hook's input to its URL. Redirects are not followed: only the configured URL receives requests.
+import { errorMessage, maxHookOutputBytes, type HookResult } from "@parley/contracts";
+import { failed, parseAnswer, tooMuchOutput, tooSlow } from "./parse-response.ts";
 
 export interface HookPost {
   url: string;
@@ -13,30 +13,28 @@ export interface HookPost {
   signal: AbortSignal;
 }
 
-export type HookReply =
-  | { kind: "answered"; status: number; body: string }
-  | { kind: "timeout" }
-  | { kind: "too_large" }
-  | { kind: "unreachable"; reason: string };
-
-export async function postHook(spec: HookPost): Promise<HookReply> {
-  const timeout = AbortSignal.timeout(spec.timeoutMs);
+/** Never rejects. */
+export async function postHook({ url, token, body, timeoutMs, signal }: HookPost): Promise<HookResult> {
+  const timeout = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await fetch(spec.url, {
+    const response = await fetch(url, {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        ...(spec.token === undefined ? {} : { authorization: `Bearer ${spec.token}` }),
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
-      body: spec.body,
+      body,
       redirect: "manual",
-      signal: AbortSignal.any([timeout, spec.signal]),
+      signal: AbortSignal.any([timeout, signal]),
     });
-    const body = await readBody(response);
-    return body === undefined ? { kind: "too_large" } : { kind: "answered", status: response.status, body };
+    const text = await readBody(response);
+    if (text === undefined) return tooMuchOutput;
+    return response.ok ? parseAnswer(text) : failed(`its URL returned status ${response.status}`);
   } catch (error) {
-    if (timeout.aborted) return { kind: "timeout" };
-    return { kind: "unreachable", reason: describe(error) };
+    if (timeout.aborted) return tooSlow(timeoutMs);
+    // `fetch` wraps a network error in a generic one; the cause has the details.
+    const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return failed(`its URL could not be reached: ${errorMessage(inner)}`);
   }
 }
 
@@ -52,10 +50,4 @@ async function readBody(response: Response): Promise<string | undefined> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-/** `fetch` wraps a network error in a generic one; the cause has the details. */
-function describe(error: unknown): string {
-  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return errorMessage(inner);
 }

@@ -1,10 +1,10 @@
 // Serves `hook.run`: looks up the hook in this service's own settings, runs it and returns its result. The caller can only name a
 // configured hook.
-import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { Histogram, type Chassis, type Logger } from "@parley/chassis";
 import { hookName, hookRun, WireError, type HookPayload, type HookResult, type HookSettings } from "@parley/contracts";
-import { answerOfCommand, answerOfPost, failed } from "./parse-response.ts";
+import { abortable } from "@parley/kit";
+import { failed } from "./parse-response.ts";
 import { runHookCommand } from "./command-hook.ts";
 import { postHook } from "./http-hook.ts";
 import type { HookVariables } from "./environment.ts";
@@ -59,9 +59,7 @@ export function serveHooks(deps: HookServiceDeps): HookService {
     close: async (graceMs) => {
       served.close();
       const all = Promise.allSettled(running);
-      const grace = new AbortController();
-      await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
-      grace.abort();
+      await abortable(all, AbortSignal.timeout(graceMs)).catch(() => undefined);
       stopping.abort();
       await all;
     },
@@ -81,12 +79,12 @@ async function run(
   let result: HookResult;
   if (hook.url !== undefined) {
     const token = hook.token_env === undefined ? undefined : variables.get(hook.token_env);
-    result = answerOfPost(await postHook({ url: hook.url, token, body: input, timeoutMs, signal }), timeoutMs);
+    result = await postHook({ url: hook.url, token, body: input, timeoutMs, signal });
   } else if (hook.command !== undefined) {
     result = await runCommand(log, name, {
       command: hook.command,
       cwd: folder,
-      variables: Object.fromEntries(hook.env.flatMap((each) => namedValue(variables, each))),
+      variables: Object.fromEntries([...variables].filter(([name]) => hook.env.includes(name))),
       input,
       timeoutMs,
       signal,
@@ -104,16 +102,11 @@ async function runCommand(
   command: Parameters<typeof runHookCommand>[0],
 ): Promise<HookResult> {
   try {
-    const end = await runHookCommand(command);
-    if (end.stderr !== "") log.info({ hook: name, stderr: end.stderr }, "hook standard error captured");
-    return answerOfCommand(end, command.timeoutMs);
+    const { result, stderr } = await runHookCommand(command);
+    if (stderr !== "") log.info({ hook: name, stderr }, "hook standard error captured");
+    return result;
   } catch (error) {
     log.error({ err: error, hook: name }, "hook not started");
     return failed("it could not be started");
   }
-}
-
-function namedValue(variables: HookVariables, name: string): [string, string][] {
-  const value = variables.get(name);
-  return value === undefined ? [] : [[name, value]];
 }

@@ -1,6 +1,7 @@
 // Formats an MCP server's result for the model: text, wrapped as untrusted content, and attachments for other content.
 import type { CallToolResult, ContentBlock, ReadResourceResult } from "@modelcontextprotocol/client";
 import { attachmentName, sizeText, type Attachment } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import { ContentRejectedError, type AttachmentStore } from "../tool/attachments.ts";
 import { callText, type ToolOutput } from "../tool/tool.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
@@ -80,16 +81,8 @@ export class Kept {
 function structuredText({ content, structuredContent }: CallToolResult): string | undefined {
   if (structuredContent === undefined) return undefined;
   const json = JSON.stringify(structuredContent);
-  const said = content.some((block) => block.type === "text" && canonical(block.text) === json);
+  const said = content.some((block) => block.type === "text" && JSON.stringify(parseJson(block.text)) === json);
   return said ? undefined : JSON.stringify(structuredContent, null, 2);
-}
-
-function canonical(text: string): string | undefined {
-  try {
-    return JSON.stringify(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }
 
 /** One block as text; other content is added to `kept`. */

@@ -102,24 +102,29 @@ export function mcpConfig(settings: McpSettings, env: Environment, place: Progra
   if (key !== "") secrets.push(key);
   for (const [name, server] of Object.entries(settings.servers)) {
     if (!server.enabled) continue;
-    const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
-    const unsafe = programProblem(server, place.workspace);
-    const wrongKey = missing.length > 0 ? undefined : keyProblem(server, env);
-    if (missing.length > 0)
-      off.push({ name, problem: `not set in the tool-runner's environment: ${missing.join(", ")}` });
-    else if (unsafe !== undefined) off.push({ name, problem: unsafe });
-    else if (wrongKey !== undefined) off.push({ name, problem: wrongKey });
-    else if (server.oauth?.grant === "authorization_code" && key === "") {
-      off.push({
-        name,
-        problem: "oauth requires PARLEY_MCP_KEY in the tool-runner's environment to encrypt the tokens",
-      });
-    } else {
+    const problem = problemOf(server, env, place.workspace);
+    if (problem !== undefined) off.push({ name, problem });
+    else {
       secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
       plans.push(planOf(name, server, settings.public_url, env, place));
     }
   }
   return { plans, off, key: key === "" ? null : key, secrets };
+}
+
+/** Why the server cannot be used; undefined if it can. */
+function problemOf(server: McpServerSettings, env: Environment, workspace: string): string | undefined {
+  const { command, args, cwd, oauth } = server;
+  const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
+  if (missing.length > 0) return `not set in the tool-runner's environment: ${missing.join(", ")}`;
+  const where = cwd === undefined ? null : resolve(workspace, cwd);
+  const unsafe = command === undefined ? undefined : outsideProgramProblem({ command, args, cwd: where }, workspace);
+  if (unsafe !== undefined) return unsafe;
+  const signing = keyOf(oauth, env);
+  if (typeof signing === "string") return `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${signing}`;
+  return oauth?.grant === "authorization_code" && (env["PARLEY_MCP_KEY"] ?? "") === ""
+    ? "oauth requires PARLEY_MCP_KEY in the tool-runner's environment to encrypt the tokens"
+    : undefined;
 }
 
 function planOf(
@@ -167,12 +172,6 @@ function planOf(
   };
 }
 
-function programProblem({ command, args, cwd }: McpServerSettings, workspace: string): string | undefined {
-  if (command === undefined) return undefined;
-  const where = cwd === undefined ? null : resolve(workspace, cwd);
-  return outsideProgramProblem({ command, args, cwd: where }, workspace);
-}
-
 /** Node's HTTP client aborts a response that is silent for five minutes, and a server that waits for us may send nothing. */
 const maxHttpAsksMs = 285_000;
 
@@ -216,13 +215,6 @@ function identityOf(
 function keyOf(oauth: McpServerSettings["oauth"], env: Environment): SigningKey | string | undefined {
   if (oauth?.private_key_env === undefined) return undefined;
   return signingKey(env[oauth.private_key_env] ?? "", oauth.signing_algorithm);
-}
-
-function keyProblem({ oauth }: McpServerSettings, env: Environment): string | undefined {
-  const key = keyOf(oauth, env);
-  return typeof key === "string"
-    ? `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${key}`
-    : undefined;
 }
 
 function namedVariables({ env, headers_env: headers, token_env: token, oauth }: McpServerSettings): string[] {

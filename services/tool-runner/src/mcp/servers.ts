@@ -1,6 +1,5 @@
 // All MCP servers of this replica, which run independently of each other, their tools by name, and the subjects about them.
 import { basename, dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -12,6 +11,7 @@ import {
   type OutputOf,
   type ToolDescriptor,
 } from "@parley/contracts";
+import { abortable } from "@parley/kit";
 import type { Registry } from "../tool/registry.ts";
 import { failure, type Tool } from "../tool/tool.ts";
 import { callTool } from "./call-tool.ts";
@@ -181,10 +181,8 @@ export class McpServers {
 
   /** Resolves when every server has finished its first start attempt, or after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
-    const waiting = new AbortController();
     const all = Promise.all(this.all.map((server) => server.settled()));
-    await Promise.race([all, delay(withinMs, undefined, { signal: waiting.signal }).catch(() => undefined)]);
-    waiting.abort();
+    await abortable(all, AbortSignal.timeout(withinMs)).catch(() => undefined);
   }
 
   /** Waits for a tool whose server is starting: after a restart of this replica no tools are listed yet. */

@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import { abortable } from "@parley/kit";
 import { killMarked, signalGroup } from "../workspace/process-tree.ts";
 import { parentDeathScript } from "../sandbox/run-command.ts";
 import type { StdioPlan } from "./server-config.ts";
@@ -150,10 +151,7 @@ export class StdioTransport implements Transport {
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
-    const waiting = new AbortController();
-    const late = delay(ms, false, { signal: waiting.signal }).catch(() => false);
-    const ended = await Promise.race([this.#gone.promise.then(() => true), late]);
-    waiting.abort();
-    return ended;
+    const ended = this.#gone.promise.then(() => true);
+    return abortable(ended, AbortSignal.timeout(ms)).catch(() => false);
   }
 }

@@ -2,6 +2,7 @@
 // Results are untrusted; the caller validates them.
 import type { Bus, Served } from "@parley/bus";
 import { sttTools, voiceCall, voiceServers, WireError, type VoiceSettings } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { EpochGate } from "../calls/epoch.ts";
 import type { McpServer } from "./server.ts";
@@ -73,12 +74,7 @@ export function answerOf(result: CallToolResult): Answer {
 /** Tolerates text around the JSON, such as a code fence. */
 function objectIn(text: string): unknown {
   const [start, end] = [text.indexOf("{"), text.lastIndexOf("}")];
-  if (start === -1 || end < start) return undefined;
-  try {
-    return JSON.parse(text.slice(start, end + 1));
-  } catch {
-    return undefined;
-  }
+  return start === -1 || end < start ? undefined : parseJson(text.slice(start, end + 1));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,10 +1,17 @@
 // Routes requests of the tool `process` to the replica that runs the process: this one, or another one over the bus.
 import type { Bus, Served } from "@parley/bus";
-import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
+import {
+  toolProcess,
+  toolProcesses,
+  toolStop,
+  WireError,
+  type ProcessLine,
+  type ProcessQuestion,
+} from "@parley/contracts";
 import { failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import type { ProcessStoreSync } from "./store-sync.ts";
 import { queryLocal, linesHere, noSuchProcess, type Local } from "./local-process.ts";
-import { replicaOf, type ProcessViewer } from "./processes.ts";
+import { replicaOf, type Processes, type ProcessViewer } from "./processes.ts";
 
 export interface BackgroundProcessApi {
   /** Lists the processes of a session that the viewer may see, on all replicas. */
@@ -14,6 +21,8 @@ export interface BackgroundProcessApi {
 
 /** How long to wait for the lists of the other replicas. */
 const gatherMs = 300;
+/** How long to wait for killed commands before responding. */
+const goneMs = 1_000;
 /** Added to the waiting time that the request itself allows. */
 const answerMs = 5_000;
 
@@ -65,6 +74,28 @@ export function serveProcesses(bus: Bus, replica: string, local: Local): Served[
     bus.serve(toolProcesses, async (viewer) => ({ replica, processes: linesHere(viewer, local.processes) })),
   ];
   return [...served, { close: () => patient.abort() }];
+}
+
+/** Ends a session's background processes here when a person sends `/stop all`. The gateway has no other control over commands. */
+export function serveStop(
+  bus: Bus,
+  replica: string,
+  processes: Processes,
+  ledger: Pick<ProcessStoreSync, "told">,
+): Served {
+  const stop = async (sessionId: string) => {
+    const running = processes.ofSession(sessionId).filter(({ end }) => end === undefined);
+    const patience = AbortSignal.timeout(goneMs);
+    const ids = running.map(({ id }) => id);
+    const gone = running.map(async (entry) => {
+      entry.started.signal("SIGKILL");
+      await processes.end(entry, goneMs, patience);
+    });
+    // In parallel: an unavailable store keeps no command alive, and the exits are not announced while a call waits for them.
+    await Promise.all([ledger.told("own", ids), ...gone]);
+    return {};
+  };
+  return bus.serve(toolStop, ({ sessionId }) => stop(sessionId), { replica });
 }
 
 function presentList(lines: readonly ProcessLine[]): ToolOutput {

@@ -1,7 +1,7 @@
 // Holds this replica's background processes, by session. They end when the service stops or is killed.
 // It formats nothing for the model.
 import { randomBytes } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
+import { abortable } from "@parley/kit";
 import type { CommandReport, StartedCommand } from "../sandbox/executor.ts";
 import type { TextRingBuffer } from "./ring-buffer.ts";
 
@@ -154,15 +154,9 @@ export class Processes {
   }
 
   async #watch(entry: BackgroundProcess, what: Promise<void>, waitMs: number, signal: AbortSignal): Promise<void> {
-    const over = new AbortController();
-    const stop = AbortSignal.any([signal, over.signal]);
     entry.watchers += 1;
-    try {
-      await Promise.race([what, delay(waitMs, undefined, { signal: stop }).catch(() => undefined)]);
-    } finally {
-      entry.watchers -= 1;
-      over.abort();
-    }
+    await abortable(what, AbortSignal.any([signal, AbortSignal.timeout(waitMs)])).catch(() => undefined);
+    entry.watchers -= 1;
   }
 
   /** Number running now, over all sessions. */

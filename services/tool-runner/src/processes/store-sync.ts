@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { store, WireError } from "@parley/contracts";
+import { abortable } from "@parley/kit";
 import type { Logger } from "@parley/chassis";
 import { announcement } from "./exit-notice.ts";
 import type { BackgroundProcess, ProcessLedger } from "./processes.ts";
@@ -84,12 +85,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
       const input = { grant, id, runner, keyHash, command, startedAt: startedAt.toISOString(), notify };
       const work = remember(insist(id, () => bus.request(store.processBegin, input, { signal })));
       kept.set(id, work);
-      const over = new AbortController();
-      await Promise.race([
-        work,
-        delay(patienceMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
-      ]);
-      over.abort();
+      await abortable(work, AbortSignal.timeout(patienceMs)).catch(() => undefined);
     },
     ended: (entry, watched) => void remember(announce(entry, watched)),
     told: async (by, ids) => {

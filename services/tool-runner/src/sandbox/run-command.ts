@@ -3,7 +3,7 @@
 //   running ─→ exited
 //           ─→ stopping (SIGTERM, killAfterMs later SIGKILL) ─→ exited       timeout, cancelled, output_limit …
 // It does not know tools or the purpose of the command.
-import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
+import { spawn, type StdioOptions } from "node:child_process";
 import { setPriority } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -103,10 +103,10 @@ export const parentDeathScript = [
 /** Starts the command. `ended` reports a failed start. */
 export function startCommand(spec: CommandSpec): RunningCommand {
   const startedAt = performance.now();
-  const joinFiles = spec.group?.joinFiles ?? [];
   const inner = spec.walled ? spec.argv : ["/bin/sh", "-c", parentDeathScript, spec.mark, ...spec.argv];
   const stdio: StdioOptions = [spec.interactive ? "pipe" : "ignore", "pipe", "ignore"];
   if (!spec.walled) stdio.push("pipe");
+  const joinFiles = spec.group?.joinFiles ?? [];
   const child = spawn("/bin/sh", ["-c", prelude, "sh", String(joinFiles.length), ...joinFiles, ...inner], {
     cwd: spec.cwd,
     env: spec.env,
@@ -148,7 +148,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
       stopper.end();
       stdout.destroy();
       child.stdin?.destroy();
-      cutLifeline(child);
+      child.stdio[3]?.destroy();
     }
   };
   return {
@@ -257,8 +257,4 @@ function lowerPriority(pid: number): void {
   } catch {
     // It has ended already.
   }
-}
-
-function cutLifeline(child: ChildProcess): void {
-  child.stdio[3]?.destroy();
 }

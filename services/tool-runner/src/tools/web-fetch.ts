@@ -1,13 +1,21 @@
 // The tool `web_fetch`: fetches one web page as text. `web/` decides which addresses are allowed.
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
 import { binaryKind } from "../text/file-kind.ts";
 import { fetchPage, type WebAnswer } from "../web/fetch-page.ts";
-import { PageCache, type CachedPage } from "../web/page-cache.ts";
+import type { Article } from "../web/extract-article.ts";
 import { readHtmlInThread } from "../web/read-html.ts";
 import type { WebFetchOptions } from "../web/settings.ts";
 import { BlockedTargetError, targetPolicy } from "../network/target.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
+
+interface Page extends Article {
+  /** After redirects. */
+  url: string;
+  /** The page exceeded the size limit. */
+  cut: boolean;
+}
 
 const maxCharacters = 50_000;
 const errorCharacters = 2_000;
@@ -15,7 +23,8 @@ const marginMs = 5_000;
 
 export function webFetchTool(options: WebFetchOptions): Tool {
   const policy = targetPolicy(options.allowPrivate, options.ports);
-  const cache = new PageCache();
+  // Reading on uses the same content without another request.
+  const cache = new LRUCache<string, Page>({ max: 16, ttl: 300_000 });
   const mebibytes = (options.maxBytes / 1024 / 1024).toFixed(1).replace(/\.0$/, "");
   return defineTool({
     name: "web_fetch",
@@ -50,7 +59,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
     run: async (args, context) => {
       const as = args.extract ?? "markdown";
       const offset = args.offset ?? 0;
-      const kept = offset === 0 ? undefined : cache.get(args.url, as);
+      const kept = offset === 0 ? undefined : cache.get(`${as} ${args.url}`);
       if (kept !== undefined) return present(kept, args, offset);
       const deadline = AbortSignal.timeout(options.timeoutSeconds * 1_000);
       const signal = AbortSignal.any([context.signal, deadline]);
@@ -58,7 +67,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
         const answer = await fetchPage(args.url, { ...options, policy, signal, sameHost: context.tainted });
         const page = await toPage(answer, as, signal);
         if ("isError" in page) return page;
-        cache.put(args.url, as, page);
+        cache.set(`${as} ${args.url}`, page);
         return present(page, args, offset);
       } catch (error) {
         if (context.signal.aborted) throw error;
@@ -71,11 +80,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
   });
 }
 
-async function toPage(
-  answer: WebAnswer,
-  as: "markdown" | "text",
-  signal: AbortSignal,
-): Promise<CachedPage | ToolOutput> {
+async function toPage(answer: WebAnswer, as: "markdown" | "text", signal: AbortSignal): Promise<Page | ToolOutput> {
   const { url, status, contentType, body, cut } = answer;
   const type = (contentType.split(";")[0] ?? "").trim().toLowerCase();
   if (status < 200 || status > 299) {
@@ -112,7 +117,7 @@ function decode(body: Buffer, contentType: string): string {
   }
 }
 
-function present(page: CachedPage, args: { url: string; max_chars?: number | undefined }, offset: number): ToolOutput {
+function present(page: Page, args: { url: string; max_chars?: number | undefined }, offset: number): ToolOutput {
   const { text } = page;
   if (offset > 0 && offset >= text.length)
     return failure(`The page has ${text.length} characters; offset ${offset} is past its end.`);

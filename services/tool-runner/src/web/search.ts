@@ -1,6 +1,7 @@
 // Queries a search provider, retries while it is overloaded, and normalises its response. This is the only layer that retries.
 // The operator configures the URL, so it may be in the private network; redirects are not followed.
 import { setTimeout as delay } from "node:timers/promises";
+import { backoffMs, oneLine, parseJson } from "@parley/kit";
 import { z } from "zod";
 
 export interface SearchProvider {
@@ -50,7 +51,7 @@ export async function searchWeb(
       const what = answer.status === 0 ? "could not be reached" : `returned status ${answer.status}`;
       throw new SearchFailed(`The search provider (${provider.name}) ${what}${again ? ` in ${tries} attempts` : ""}.`);
     }
-    const pauseMs = Math.max(firstPauseMs * 2 ** (attempt - 1), answer.retryAfterMs);
+    const pauseMs = Math.max(backoffMs(attempt, { firstMs: firstPauseMs, maxMs: longestPauseMs }), answer.retryAfterMs);
     if (pauseMs > longestPauseMs) {
       throw new SearchFailed(
         `The search provider (${provider.name}) is limiting requests: retry in ${Math.round(pauseMs / 1_000)} s.`,
@@ -70,20 +71,12 @@ async function ask(provider: SearchProvider, query: string, count: number, signa
       signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]),
     });
     const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
-    const body = response.ok ? parsed(await response.text()) : undefined;
+    // Invalid JSON is not retried: it would be the same response.
+    const body = response.ok ? parseJson(await response.text()) : undefined;
     return { status: response.status, body, retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : 0 };
   } catch {
     signal.throwIfAborted();
     return { status: 0, body: undefined, retryAfterMs: 0 };
-  }
-}
-
-/** Undefined for invalid JSON: a retry would get the same response. */
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
   }
 }
 
@@ -132,7 +125,7 @@ function unreadable(name: string): SearchFailed {
 }
 
 function clean(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {
-  return { title: oneLine(title ?? "", 200), url: oneLine(url, 2_000), snippet: oneLine(snippet ?? "", 600) };
+  return { title: plainLine(title ?? "", 200), url: plainLine(url, 2_000), snippet: plainLine(snippet ?? "", 600) };
 }
 
 const entities: Record<string, string> = {
@@ -145,12 +138,10 @@ const entities: Record<string, string> = {
   "&nbsp;": " ",
 };
 
-/** Removes the tags with which providers highlight matches. */
-function oneLine(source: string, maxCharacters: number): string {
+/** At most `maxCharacters` and an ellipsis. Removes the tags with which providers highlight matches. */
+function plainLine(source: string, maxCharacters: number): string {
   const plain = source
     .replaceAll(/<\/?[a-z][^>]*>/gi, "")
-    .replaceAll(/&(?:amp|lt|gt|quot|nbsp|#39|#x27);/g, (entity) => entities[entity] ?? entity)
-    .replaceAll(/\s+/g, " ")
-    .trim();
-  return plain.length <= maxCharacters ? plain : `${plain.slice(0, maxCharacters).toWellFormed()}…`;
+    .replaceAll(/&(?:amp|lt|gt|quot|nbsp|#39|#x27);/g, (entity) => entities[entity] ?? entity);
+  return oneLine(plain, maxCharacters + 1);
 }

@@ -16,7 +16,7 @@ const maxWrong = 4;
 /** Maximum characters of the server's message. */
 const maxMessage = 1_500;
 
-type Ask = (text: string, options?: readonly string[]) => Promise<Reply>;
+type Ask = (text: string, options: readonly string[]) => Promise<Reply>;
 
 /** Rejects with the signal's reason when the call ends. */
 export async function elicit(
@@ -25,7 +25,7 @@ export async function elicit(
   person: PersonPrompt,
   signal: AbortSignal,
 ): Promise<Elicited> {
-  const ask: Ask = (text, options = []) => person.ask(text, options, signal);
+  const ask: Ask = (text, options) => person.ask(text, options, signal);
   const said = plainText(params.message).slice(0, maxMessage).toWellFormed();
   const asks = `The MCP server "${server}", which I am using for this task, asks you:\n${said}`;
   if (params.mode === "url") return openLink(server, params.url, asks, ask);
@@ -34,20 +34,36 @@ export async function elicit(
   return form.fields.length === 0 ? confirm(asks, ask) : fill(form.fields, asks, ask);
 }
 
-/** A question without fields: the person accepts or declines. */
-async function confirm(asks: string, ask: Ask): Promise<Elicited> {
-  let text = `${asks}\n\nAnswer yes or no, or "cancel" to end the question.`;
+/** Asks until `read` accepts an answer: with a result, or with a message that replaces the question. Cancels after too many attempts. */
+async function askUntil<T>(
+  ask: Ask,
+  question: string,
+  options: readonly string[],
+  read: (text: string) => T | Elicited | string,
+): Promise<T | Elicited> {
+  let text = question;
   for (let wrong = 0; wrong < maxWrong; wrong++) {
-    const reply = await ask(text);
-    if (reply.kind !== "said") return unanswered(reply);
-    const word = parseControlWord(reply.text);
-    if (word === "cancel") return cancelled;
-    const agreed = word === "decline" ? false : parseYesNo(reply.text);
-    if (agreed === false) return declined("the user declined");
-    if (agreed === true) return { result: { action: "accept", content: {} }, outcome: "the user accepted" };
-    text = 'Please answer yes or no, or "cancel" to end the question.';
+    const reply = await ask(text, options);
+    if (reply.kind === "nobody") return declined(`declined: no person can answer, ${reply.reason}`);
+    if (reply.kind === "silent") return { result: { action: "cancel" }, outcome: "nobody answered in time" };
+    const answer = read(reply.text);
+    if (typeof answer !== "string") return answer;
+    text = answer;
   }
   return cancelled;
+}
+
+/** A question without fields: the person accepts or declines. */
+function confirm(asks: string, ask: Ask): Promise<Elicited> {
+  return askUntil<Elicited>(ask, `${asks}\n\nAnswer yes or no, or "cancel" to end the question.`, [], (text) => {
+    const word = parseControlWord(text);
+    if (word === "cancel") return cancelled;
+    const agreed = word === "decline" ? false : parseYesNo(text);
+    if (agreed === undefined) return 'Please answer yes or no, or "cancel" to end the question.';
+    return agreed
+      ? { result: { action: "accept", content: {} }, outcome: "the user accepted" }
+      : declined("the user declined");
+  });
 }
 
 async function openLink(server: string, url: string, asks: string, ask: Ask): Promise<Elicited> {
@@ -56,20 +72,16 @@ async function openLink(server: string, url: string, asks: string, ask: Ask): Pr
     return declined("declined without asking the user: the link is not a web address");
   }
   const where = `It requests that you open this page of ${link.host}:\n${link.href}`;
-  let text = `${asks}\n\n${where}\n\nI have not opened it. Answer yes when you have opened it, or no to decline. Enter secrets only there, never here.`;
-  for (let wrong = 0; wrong < maxWrong; wrong++) {
-    const reply = await ask(text);
-    if (reply.kind !== "said") return unanswered(reply);
-    const word = parseControlWord(reply.text);
+  const question = `${asks}\n\n${where}\n\nI have not opened it. Answer yes when you have opened it, or no to decline. Enter secrets only there, never here.`;
+  return askUntil<Elicited>(ask, question, [], (text) => {
+    const word = parseControlWord(text);
     if (word === "cancel") return cancelled;
-    const agreed = word === "done" ? true : word === "decline" ? false : parseYesNo(reply.text);
-    if (agreed === false) return declined("the user declined to open the link");
-    if (agreed === true) {
-      return { result: { action: "accept" }, outcome: `the user opened a page of ${link.host} for ${server}` };
-    }
-    text = "Please answer yes when you have opened the page, or no to decline.";
-  }
-  return cancelled;
+    const agreed = word === "done" ? true : word === "decline" ? false : parseYesNo(text);
+    if (agreed === undefined) return "Please answer yes when you have opened the page, or no to decline.";
+    return agreed
+      ? { result: { action: "accept" }, outcome: `the user opened a page of ${link.host} for ${server}` }
+      : declined("the user declined to open the link");
+  });
 }
 
 async function fill(fields: readonly Field[], asks: string, ask: Ask): Promise<Elicited> {
@@ -93,7 +105,7 @@ async function fill(fields: readonly Field[], asks: string, ask: Ask): Promise<E
 }
 
 /** The value of one field, undefined if skipped; or the outcome that ends the form. */
-async function askField(
+function askField(
   field: Field,
   question: string,
   mayEnd: boolean,
@@ -101,11 +113,8 @@ async function askField(
 ): Promise<{ value: FieldValue | undefined; rest: boolean } | Elicited> {
   const { kind } = field;
   const options = kind.type === "choice" || kind.type === "choices" ? kind.choices.map(({ label }) => label) : [];
-  let text = question;
-  for (let wrong = 0; wrong < maxWrong; wrong++) {
-    const reply = await ask(text, options.slice(0, 50));
-    if (reply.kind !== "said") return unanswered(reply);
-    const answer = readAnswer(field, reply.text, mayEnd);
+  return askUntil(ask, question, options.slice(0, 50), (text) => {
+    const answer = readAnswer(field, text, mayEnd);
     switch (answer.kind) {
       case "value":
         return { value: answer.value, rest: false };
@@ -116,10 +125,9 @@ async function askField(
       case "cancel":
         return cancelled;
       default:
-        text = `${answer.problem} ${field.label}?`;
+        return `${answer.problem} ${field.label}?`;
     }
-  }
-  return cancelled;
+  });
 }
 
 function fieldText(field: Field, mayEnd: boolean): string {
@@ -146,11 +154,6 @@ const cancelled: Elicited = { result: { action: "cancel" }, outcome: "the user c
 
 function declined(outcome: string): Elicited {
   return { result: { action: "decline" }, outcome };
-}
-
-function unanswered(reply: Exclude<Reply, { kind: "said" }>): Elicited {
-  if (reply.kind === "nobody") return declined(`declined: no person can answer, ${reply.reason}`);
-  return { result: { action: "cancel" }, outcome: "nobody answered in time" };
 }
 
 /** Removes control and format characters, which could disguise the text. */

@@ -9,6 +9,7 @@ import type {
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
 import type { McpClient } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { z } from "zod";
 import type { SigningKey } from "./signing-key.ts";
 import type { TokenStore } from "./token-store.ts";
@@ -113,8 +114,7 @@ export class ConsentProvider implements OAuthClientProvider {
     if (clientId === undefined) return ClientInformation.optional().parse(await this.#vault.get(this.#name("client")));
     return {
       client_id: clientId,
-      ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
-      ...(issuer === undefined ? {} : { issuer }),
+      ...omitUndefined({ client_secret: clientSecret, issuer }),
     };
   }
 

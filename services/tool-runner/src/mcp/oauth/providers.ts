@@ -9,6 +9,7 @@ import {
   type AssertionCallback,
   type OAuthClientProvider,
 } from "@modelcontextprotocol/client";
+import { omitUndefined } from "@parley/kit";
 import { ConsentProvider, type IdentityPlan, type OAuthPlan, type OAuthServer } from "./provider.ts";
 import type { TokenStore } from "./token-store.ts";
 
@@ -30,27 +31,23 @@ export function providersOf({ name, reach }: OAuthServer, vault: TokenStore | nu
 }
 
 function ownAccount({ clientId = "", clientSecret = "", signingKey, scope, issuer }: OAuthPlan): OAuthClientProvider {
-  const client = { clientId, ...(scope === undefined ? {} : { scope }) };
-  if (signingKey !== undefined) {
-    const signed = { ...client, privateKey: signingKey.pem, algorithm: signingKey.algorithm };
-    return issuer === undefined
-      ? new PrivateKeyJwtProvider(signed)
-      : new PrivateKeyJwtProvider({ ...signed, expectedIssuer: issuer });
-  }
-  const secret = { ...client, clientSecret };
-  return issuer === undefined
-    ? new ClientCredentialsProvider(secret)
-    : new ClientCredentialsProvider({ ...secret, expectedIssuer: issuer });
+  const client = { clientId, ...omitUndefined({ scope, expectedIssuer: issuer }) };
+  return signingKey === undefined
+    ? new ClientCredentialsProvider({ ...client, clientSecret })
+    : new PrivateKeyJwtProvider({ ...client, privateKey: signingKey.pem, algorithm: signingKey.algorithm });
 }
 
 function vouchedFor(
   { clientId = "", clientSecret = "", scope, issuer }: OAuthPlan,
   identity: IdentityPlan,
 ): OAuthClientProvider {
-  const client = { clientId, clientSecret, assertion: vouching(identity, scope) };
-  return issuer === undefined
-    ? new CrossAppAccessProvider(client)
-    : new CrossAppAccessProvider({ ...client, expectedIssuer: issuer });
+  const assertion = vouching(identity, scope);
+  return new CrossAppAccessProvider({
+    clientId,
+    clientSecret,
+    assertion,
+    ...omitUndefined({ expectedIssuer: issuer }),
+  });
 }
 
 /** Exchanges the person's ID token at the identity provider for an assertion to one authorization server. */
@@ -59,7 +56,6 @@ function vouching(
   wanted: string | undefined,
 ): AssertionCallback {
   return async ({ authorizationServerUrl: audience, resourceUrl: resource, scope: asked, fetchFn }) => {
-    const scope = wanted ?? asked;
     const idToken = (await readFile(tokenFile, "utf8")).trim();
     const { jwtAuthGrant } = await requestJwtAuthorizationGrant({
       tokenEndpoint,
@@ -68,8 +64,7 @@ function vouching(
       idToken,
       clientId,
       fetchFn,
-      ...(clientSecret === undefined ? {} : { clientSecret }),
-      ...(scope === undefined ? {} : { scope }),
+      ...omitUndefined({ clientSecret, scope: wanted ?? asked }),
     });
     return jwtAuthGrant;
   };

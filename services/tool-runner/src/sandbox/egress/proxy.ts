@@ -1,12 +1,11 @@
 // The egress proxy of one sandboxed command: HTTP (CONNECT and plain http) on a Unix socket, the command's only network.
-// `route.ts` checks each connection; the proxy connects to the checked address only. It ends with the command.
+// `hosts.ts` checks each connection; the proxy connects to the checked address only. It ends with the command.
 import { chmod, unlink } from "node:fs/promises";
 import http, { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Resolver } from "../../network/target.ts";
-import { parseDestination, type Destination, type EgressSettings } from "./hosts.ts";
-import { findRoute } from "./route.ts";
+import { findRoute, parseDestination, type Destination, type EgressSettings } from "./hosts.ts";
 
 export interface EgressEvent {
   /** `host:port`, or the raw request target when it is no host. */
@@ -100,7 +99,7 @@ interface ProxyContext extends EgressProxyOptions {
 }
 
 /** Result for a destination: a connected socket, or a status with its reason. */
-type Reached = { socket: Socket } | { status: 403 | 502; reason: string };
+type Reached = { socket: Socket } | { status: 400 | 403 | 502; reason: string };
 
 async function reach(wanted: Destination, context: ProxyContext): Promise<Reached> {
   const route = await findRoute(wanted, context.settings, context.resolve);
@@ -121,29 +120,46 @@ async function reach(wanted: Destination, context: ProxyContext): Promise<Reache
   });
 }
 
-async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, context: ProxyContext): Promise<void> {
+/**
+ * Connects to the destination of a request; undefined after a refusal, which `refuse` has answered and `tell` reported. Reports a
+ * connection when it closes.
+ */
+async function open(
+  request: IncomingMessage,
+  wanted: Destination | undefined,
+  context: ProxyContext,
+  refuse: (status: number, reason: string) => void,
+): Promise<Socket | undefined> {
   const startedAt = performance.now();
-  const wanted = parseDestination(request.url ?? "");
-  const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
-  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, context);
-  if (reached === undefined || "status" in reached) {
-    const status = reached?.status ?? 400;
-    const reason = reached?.reason ?? "CONNECT needs host:port";
-    inner.end(answerText(status, reason));
-    context.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
-    return;
+  const report = (refused: string | undefined, sentBytes = 0, receivedBytes = 0) => {
+    const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
+    context.tell({ to, refused, sentBytes, receivedBytes, durationMs: performance.now() - startedAt });
+  };
+  const reached: Reached =
+    wanted === undefined
+      ? { status: 400, reason: "the proxy accepts http://host/ and CONNECT host:port only" }
+      : await reach(wanted, context);
+  if ("status" in reached) {
+    refuse(reached.status, reached.reason);
+    report(reached.reason);
+    return undefined;
   }
-  const { socket: outer } = reached;
+  const { socket } = reached;
+  socket.once("close", () => report(undefined, socket.bytesWritten, socket.bytesRead));
+  return socket;
+}
+
+async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, context: ProxyContext): Promise<void> {
+  const outer = await open(request, parseDestination(request.url ?? ""), context, (status, reason) =>
+    inner.end(answerText(status, reason)),
+  );
+  if (outer === undefined) return;
   const end = () => {
     inner.destroy();
     outer.destroy();
   };
   outer.setTimeout(idleTimeoutMs, end);
-  outer.once("close", () => {
-    inner.destroy();
-    const durationMs = performance.now() - startedAt;
-    context.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
-  });
+  outer.once("close", () => inner.destroy());
   inner.once("close", () => outer.destroy());
   // The client may have disconnected during name resolution.
   if (inner.destroyed) return end();
@@ -154,28 +170,13 @@ async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, con
 }
 
 async function forward(request: IncomingMessage, response: ServerResponse, context: ProxyContext): Promise<void> {
-  const startedAt = performance.now();
   const url = URL.canParse(request.url ?? "") ? new URL(request.url ?? "") : undefined;
-  const wanted =
-    url === undefined || url.protocol !== "http:" || url.username !== "" || url.password !== ""
-      ? undefined
-      : parseDestination(url.host, 80);
-  const to = wanted === undefined ? (request.url ?? "").slice(0, 200) : `${wanted.host}:${wanted.port}`;
-  const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, context);
-  if (url === undefined || reached === undefined || "status" in reached) {
-    const reason =
-      reached !== undefined && "reason" in reached ? reached.reason : "the proxy accepts http://host/ and CONNECT only";
-    response.writeHead(reached !== undefined && "status" in reached ? reached.status : 400, textHeaders);
-    response.end(`${reason}\n`);
-    context.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
-    return;
-  }
-  const { socket: outer } = reached;
+  const plain = url?.protocol === "http:" && url.username === "" && url.password === "";
+  const outer = await open(request, plain ? parseDestination(url.host, 80) : undefined, context, (status, reason) =>
+    response.writeHead(status, textHeaders).end(`${reason}\n`),
+  );
+  if (outer === undefined || url === undefined) return;
   outer.setTimeout(idleTimeoutMs, () => outer.destroy());
-  outer.once("close", () => {
-    const durationMs = performance.now() - startedAt;
-    context.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
-  });
   const asked = http.request({
     createConnection: () => outer,
     method: request.method,
@@ -191,7 +192,7 @@ async function forward(request: IncomingMessage, response: ServerResponse, conte
   asked.once("error", (error) => {
     outer.destroy();
     if (response.headersSent) response.destroy();
-    else response.writeHead(502, textHeaders).end(`${to} cannot be reached: ${error.message}\n`);
+    else response.writeHead(502, textHeaders).end(`${url.host} cannot be reached: ${error.message}\n`);
   });
   response.once("close", () => outer.destroy());
   request.pipe(asked);
