@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 
-import { run } from "./servers/run.ts";
+import { run } from "./servers/process.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const bin = `${root}node_modules/.bin`;
@@ -17,7 +17,7 @@ const CHECKS = [
 const outcomes = await Promise.all(
   CHECKS.map(async ({ name, command, args }) => {
     const begun = performance.now();
-    const outcome = await run(`${bin}/${command}`, args, { cwd: root, env: { ...environment(), NO_COLOR: "1" } });
+    const outcome = await run(`${bin}/${command}`, args, { cwd: root, env: { ...process.env, NO_COLOR: "1" } });
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);
     console.log(`${outcome.code === 0 ? "ok    " : "FAILED"} ${name} (${command}, ${seconds} s)`);
     return { name, outcome };
@@ -27,10 +27,4 @@ const outcomes = await Promise.all(
 for (const { name, outcome } of outcomes.filter(({ outcome }) => outcome.code !== 0)) {
   console.log(`\n${name}:\n${outcome.stdout}${outcome.stderr}`.trimEnd());
   process.exitCode = 1;
-}
-
-function environment(): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
 }

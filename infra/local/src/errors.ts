@@ -1,5 +1,7 @@
 // Failures that a person can fix. Each has a code and, if one is known, a remedy.
 
+import { omitUndefined } from "@parley/kit";
+
 export type LocalErrorCode =
   | "binary_missing"
   | "port_taken"
@@ -18,8 +20,8 @@ export class LocalError extends Error {
   /** The remedy, one sentence; null if the message is enough. */
   readonly fix: string | null;
 
-  constructor(code: LocalErrorCode, message: string, options: { fix?: string; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: LocalErrorCode, message: string, options: { fix?: string | undefined; cause?: unknown } = {}) {
+    super(message, omitUndefined({ cause: options.cause }));
     this.code = code;
     this.fix = options.fix ?? null;
   }

@@ -22,8 +22,7 @@ import { services } from "@parley/contracts";
 import { z } from "zod";
 
 import { LocalError } from "./errors.ts";
-import { privateFolder } from "./folders.ts";
-import { tryLock, type FileLock } from "./lock.ts";
+import { type FileLock, tryLock } from "./lock.ts";
 import { isAlive } from "./processes.ts";
 
 export interface Home {
@@ -148,4 +147,23 @@ export function readAnyState(homePath: string): ClusterState | null {
 export function readState(homePath: string): ClusterState | null {
   const state = readAnyState(homePath);
   return state !== null && isAlive(state.supervisor) ? state : null;
+}
+
+/** Creates a folder with mode 0700, and missing parents with default modes. Returns its real path. */
+export function privateFolder(path: string): string {
+  mkdirSync(path, { recursive: true });
+  const real = realpathSync(path);
+  chmodSync(real, 0o700);
+  return real;
+}
+
+/** Writes a private file atomically, unless it already has this content: a server can then restart on a full disk. */
+export function keepFile(path: string, content: string): void {
+  try {
+    if (readFileSync(path, "utf8") === content) return;
+  } catch {
+    // Missing: written below.
+  }
+  writeFileSync(`${path}.new`, content, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
 }

@@ -6,14 +6,11 @@ import { readFileSync } from "node:fs";
 import { flagsAsVariable } from "@parley/chassis";
 
 import { readState } from "./home.ts";
-import { ask } from "./main/ask.ts";
-import { channelLines } from "./main/channels.ts";
-import { chat } from "./main/chat.ts";
+import { ask, chat } from "./main/ask.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
-import { report } from "./main/report.ts";
+import { channelLines, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
-import { say, serviceLineWriter } from "./main/terminal.ts";
-import { up, type Cluster } from "./up.ts";
+import { type Cluster, up } from "./up.ts";
 
 /** Progress lines that `--once` shows too: they explain a long wait. */
 const SLOW_WORK = /^downloading /;

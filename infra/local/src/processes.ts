@@ -1,7 +1,7 @@
 // Identifies processes by pid and start time: the system reuses a pid alone.
 
-import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 

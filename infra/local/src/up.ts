@@ -3,24 +3,25 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { ConfigError, explainSettings, type ExplainedSettings } from "@parley/chassis";
-import { services, type Role, type ServiceName } from "@parley/contracts";
+import { ConfigError, type ExplainedSettings, explainSettings } from "@parley/chassis";
+import { type Role, type ServiceName, services } from "@parley/contracts";
+import { abortable } from "@parley/kit";
 
 import {
+  type ClusterFacts,
+  describeModel,
+  type Environment,
   migrationEnvironment,
   serviceEnvironment,
   settingsVariables,
-  type ClusterFacts,
-  type Environment,
 } from "./environment.ts";
 import { knownSystemError, LocalError } from "./errors.ts";
-import { holdHome, keepToken, openHome, sha256, type Home, type ReplicaState } from "./home.ts";
-import { describeModel } from "./model.ts";
+import { holdHome, type Home, keepToken, openHome, type ReplicaState, sha256 } from "./home.ts";
 import { nameOf } from "./processes.ts";
-import { findBubblewrap } from "./servers/bubblewrap.ts";
+import { findBubblewrap } from "./servers/locate.ts";
+import { gatewayPorts } from "./servers/ports.ts";
 import type { LogSink } from "./servers/process.ts";
 import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
-import { gatewayPorts } from "./supervisor/ports.ts";
 import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
 import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
@@ -160,7 +161,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   signal.throwIfAborted();
   say(`services: ${services.join(", ")}`);
   startServices(options, environment, facts, ports, home, programs, started);
-  await unlessAborted(signal, Promise.all(started.replicas.map((replica) => replica.firstReady)));
+  await abortable(Promise.all(started.replicas.map((replica) => replica.firstReady)), signal);
 
   const stop = (): Promise<void> => started.stop();
   return {
@@ -226,17 +227,5 @@ function readSettings(configPath: string | null, environment: Environment): Expl
     throw new LocalError("bad_settings", `Invalid settings:\n${error.message}`, {
       fix: "Correct the settings; `parley config print --origin` then shows the source of each value.",
     });
-  }
-}
-
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason as Error);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }

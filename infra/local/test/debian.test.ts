@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { debianBinary, hasApt } from "../src/servers/debian.ts";
-import { run } from "../src/servers/run.ts";
+import { run } from "../src/servers/process.ts";
 import { folder } from "./support/folder.ts";
 
 const noApt = !(await hasApt()) && "apt-get is not installed";

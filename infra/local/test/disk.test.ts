@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { readState } from "../src/home.ts";
 import { SHARED_CACHE_DIR } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
-import { WriteTrouble } from "../src/supervisor/write-trouble.ts";
+import { WriteTrouble } from "../src/supervisor/log-file.ts";
 import { up } from "../src/up.ts";
 import { standIns } from "./stand-in/programs.ts";
 import { folder } from "./support/folder.ts";

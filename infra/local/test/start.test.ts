@@ -9,8 +9,8 @@ import { explainSettings } from "@parley/chassis";
 import { holderOf, tryLock, withLock } from "../src/lock.ts";
 import { readOptions } from "../src/main/options.ts";
 import { countStopRequests } from "../src/main/stop-requests.ts";
-import { describeModel } from "../src/model.ts";
-import { Backoff } from "../src/supervisor/backoff.ts";
+import { describeModel } from "../src/environment.ts";
+import { Backoff } from "../src/supervisor/replica.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { folder } from "./support/folder.ts";
 

@@ -2,6 +2,7 @@
 // memory; the store's size limit bounds it.
 import { createHash, randomUUID } from "node:crypto";
 import { store, WireError, type store as Store } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { Bus } from "./bus.ts";
 
 /** Concurrent chunks. */
@@ -21,7 +22,7 @@ export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): P
   const begun =
     call === undefined
       ? await bus.request(store.blobBegin, announced)
-      : await bus.request(store.callBlobBegin, { ...announced, ...(call === null ? {} : { grant: call }) });
+      : await bus.request(store.callBlobBegin, omitUndefined({ ...announced, grant: call ?? undefined }));
   if (begun.status === "kept") return begun.blob;
   const { uploadId } = begun;
   await inParallel(Math.ceil(content.length / store.blobChunkBytes), async (n) => {

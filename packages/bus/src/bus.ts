@@ -10,38 +10,19 @@ import {
   type OutputOf,
   type PayloadOf,
   type RequestContract,
-  type Role,
 } from "@parley/contracts";
-import {
-  PermissionViolationError,
-  RequestError,
-  TimeoutError,
-  type Msg,
-  type NatsConnection,
-  type Subscription,
-} from "nats";
-import { abortable } from "@parley/kit";
+import { PermissionViolationError, type Msg, type NatsConnection } from "nats";
+import { abortable, backoffMs, omitUndefined } from "@parley/kit";
 
-import { openConnection, type BusLog, type Connection } from "./connect.ts";
-import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
-import type { TlsFiles } from "./tls.ts";
+import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
+import { asWireError, cancelled, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
 
 export type SubjectParams = Record<string, string>;
 
-export interface BusOptions {
-  /** `nats://user:password@host:port`, or `tls://…` to require TLS; several separated by commas. */
-  url: string;
-  /** Any file requires TLS, regardless of the scheme. */
-  tls?: TlsFiles;
-  /** Called with the reason of each failed attempt of the first connection. */
-  onWaiting?: (reason: string) => void;
+export interface BusOptions extends ConnectOptions {
   /** First token of every subject. */
   namespace: string;
-  role: Role;
-  /** The replica's name. */
-  name: string;
-  log: BusLog;
   /** Called for each payload that does not match its contract; the payload is dropped or refused, and logged. */
   onBadPayload?: (subject: string) => void;
   /** Share of hints to drop, 0 to 1, as a fault for tests. Default 0. */
@@ -76,7 +57,7 @@ const shortestTryMs = 100;
 
 /** Pause before a retry: short at first, because a restarted service is back within a second, then longer, to limit the load. */
 function pauseMs(tries: number): number {
-  return Math.min(1_000, 25 * 2 ** Math.max(0, tries - 8)) * (0.75 + Math.random() / 2);
+  return backoffMs(tries - 7, { firstMs: 25, maxMs: 1_000 }) * (0.75 + Math.random() / 2);
 }
 
 export class Bus {
@@ -130,13 +111,8 @@ export class Bus {
         ? Math.min(options.attemptMs ?? defaultAttemptMs, remainingMs)
         : remainingMs;
       try {
-        const reply = await abortable(
-          this.#connection.request(subject, payload, {
-            timeout: attemptMs,
-            ...(headers === undefined ? {} : { headers }),
-          }),
-          options.signal,
-        );
+        const sent = this.#connection.request(subject, payload, omitUndefined({ timeout: attemptMs, headers }));
+        const reply = await abortable(sent, options.signal);
         return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
       } catch (error) {
         const aborted = options.signal?.aborted === true && error === options.signal.reason;
@@ -147,7 +123,7 @@ export class Bus {
         const pause = pauseMs(tries);
         if (!again || this.#connection.isClosed() || performance.now() + pause + shortestTryMs > deadline)
           throw failure;
-        await delay(pause, undefined, options.signal === undefined ? {} : { signal: options.signal }).catch(() => {
+        await delay(pause, undefined, omitUndefined({ signal: options.signal })).catch(() => {
           throw cancelled(subject);
         });
       }
@@ -190,7 +166,7 @@ export class Bus {
         else this.#unheard(subject, error);
       },
     });
-    return closing(subscription);
+    return { close: () => subscription.unsubscribe() };
   }
 
   /** Publishes an event once. It is lost when the connection is down. */
@@ -200,7 +176,7 @@ export class Bus {
     const subject = subjectOf(contract, this.namespace, params);
     // Work that a hint triggers belongs to the sender's trace; live events trigger no work.
     const headers = contract.kind === "hint" ? traceHeaders() : undefined;
-    this.#connection.publish(subject, encode(payload, subject), headers === undefined ? undefined : { headers });
+    this.#connection.publish(subject, encode(payload, subject), omitUndefined({ headers }));
   }
 
   /** Subscribes to an event. Absent `params` match every value; the handler receives the actual ones. The handler must not throw. */
@@ -212,10 +188,7 @@ export class Bus {
     const subject = subjectOf(contract, this.namespace, params);
     const subscription = this.#connection.subscribe(subject, {
       callback: (error, message) => {
-        if (error !== null) {
-          this.#unheard(subject, error);
-          return;
-        }
+        if (error !== null) return this.#unheard(subject, error);
         try {
           const payload = decode(contract.payload, message.string(), message.subject) as PayloadOf<C>;
           continueTrace(message, () => handle(payload, paramsOf(contract, this.namespace, message.subject)));
@@ -224,7 +197,7 @@ export class Bus {
         }
       },
     });
-    return closing(subscription);
+    return { close: () => subscription.unsubscribe() };
   }
 
   /** Resolves when the server has processed everything published and subscribed so far. */
@@ -307,24 +280,4 @@ export class Bus {
 /** Opens the bus. Waits while no server is available; throws when the login is refused. */
 export async function connectBus(options: BusOptions): Promise<Bus> {
   return new Bus(await openConnection(options), options);
-}
-
-function closing(subscription: Subscription): Served {
-  return { close: () => subscription.unsubscribe() };
-}
-
-function cancelled(subject: string): WireError {
-  return new WireError("CANCELLED", `${subject}: cancelled`);
-}
-
-function asWireError(error: unknown, subject: string): WireError {
-  if (WireError.is(error)) return error;
-  if (error instanceof Error && error.name === "AbortError") return cancelled(subject);
-  if (error instanceof RequestError && error.isNoResponders()) {
-    return new WireError("UNAVAILABLE", `${subject}: no replica serves it`, { cause: error });
-  }
-  if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
-    return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause: error });
-  }
-  return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
 }

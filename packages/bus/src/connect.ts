@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { AuthorizationError, connect, TimeoutError, type NatsConnection, type NodeConnectionOptions } from "nats";
 import { inboxPrefix, type Role } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { readBusServers } from "./servers.ts";
 import { explainLinkFailure, type TlsFiles } from "./tls.ts";
 
@@ -61,8 +62,7 @@ async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
     try {
       return await connect({
         servers: hosts,
-        ...(user === undefined ? {} : { user, pass: pass ?? "" }),
-        ...(tls === undefined ? {} : { tls }),
+        ...omitUndefined({ user, pass: user === undefined ? undefined : (pass ?? ""), tls }),
         name: options.name,
         inboxPrefix: inboxPrefix(options.role),
         timeout: attemptMs,

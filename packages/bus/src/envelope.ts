@@ -1,5 +1,7 @@
-// Encoding and validation of payloads and replies: the only place where bytes become validated values.
+// Encoding and validation of payloads and replies: the only place where bytes become validated values, and failures become errors.
 import { WireError, WireErrorSchema } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
+import { RequestError, TimeoutError } from "nats";
 import { z } from "zod";
 
 /** NATS allows 1 MiB by default; half of it leaves room for encoding. Longer content is paged. */
@@ -21,12 +23,8 @@ export function encode(value: unknown, subject: string): Uint8Array {
 
 /** Throws INVALID_INPUT with subject, path and problem. */
 export function decode<S extends z.ZodType>(schema: S, text: string, subject: string): z.infer<S> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new WireError("INVALID_INPUT", `${subject}: not JSON`, { cause: error });
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new WireError("INVALID_INPUT", `${subject}: not JSON`);
   return parse(schema, value, subject);
 }
 
@@ -56,4 +54,22 @@ export function decodeAnswer<S extends z.ZodType>(schema: S, text: string, subje
   const answer = decode(AnswerSchema, text, subject);
   if (!answer.ok) throw new WireError(answer.error.code, answer.error.message);
   return parse(schema, answer.data, `${subject} (reply)`);
+}
+
+/** The request was aborted by its caller. */
+export function cancelled(subject: string): WireError {
+  return new WireError("CANCELLED", `${subject}: cancelled`);
+}
+
+/** The error of a failed request: that of the reply, or CANCELLED, UNAVAILABLE or TIMEOUT. */
+export function asWireError(error: unknown, subject: string): WireError {
+  if (WireError.is(error)) return error;
+  if (error instanceof Error && error.name === "AbortError") return cancelled(subject);
+  if (error instanceof RequestError && error.isNoResponders()) {
+    return new WireError("UNAVAILABLE", `${subject}: no replica serves it`, { cause: error });
+  }
+  if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
+    return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause: error });
+  }
+  return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
 }

@@ -1,6 +1,7 @@
 // TLS of a link to a server: its files, and explanations of failed handshakes. It opens no connection.
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { omitUndefined } from "@parley/kit";
 
 /** Paths of PEM files. Any of them requires TLS for the link. */
 export interface TlsFiles {
@@ -20,11 +21,11 @@ export interface TlsMaterial {
 
 /** Reads the files. Throws reading and parsing errors with the path in the message. */
 export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): TlsMaterial {
-  return {
-    ...(caFile === undefined ? {} : { ca: readCertificate(caFile) }),
-    ...(certFile === undefined ? {} : { cert: readCertificate(certFile) }),
-    ...(keyFile === undefined ? {} : { key: readFileSync(keyFile, "utf8") }),
-  };
+  return omitUndefined({
+    ca: caFile && readCertificate(caFile),
+    cert: certFile && readCertificate(certFile),
+    key: keyFile && readFileSync(keyFile, "utf8"),
+  });
 }
 
 function readCertificate(path: string): string {

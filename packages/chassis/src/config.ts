@@ -1,13 +1,16 @@
-// The configuration that every service has. A service's own config.ts adds its part; no other file reads the environment.
+// The configuration that every service has: bus, probes, TLS files, tracing by OpenTelemetry's standard variables. A service's own config.ts adds
+// its part; no other file reads the environment.
+
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+
+import { readBusServers, readTlsFiles, type TlsFiles } from "@parley/bus";
 import { errorMessage, type ParleySettings, type ServiceName } from "@parley/contracts";
-import { readBusServers, type TlsFiles } from "@parley/bus";
+import { omitUndefined } from "@parley/kit";
 import { z } from "zod";
+
 import { ConfigError } from "./errors.ts";
 import { loadSettings } from "./settings.ts";
-import { tlsFilesIn } from "./tls-config.ts";
-import { TracingEnv, tracingOf, type TracingConfig } from "./tracing-config.ts";
 
 export type Environment = Record<string, string | undefined>;
 
@@ -42,6 +45,28 @@ function checkBusUrl(url: string, context: z.RefinementCtx): void {
     context.addIssue({ code: "custom", message: errorMessage(error) });
   }
 }
+
+const protocol = z.enum(["http/protobuf", "http/json"]);
+const samplers = ["always_on", "always_off", "traceidratio"] as const;
+
+export const TracingEnv = z.object({
+  OTEL_SDK_DISABLED: z.stringbool().default(false),
+  OTEL_TRACES_EXPORTER: z.enum(["otlp", "none"]).optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().optional(),
+  OTEL_EXPORTER_OTLP_PROTOCOL: protocol.default("http/protobuf"),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol.optional(),
+  OTEL_TRACES_SAMPLER: z
+    .enum([...samplers, "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"])
+    .default("parentbased_always_on"),
+  /** Share of the traces for the `traceidratio` samplers. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
+  // The defaults of OpenTelemetry's specification.
+  OTEL_BSP_SCHEDULE_DELAY: z.coerce.number().int().min(1).default(5_000),
+  OTEL_BSP_MAX_QUEUE_SIZE: z.coerce.number().int().min(1).default(2_048),
+  OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: z.stringbool().default(false),
+  PARLEY_TRACE_STORE: z.stringbool().default(false),
+});
 
 const BaseEnv = z.object({
   PARLEY_NATS_URL: z.string().default("nats://127.0.0.1:4222").superRefine(checkBusUrl),
@@ -91,4 +116,69 @@ export function parseEnvironment<S extends z.ZodType>(schema: S, env: Environmen
   if (result.success) return result.data;
   const lines = result.error.issues.map((issue) => `  ${issue.path.join(".")}: ${issue.message}`);
   throw new ConfigError(`environment:\n${lines.join("\n")}`);
+}
+
+/**
+ * The files that the environment names for a link, `{}` for none. Each file is read once, so that a wrong path throws a ConfigError that
+ * names the link's variables. A certificate needs its key and vice versa.
+ */
+export function tlsFilesIn(env: Readonly<Record<string, string | undefined>>, prefix: string): TlsFiles {
+  const named = (suffix: string): string | undefined => env[`${prefix}_${suffix}`] || undefined;
+  const [caFile, certFile, keyFile] = [named("CA_FILE"), named("CERT_FILE"), named("KEY_FILE")];
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new ConfigError(
+      `environment: ${prefix}_CERT_FILE and ${prefix}_KEY_FILE must be set together; one of them is not set`,
+    );
+  }
+  const files: TlsFiles = omitUndefined({ caFile, certFile, keyFile });
+  try {
+    readTlsFiles(files);
+  } catch (error) {
+    throw new ConfigError(`environment: ${prefix}_CA_FILE, _CERT_FILE, _KEY_FILE: ${errorMessage(error)}`);
+  }
+  return files;
+}
+
+/** `OTEL_TRACES_SAMPLER` and its argument. */
+export interface SamplerChoice {
+  /** The decision for root spans: always, never, or a share of the traces. */
+  root: (typeof samplers)[number];
+  /** Share of the traces for `traceidratio`, 0 to 1. */
+  ratio: number;
+  /** Follow the decision of the parent span, if any. */
+  parentBased: boolean;
+}
+
+export interface TracingConfig {
+  /** Encoding of OTLP over HTTP. */
+  protocol: z.infer<typeof protocol>;
+  sampler: SamplerChoice;
+  /** How long spans are collected before they are sent. */
+  scheduleDelayMs: number;
+  /** Maximum spans that wait for the collector; further spans are dropped. */
+  maxQueueSize: number;
+  /** Include messages, tool arguments and tool results in the spans. */
+  captureContent: boolean;
+  /** A span for each request to the store. */
+  traceStore: boolean;
+}
+
+/** Null when no collector is configured or tracing is disabled. */
+export function tracingOf(env: z.infer<typeof TracingEnv>): TracingConfig | null {
+  const named = env.OTEL_EXPORTER_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  const exporter = env.OTEL_TRACES_EXPORTER ?? (named === undefined ? "none" : "otlp");
+  if (env.OTEL_SDK_DISABLED || exporter === "none") return null;
+  const sampler = env.OTEL_TRACES_SAMPLER;
+  return {
+    protocol: env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? env.OTEL_EXPORTER_OTLP_PROTOCOL,
+    sampler: {
+      root: samplers.find((root) => sampler.endsWith(root)) ?? "always_on",
+      ratio: env.OTEL_TRACES_SAMPLER_ARG,
+      parentBased: sampler.startsWith("parentbased_"),
+    },
+    scheduleDelayMs: env.OTEL_BSP_SCHEDULE_DELAY,
+    maxQueueSize: env.OTEL_BSP_MAX_QUEUE_SIZE,
+    captureContent: env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT,
+    traceStore: env.PARLEY_TRACE_STORE,
+  };
 }

@@ -3,6 +3,7 @@
 //   FAULT=<point>:<action>      the action runs each time the point is reached
 //   FAULT_DIR=<folder>          a file named after the point arms it once; its content is the action
 //   actions: kill (SIGKILL), stop (SIGSTOP), block:<ms> (blocks the event loop), throw
+
 import { readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 

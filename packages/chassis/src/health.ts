@@ -1,8 +1,11 @@
 // Probes and metrics, on a separate listener that is not exposed with the service's port. It opens before the service starts.
 //   /livez     the service still works    /startupz  the service has started, or the reason why not
 //   /readyz    it can take work now       /metrics   Prometheus text
-import { createServer, type Server } from "node:http";
+
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+
 import type { Registry } from "prom-client";
 
 export interface HealthOptions {
@@ -52,7 +55,8 @@ export async function listenHealth(options: HealthOptions): Promise<HealthListen
         response.writeHead(404).end();
     }
   });
-  await listen(server, options.host, options.port);
+  server.listen(options.port, options.host);
+  await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
@@ -61,14 +65,4 @@ export async function listenHealth(options: HealthOptions): Promise<HealthListen
         server.closeAllConnections();
       }),
   };
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
 }

@@ -1,4 +1,4 @@
-export { parseEnvironment, readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
+export { parseEnvironment, readBaseConfig, tlsFilesIn, type BaseConfig, type Environment } from "./config.ts";
 export { ConfigError, configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
 export { grantSignature } from "./grant-signature.ts";
@@ -21,9 +21,7 @@ export {
   type StartContext,
 } from "./service.ts";
 export { Startup } from "./startup.ts";
-export { tlsFilesIn } from "./tls-config.ts";
-export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";
-export { capturesContent } from "./tracing.ts";
+export { capturesContent, genAi, genAiOperation, parleyAttribute } from "./tracing.ts";
 export { activeTrace, failSpan, inSpan, linkTrace, explainLinkFailure, readTlsFiles, type TlsFiles } from "@parley/bus";
 export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
 export { flagsAsVariable } from "./settings-layers.ts";

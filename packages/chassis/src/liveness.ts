@@ -1,5 +1,7 @@
 // Liveness checks of a process, for probes at any time. A hanging check is not started a second time.
+
 import { setTimeout as delay } from "node:timers/promises";
+
 import { errorMessage } from "@parley/contracts";
 
 /** Less than the time a probe has. */

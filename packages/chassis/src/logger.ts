@@ -1,5 +1,6 @@
 // JSON logs on standard output, without secrets: each line is scrubbed as text, regardless of the field.
-import { pino, type Logger } from "pino";
+
+import { type Logger, pino } from "pino";
 
 export type { Logger };
 

@@ -1,4 +1,5 @@
 // The metrics every service has. A service adds its own to the same registry.
+
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export { Counter, Gauge, Histogram };

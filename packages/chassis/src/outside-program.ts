@@ -1,7 +1,9 @@
 // Decides which configured programs may run outside of the sandbox: only those whose code the agent cannot write. It handles MCP servers
 // and command hooks, not commands of the tool `exec`.
+
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
+
 import { hookName, type ParleySettings } from "@parley/contracts";
 
 export interface OutsideProgram {

@@ -1,9 +1,11 @@
 // Life cycle of a service process: read the configuration, open the probes, start, report, wait for a reason to end, drain, exit.
+
 import type { ServiceName } from "@parley/contracts";
-import { readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
+
+import { type BaseConfig, type Environment, readBaseConfig } from "./config.ts";
 import { ConfigError, configExitCode } from "./errors.ts";
 import { armFaults } from "./fault.ts";
-import { listenHealth, type HealthListener } from "./health.ts";
+import { type HealthListener, listenHealth } from "./health.ts";
 import { createLiveness } from "./liveness.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RunningService, StartContext } from "./service.ts";
@@ -61,12 +63,7 @@ export async function runService<C extends BaseConfig>(
     process.stderr.write(`${service}: cannot start: ${explain(error)}\n`);
     process.exit(error instanceof ConfigError ? configExitCode : 1);
   }
-  process.send?.({
-    type: "ready",
-    service,
-    healthPort: health.port,
-    ...(running.httpPort === undefined ? {} : { httpPort: running.httpPort }),
-  });
+  process.send?.({ type: "ready", service, healthPort: health.port, httpPort: running.httpPort });
   running.log.info({ healthPort: health.port, httpPort: running.httpPort }, "ready");
 
   const reason = await Promise.race([stop, running.ended]);

@@ -1,6 +1,8 @@
 // The dependencies that the chassis provides to a service, and the interface that a service must implement.
-import { connectBus, type Bus } from "@parley/bus";
+
+import { type Bus, connectBus } from "@parley/bus";
 import { healthReports, type ReplicaReport } from "@parley/contracts";
+
 import type { BaseConfig } from "./config.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { createMetrics, type ServiceMetrics } from "./metrics.ts";

@@ -1,11 +1,15 @@
-// Layers of settings: preset, parley.toml, variables, flags. It does not depend on the settings' schema.
+// Layers of settings: preset, parley.toml, variables, flags; merging them, and finding the source of a value. It does not depend on the
+// settings' schema.
+
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+
 import { errorMessage, presetNames } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import { parse as parseToml, TomlDate } from "smol-toml";
 import { z } from "zod";
+
 import { ConfigError } from "./errors.ts";
-import { isTable, type SettingsLayer, type Table } from "./settings-merge.ts";
 
 export type SettingsEnvironment = Readonly<Record<string, string | undefined>>;
 
@@ -47,7 +51,7 @@ export function layersOfEnvironment(env: SettingsEnvironment): SettingsLayer[] {
 export function layersOfFlags(env: SettingsEnvironment): SettingsLayer[] {
   const text = env[flagsVariable];
   if (!text) return [];
-  const flags = z.array(z.string()).safeParse(parsedJson(text));
+  const flags = z.array(z.string()).safeParse(parseJson(text));
   if (!flags.success) throw new ConfigError(`${flagsVariable}: must be a JSON list such as ["limits.max_usd=2"]`);
   return flags.data.map(layerOfFlag);
 }
@@ -121,10 +125,50 @@ function parsedToml(text: string): unknown {
   }
 }
 
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+export type Table = Readonly<Record<string, unknown>>;
+
+export interface SettingsLayer {
+  /** For display: a file's name, `preset goat`, a variable, a flag. */
+  source: string;
+  table: Table;
+}
+
+export function isTable(value: unknown): value is Table {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** `layers`: highest precedence last. */
+export function mergeLayers(layers: readonly SettingsLayer[]): Table {
+  return layers.reduce<Table>((merged, { table }) => merge(merged, table), {});
+}
+
+function merge(low: Table, high: Table): Table {
+  const entries = Object.entries(high).map(([key, value]): [string, unknown] => {
+    const below = Object.hasOwn(low, key) ? low[key] : undefined;
+    return [key, isTable(value) ? merge(isTable(below) ? below : {}, value) : value];
+  });
+  return Object.fromEntries([...Object.entries(low), ...entries]);
+}
+
+/** The source of the value at a path: the layer with the highest precedence that contains it; undefined: the default applies. */
+export function sourceOf(layers: readonly SettingsLayer[], path: readonly PropertyKey[]): string | undefined {
+  return layers.findLast(({ table }) => depthOf(table, path) === path.length)?.source;
+}
+
+/** The source of a problem at a path: among the layers that contain the longest part of the path, the one with the highest precedence. */
+export function nearestSource(layers: readonly SettingsLayer[], path: readonly PropertyKey[]): string | undefined {
+  const depths = layers.map(({ table }) => depthOf(table, path));
+  const deepest = Math.max(...depths);
+  return layers[depths.lastIndexOf(deepest)]?.source;
+}
+
+/** The length of the path's part that exists in the table. A list counts completely, because lists are replaced, not merged. */
+function depthOf(table: Table, path: readonly PropertyKey[]): number {
+  let node: unknown = table;
+  for (const [depth, key] of path.entries()) {
+    if (Array.isArray(node)) return path.length;
+    if (!isTable(node) || !Object.hasOwn(node, key)) return depth;
+    node = node[String(key)];
   }
+  return path.length;
 }

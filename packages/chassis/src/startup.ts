@@ -1,4 +1,5 @@
 // Reasons why a service has not started yet, for /startupz, the log and the local supervisor.
+
 import type { Logger } from "./logger.ts";
 
 /** A new reason to wait: `subject` is missing because of `reason`. */

@@ -1,5 +1,6 @@
 // OpenTelemetry's SDK, loaded only if a collector is configured: sends batches of spans over OTLP/HTTP in the background. A slow or
 // unavailable collector costs spans, never time.
+
 import { context, diag, DiagLogLevel, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -11,12 +12,13 @@ import {
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  TracerProvider,
-  TraceIdRatioBasedSampler,
   type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
 } from "@opentelemetry/sdk-trace";
+
+import type { SamplerChoice, TracingConfig } from "./config.ts";
 import type { Logger } from "./logger.ts";
-import type { SamplerChoice, TracingConfig } from "./tracing-config.ts";
 import { version } from "./version.ts";
 
 /** Longest value of one attribute, in characters: with content in them, 2,048 waiting spans stay a bounded share of the memory. */

@@ -1,5 +1,7 @@
 // The version of this build, from this package's manifest.
+
 import { readFileSync } from "node:fs";
+
 import { z } from "zod";
 
 const manifest = z.object({ version: z.string() });

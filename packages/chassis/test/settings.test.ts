@@ -7,7 +7,7 @@ import { ConfigError, explainSettings, flagsAsVariable, loadSettings, parseSetti
 import { presetNames } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
-import { mergeLayers, sourceOf, type Table } from "../src/settings-merge.ts";
+import { mergeLayers, sourceOf, type Table } from "../src/settings-layers.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());

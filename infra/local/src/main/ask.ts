@@ -1,6 +1,12 @@
-// Sends one message to a running cluster through its OpenAI-compatible API.
+// The conversation of `npm start`: one message through the OpenAI-compatible API, or `parley chat` as a child process on this terminal.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { request } from "node:http";
+import { fileURLToPath } from "node:url";
+
+import { parseJson } from "@parley/kit";
+import { z } from "zod";
 
 import { LocalError } from "../errors.ts";
 
@@ -8,22 +14,17 @@ import { LocalError } from "../errors.ts";
 export async function ask(httpUrl: string, token: string, text: string, signal: AbortSignal): Promise<string> {
   const body = JSON.stringify({ model: "parley", messages: [{ role: "user", content: text }] });
   const { status, answer } = await post(`${httpUrl}/v1/chat/completions`, token, body, signal);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(answer);
-  } catch {
-    throw new LocalError(
-      "answer_failed",
-      `${httpUrl} returned status ${status} and a body that is not JSON: ${answer.slice(0, 200)}`,
-    );
-  }
-  const content = at(parsed, "choices", 0, "message", "content");
-  if (status === 200 && typeof content === "string") return content;
-  const message = at(parsed, "error", "message");
-  const said = typeof message === "string" ? message : `${httpUrl} returned status ${status}: ${answer.slice(0, 200)}`;
-  const fix = fixFor(status, said);
-  throw new LocalError("answer_failed", said, fix === undefined ? {} : { fix });
+  const { choices, error } = Answer.safeParse(parseJson(answer)).data ?? {};
+  const content = choices?.[0]?.message.content;
+  if (status === 200 && content !== undefined) return content;
+  const message = error?.message ?? `${httpUrl} returned status ${status}: ${answer.slice(0, 200)}`;
+  throw new LocalError("answer_failed", message, { fix: fixFor(status, message) });
 }
+
+const Answer = z.object({
+  choices: z.array(z.object({ message: z.object({ content: z.string() }) })).optional(),
+  error: z.object({ message: z.string() }).optional(),
+});
 
 function fixFor(status: number, said: string): string | undefined {
   if (/api[ -]?key|authentication|x-api-key/i.test(said))
@@ -31,16 +32,6 @@ function fixFor(status: number, said: string): string | undefined {
   if (status === 401)
     return "The cluster on this home uses another token: set PARLEY_TOKEN to the token that it was started with.";
   return undefined;
-}
-
-/** The value at a path of parsed JSON; undefined if absent. */
-function at(value: unknown, ...path: (string | number)[]): unknown {
-  let here = value;
-  for (const key of path) {
-    if (typeof here !== "object" || here === null) return undefined;
-    here = (here as Record<string | number, unknown>)[key];
-  }
-  return here;
 }
 
 /** `fetch` waits at most five minutes for headers; a turn may take longer. */
@@ -71,4 +62,19 @@ async function post(
   });
   sending.end(body);
   return promise;
+}
+
+const CLI = fileURLToPath(new URL("../../../../packages/cli/src/main.ts", import.meta.url));
+
+/** Opens the chat and resolves when it has ended, by itself or through the signal. */
+export async function chat(home: string, signal: AbortSignal): Promise<void> {
+  const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, "chat", "--home", home], {
+    stdio: "inherit",
+  });
+  const end = (): void => {
+    child.kill("SIGTERM");
+  };
+  signal.addEventListener("abort", end, { once: true });
+  await once(child, "exit");
+  signal.removeEventListener("abort", end);
 }

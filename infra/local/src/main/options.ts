@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { errorMessage, presetNames, services, type ServiceName } from "@parley/contracts";
+import { errorMessage, presetNames, type ServiceName, services } from "@parley/contracts";
 
 import type { Environment } from "../environment.ts";
 import { LocalError } from "../errors.ts";
@@ -56,18 +56,7 @@ export function readOptions(args: readonly string[], environment: Environment, c
   };
 }
 
-interface Values {
-  readonly once?: string | undefined;
-  readonly replicas?: string | undefined;
-  readonly port?: string | undefined;
-  readonly home?: string | undefined;
-  readonly preset?: string | undefined;
-  readonly set?: string[] | undefined;
-  readonly "no-chat"?: boolean | undefined;
-  readonly help?: boolean | undefined;
-}
-
-function parse(args: readonly string[]): Values {
+function parse(args: readonly string[]) {
   const options = {
     once: { type: "string" },
     replicas: { type: "string" },

@@ -1,4 +1,8 @@
-// Prints a failure: what failed and what to do next. A known error is printed without its stack.
+// The output of `npm start` for people. It goes to standard error, because standard output contains only answers.
+
+import { styleText } from "node:util";
+
+import { z } from "zod";
 
 import { knownSystemError, LocalError } from "../errors.ts";
 
@@ -10,5 +14,47 @@ export function report(failure: unknown): void {
     if (error.fix !== null) console.error(error.fix);
   } else {
     console.error(error);
+  }
+}
+
+const COLOURS = ["cyan", "magenta", "yellow", "green", "blue"] as const;
+
+/** Writes one line of a service, prefixed with the replica's name; each replica has a colour on a terminal. */
+export function serviceLineWriter(isTerminal: boolean): (replica: string, line: string) => void {
+  const colours = new Map<string, (typeof COLOURS)[number]>();
+  return (replica, line) => {
+    if (!isTerminal) {
+      process.stderr.write(`${replica} | ${line}\n`);
+      return;
+    }
+    const colour = colours.get(replica) ?? COLOURS[colours.size % COLOURS.length] ?? "cyan";
+    colours.set(replica, colour);
+    process.stderr.write(`${styleText(colour, `${replica} |`, { stream: process.stderr })} ${line}\n`);
+  };
+}
+
+export function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** If a gateway does not answer within this time, the list is omitted: the start does not wait. */
+const withinMs = 1_000;
+
+const Status = z.object({
+  replicas: z.array(z.object({ details: z.object({ channels: z.string().optional() }) })),
+});
+
+/** One line each, for example `channel  telegram:main connected as @bot`; empty if nothing is configured or known. */
+export async function channelLines({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string[]> {
+  try {
+    const response = await fetch(`${httpUrl}/api/status`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(withinMs),
+    });
+    const { replicas } = Status.parse(await response.json());
+    const states = new Set(replicas.flatMap(({ details }) => details.channels?.split("; ") ?? []));
+    return [...states].map((state) => `channel  ${state}`);
+  } catch {
+    return [];
   }
 }

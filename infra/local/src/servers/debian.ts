@@ -18,9 +18,11 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 
+import { omitUndefined } from "@parley/kit";
+
 import { diskFull, LocalError } from "../errors.ts";
 import { withLock } from "../lock.ts";
-import { run, tail, type Outcome } from "./run.ts";
+import { type Outcome, run, tail } from "./process.ts";
 
 export interface DebianBinary {
   /** The executable; it sets the library path if the machine lacks libraries. */
@@ -123,16 +125,8 @@ function ownLists(cacheDir: string): string[] {
 }
 
 async function aptGet(command: readonly string[], lists: readonly string[], cwd: string): Promise<Outcome> {
-  const options = [
-    "-q",
-    "-o",
-    "DPkg::Lock::Timeout=300",
-    "-o",
-    "Acquire::Languages=none",
-    "-o",
-    "Acquire::Retries=2",
-    ...lists,
-  ];
+  const settings = ["DPkg::Lock::Timeout=300", "Acquire::Languages=none", "Acquire::Retries=2"];
+  const options = ["-q", ...settings.flatMap((setting) => ["-o", setting]), ...lists];
   // The download folder is private, so apt's sandbox user could not write there.
   const user = process.getuid?.() === 0 ? ["-o", "APT::Sandbox::User=root"] : [];
   return run("apt-get", [...options, ...user, ...command], {
@@ -220,10 +214,12 @@ function makeStarters(draft: string): void {
   }
 }
 
-function environment(): Record<string, string> {
+function environment(): NodeJS.ProcessEnv {
   const { PATH = "/usr/bin:/bin", HOME = "/", http_proxy, https_proxy, APT_CONFIG } = process.env;
-  const optional = Object.entries({ http_proxy, https_proxy, APT_CONFIG }).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined,
-  );
-  return { PATH: `${PATH}:/usr/sbin:/sbin`, HOME, LC_ALL: "C", ...Object.fromEntries(optional) };
+  return {
+    PATH: `${PATH}:/usr/sbin:/sbin`,
+    HOME,
+    LC_ALL: "C",
+    ...omitUndefined({ http_proxy, https_proxy, APT_CONFIG }),
+  };
 }

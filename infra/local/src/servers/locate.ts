@@ -1,4 +1,4 @@
-// Finds a server's binary: on PATH, else in the unpacked Debian package. Otherwise an error names the package to install.
+// Finds a server's binary, and bubblewrap: on PATH, else in the unpacked Debian package. Otherwise an error names the package to install.
 
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import { LocalError } from "../errors.ts";
 import { debianBinary, hasApt } from "./debian.ts";
-import { run } from "./run.ts";
+import { type LogSink, run } from "./process.ts";
 
 /** The folder of unpacked packages that all tests share. `npm start` has its own under its home. */
 export const SHARED_CACHE_DIR = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
@@ -88,4 +88,17 @@ export function onPath(command: string): string | null {
 async function newEnough(path: string, { version, oldest: [major, minor] }: Known): Promise<boolean> {
   const [, hisMajor, hisMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
   return Number(hisMajor) > major || (Number(hisMajor) === major && Number(hisMinor) >= minor);
+}
+
+/** The path of bubblewrap; null if it is not available. The cluster then runs without it, and `exec` reports its isolation. */
+export async function findBubblewrap(serversDir: string, say: LogSink): Promise<string | null> {
+  const installed = onPath("bwrap");
+  if (installed !== null || process.platform !== "linux") return installed;
+  try {
+    if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, say)).path;
+  } catch {
+    // Reported below.
+  }
+  say("bubblewrap not found: `exec` has no sandbox. Install it with `apt install bubblewrap`.");
+  return null;
 }

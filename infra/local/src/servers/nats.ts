@@ -3,7 +3,7 @@
 import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
-import { keepFile, privateFolder } from "../folders.ts";
+import { keepFile, privateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";

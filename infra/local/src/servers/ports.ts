@@ -1,9 +1,10 @@
-// Free loopback ports for private servers.
+// Free loopback ports for private servers, and the HTTP ports of the gateways.
 
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 import { LocalError } from "../errors.ts";
+import { listenerOf } from "../processes.ts";
 
 /**
  * Below the system's range for outgoing connections (from 32768): otherwise a client that reconnects to a stopped server could get that
@@ -44,4 +45,23 @@ export async function onPort<T>(wanted: number | undefined, start: (port: number
       if (!(error instanceof LocalError) || error.code !== "port_taken" || tries === TRIES) throw error;
     }
   }
+}
+
+/** One port per gateway: the wanted one and the next free ones after it; 0: any free ports. */
+export async function gatewayPorts(wanted: number, count: number): Promise<number[]> {
+  const ports: number[] = [];
+  for (let port = wanted; ports.length < count; port += 1) {
+    if (wanted === 0) {
+      const free = await freePort();
+      if (!ports.includes(free)) ports.push(free);
+    } else if (await isFree(port)) {
+      ports.push(port);
+    } else if (port === wanted) {
+      const holder = listenerOf(port);
+      throw new LocalError("port_taken", `Port ${port} is taken${holder === null ? "" : ` by ${holder}`}.`, {
+        fix: "Stop that program, or choose another port with PARLEY_HTTP_PORT=<port> (0: any free port).",
+      });
+    }
+  }
+  return ports;
 }

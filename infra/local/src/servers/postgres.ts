@@ -2,15 +2,16 @@
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { createRequire } from "node:module";
 
+import { omitUndefined } from "@parley/kit";
+import { dirname, join } from "node:path";
+
 import { diskFull, LocalError } from "../errors.ts";
-import { privateFolder } from "../folders.ts";
+import { privateFolder } from "../home.ts";
 import { processesIn, signal, waitGone } from "../processes.ts";
 import { onPort } from "./ports.ts";
-import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
-import { run, tail } from "./run.ts";
+import { endLeftOver, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
 import { unprivileged, type Unprivileged } from "./unprivileged.ts";
 
 export const OWNER_ROLE = "parley_owner";
@@ -183,11 +184,7 @@ function roleStatements(passwords: Passwords): string[] {
 }
 
 async function must([command, args]: [string, readonly string[]], dataDir: string, input?: string): Promise<void> {
-  const outcome = await run(command, args, {
-    cwd: dataDir,
-    env: quietEnvironment(),
-    ...(input === undefined ? {} : { input }),
-  });
+  const outcome = await run(command, args, omitUndefined({ cwd: dataDir, env: quietEnvironment(), input }));
   const said = `${outcome.stdout}${outcome.stderr}`;
   // The single-user backend continues after a failed statement and exits with 0.
   if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(said)) return;

@@ -1,14 +1,16 @@
-// One private server process: start, readiness by its log line, stop, and cleanup of a process that a crashed owner left.
+// One private server process: start, readiness by its log line, stop, and cleanup of a process that a crashed owner left. Preparation
+// commands, which run to their end: initdb, apt-get, ldd.
 
-import { spawn } from "node:child_process";
+import { spawn, type SpawnOptions } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
+import { omitUndefined } from "@parley/kit";
+
 import { diskFull, LocalError } from "../errors.ts";
 import { endProcess, listenerOf, nameOf, type ProcessName } from "../processes.ts";
-import { run } from "./run.ts";
 
 export type LogSink = (line: string) => void;
 
@@ -184,4 +186,48 @@ function failure(name: string, port: number, dataDir: string, lines: readonly st
     "server_failed",
     `${name} did not start. Its last lines:\n${lines.slice(-8).join("\n") || "(none)"}`,
   );
+}
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Written to the command's standard input, which is otherwise closed. */
+  readonly input?: string;
+}
+
+/** Runs a command and returns its output. If it cannot be started, the code is null. */
+export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const { input, cwd, env } = options;
+  const stdin = input === undefined ? "ignore" : "pipe";
+  const child = spawn(command, args, {
+    ...omitUndefined({ cwd, env }),
+    stdio: [stdin, "pipe", "pipe"],
+  } as SpawnOptions);
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.once("error", (error) => resolve({ code: null, stdout, stderr: error.message }));
+  child.once("close", (code) => resolve({ code, stdout, stderr }));
+  if (input !== undefined) {
+    child.stdin?.on("error", () => {}); // it ended before reading everything; its exit code is enough
+    child.stdin?.end(input);
+  }
+  return promise;
+}
+
+/** The last lines of a command's output, for an error message. */
+export function tail(outcome: Outcome, lines = 5): string {
+  return `${outcome.stdout}\n${outcome.stderr}`
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .slice(-lines)
+    .join("\n");
 }

@@ -4,7 +4,7 @@ import { chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { LocalError } from "../errors.ts";
-import { run } from "./run.ts";
+import { run } from "./process.ts";
 
 export interface Unprivileged {
   /** The command line that runs `command` without root's rights; `--` separates the wrapper from the command. */

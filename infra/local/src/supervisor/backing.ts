@@ -1,20 +1,21 @@
-// The three backing servers of a cluster: external ones, running ones from the caller, or private ones that it starts and supervises.
+// The three backing servers of a cluster: external ones, running ones from the caller, or private ones that it starts and supervises. A
+// supervised server restarts after an unexpected exit with the same port and data.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 
-import { natsPermissions, roles, type Role } from "@parley/contracts";
+import { errorMessage, natsPermissions, type Role, roles } from "@parley/contracts";
 
-import type { Environment } from "../environment.ts";
+import { isSet, type Environment } from "../environment.ts";
 import type { Home } from "../home.ts";
 import { findServer } from "../servers/locate.ts";
-import { startNats, type NatsServer, type NatsUser } from "../servers/nats.ts";
-import { startPostgres, type PostgresServer, type PostgresUrls } from "../servers/postgres.ts";
+import { type NatsServer, type NatsUser, startNats } from "../servers/nats.ts";
+import { type PostgresServer, type PostgresUrls, startPostgres } from "../servers/postgres.ts";
 import type { LogSink, ServerProcess } from "../servers/process.ts";
-import { startRedis, type RedisServer } from "../servers/redis.ts";
-import { superviseServer, type SupervisedServer } from "./supervised-server.ts";
-import { LogFile } from "./log-file.ts";
-import type { WriteTrouble } from "./write-trouble.ts";
+import { type RedisServer, startRedis } from "../servers/redis.ts";
+import { LogFile, type WriteTrouble } from "./log-file.ts";
+import { Backoff } from "./replica.ts";
 
 /** Servers that run already; their owner stops them. */
 export interface GivenServers {
@@ -181,6 +182,64 @@ async function ours<A, S extends ServerProcess>(
   }
 }
 
-function isSet(value: string | undefined): value is string {
-  return value !== undefined && value !== "";
+export interface SupervisedServer<S extends ServerProcess> {
+  /** The current process. */
+  current(): S;
+  /** Sends SIGKILL or another terminating signal, and resolves with the new process. */
+  restart(signal?: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<S>;
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** Starts and supervises a server. The first call of `start` has no port, later ones have its port. */
+export async function superviseServer<S extends ServerProcess>(
+  start: (port?: number) => Promise<S>,
+  say: (line: string) => void,
+): Promise<SupervisedServer<S>> {
+  const backoff = new Backoff();
+  const stopping = new AbortController();
+  let server = await start();
+  let waiters: ((server: S) => void)[] = [];
+
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      const begun = performance.now();
+      const { code, signal } = await server.exited;
+      if (stopping.signal.aborted) return;
+      const lines = server.lastLines().slice(-3).join("\n");
+      say(`${server.name} exited (${signal ?? `exit code ${code}`}); restarting. Its last lines:\n${lines}`);
+      const next = await again(server.port, performance.now() - begun);
+      if (next === null) return;
+      server = next;
+      for (const resolve of waiters.splice(0)) resolve(server);
+    }
+  };
+  const again = async (port: number, livedMs: number): Promise<S | null> => {
+    for (let lifeMs = livedMs; ; lifeMs = 0) {
+      await delay(backoff.nextDelayMs(lifeMs), undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return null;
+      try {
+        return await start(port);
+      } catch (error) {
+        say(errorMessage(error));
+      }
+    }
+  };
+  const watching = watch();
+
+  return {
+    current: () => server,
+    restart: async (signal = "SIGKILL") => {
+      const { promise, resolve } = Promise.withResolvers<S>();
+      waiters.push(resolve);
+      await server.kill(signal);
+      return promise;
+    },
+    stop: async (graceMs) => {
+      stopping.abort();
+      waiters = [];
+      await server.stop(graceMs);
+      await watching;
+      await server.stop(graceMs); // a process that started during the stop
+    },
+  };
 }

@@ -1,5 +1,7 @@
 // Polls the liveness probe of a replica: a running process may be unable to work.
+
 import { setTimeout as delay } from "node:timers/promises";
+
 import { errorMessage } from "@parley/contracts";
 
 export interface ProbeTimes {

@@ -1,8 +1,12 @@
-// The log file of one process: rotated once at its size limit. It keeps its last lines in memory for error messages.
+// The log file of one process: rotated once at its size limit. It keeps its last lines in memory for error messages. Write failures are
+// reported once and retried, and stop nothing.
 
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 
-import type { WriteTrouble } from "./write-trouble.ts";
+import { errorMessage } from "@parley/contracts";
+
+import { isDiskFull } from "../errors.ts";
+import type { LogSink } from "../servers/process.ts";
 
 /** 10 MiB; with the rotated file, a process's logs take at most twice this size. */
 const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
@@ -68,5 +72,34 @@ export class LogFile implements Disposable {
     if (this.#closed) return;
     this.#closed = true;
     closeSync(this.#fd);
+  }
+}
+
+export class WriteTrouble {
+  readonly #where: string;
+  readonly #report: LogSink;
+  readonly #failing = new Set<string>();
+
+  /** `where` is the data folder; `report` receives one sentence at the first failure and one after recovery. */
+  constructor(where: string, report: LogSink) {
+    this.#where = where;
+    this.#report = report;
+  }
+
+  /** Notes that `path` could not be written. */
+  failed(path: string, error: unknown): void {
+    const first = this.#failing.size === 0;
+    this.#failing.add(path);
+    if (!first) return;
+    this.#report(
+      isDiskFull(error)
+        ? `disk full: ${path} cannot be written. Free some space on the disk of ${this.#where}; Parley continues and retries.`
+        : `${path} cannot be written (${errorMessage(error)}); Parley continues and retries.`,
+    );
+  }
+
+  /** Notes that `path` was written. */
+  succeeded(path: string): void {
+    if (this.#failing.delete(path) && this.#failing.size === 0) this.#report(`${path} is written again`);
   }
 }

@@ -5,20 +5,19 @@
 //      │  └─────exit──────┤            The first start differs: a wrong configuration (exit 78) or three exits in a row
 //      └──── waiting ◀────┘            reject `firstReady` without a retry.
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
 import type { ServiceName } from "@parley/contracts";
+import { backoffMs } from "@parley/kit";
 import { z } from "zod";
 
 import { LocalError } from "../errors.ts";
 import type { ReplicaState } from "../home.ts";
 import { nameOf } from "../processes.ts";
-import { Backoff } from "./backoff.ts";
 import { whenStuck } from "./liveness.ts";
-import { LogFile } from "./log-file.ts";
-import type { WriteTrouble } from "./write-trouble.ts";
+import { LogFile, type WriteTrouble } from "./log-file.ts";
 
 /**
  * Node sizes the young generation by the machine's memory, and a start fills it. The former limit of 16 MiB saves about 70 MiB per
@@ -269,4 +268,20 @@ export class Replica {
 
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
+}
+
+/** A run of this length resets the delay. */
+const GOOD_LIFE_MS = 10_000;
+
+/** The delay before a restart: none at first, then 100 ms, 200 ms, … 5 s. A long run resets it. */
+export class Backoff {
+  #deaths = 0;
+
+  /** The delay before the next start after a run of `livedMs`, in milliseconds. */
+  nextDelayMs(livedMs: number): number {
+    if (livedMs >= GOOD_LIFE_MS) this.#deaths = 0;
+    const delayMs = this.#deaths === 0 ? 0 : backoffMs(this.#deaths, { firstMs: 100, maxMs: 5_000 });
+    this.#deaths += 1;
+    return delayMs;
+  }
 }

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import type { ServiceName } from "@parley/contracts";
 
 import { LocalError } from "../errors.ts";
-import { readAnyState, removeState, STATE_FILE, writeState, type ClusterState, type Home } from "../home.ts";
+import { type ClusterState, type Home, readAnyState, removeState, STATE_FILE, writeState } from "../home.ts";
 import type { FileLock } from "../lock.ts";
 import { endProcess } from "../processes.ts";
 import type { LogSink } from "../servers/process.ts";
 import type { Backing } from "./backing.ts";
+import { WriteTrouble } from "./log-file.ts";
 import { Replica, type ReplicaHandle, type ReplicaOptions } from "./replica.ts";
-import { WriteTrouble } from "./write-trouble.ts";
 
 const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
 /** A little longer than a service's own drain timeout. */
