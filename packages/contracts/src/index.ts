@@ -253,7 +253,6 @@ export { isUnfinished, maxTodos, TodoSchema, todosText, type Todo } from "./todo
 export * as operations from "./operations/index.ts";
 export { promptCommand, slashCommands } from "./operations/commands.ts";
 export {
-  type CliProjection,
   type ControlProjection,
   type HttpProjection,
   type McpProjection,

@@ -34,7 +34,6 @@ export const approvalsList = operation({
       .transform(({ pending, limit }) => ({ state: pending ? "pending" : "all", limit })),
     annotations: readOnly,
   },
-  cli: { command: "approvals" },
 });
 
 export const approvalsGet = operation({
@@ -147,5 +146,4 @@ export const approvalsDecide = operation({
       })),
     annotations: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
   },
-  cli: { command: "approvals" },
 });

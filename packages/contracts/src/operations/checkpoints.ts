@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { checkpointRewind } from "../checkpoints.ts";
 import { checkpointList } from "../store/checkpoints.ts";
-import { count, sameOperation, SessionRef, TextAnswer } from "./fields.ts";
-import { operation } from "./operation.ts";
+import { count, sameOperation, SessionRef } from "./fields.ts";
+import { operation, slashOperation } from "./operation.ts";
 
 const target = {
   checkpointId: z.uuid(),
@@ -23,7 +23,6 @@ export const checkpointsList = operation({
     { form: "/checkpoint", set: { limit: 20 } },
     { form: "/checkpoint list", set: { limit: 20 } },
   ],
-  cli: { command: "checkpoints" },
 });
 
 export const checkpointsRewind = operation({
@@ -43,7 +42,6 @@ export const checkpointsRewind = operation({
     },
   },
   ws: [{ subtype: "rewind_files", input: z.strictObject(target) }],
-  cli: { command: "rewind" },
 });
 
 const rewindArguments = [
@@ -51,13 +49,11 @@ const rewindArguments = [
   { field: "dryRun", flag: "--dry-run" },
 ] as const;
 
-export const checkpointsRewindListed = operation({
+export const checkpointsRewindListed = slashOperation({
   name: "checkpoints.rewind_listed",
-  summary: "Restore files from a checkpoint of the list",
   role: "owner",
   session: "id",
   input: z.strictObject({ id: SessionRef, checkpoint: z.string(), dryRun: z.boolean().default(false) }),
-  output: TextAnswer,
   slash: [
     { form: "/checkpoint rewind", arguments: rewindArguments },
     { form: "/rewind", arguments: rewindArguments },

@@ -9,24 +9,20 @@ import { inboxGet } from "../store/inbox.ts";
 import { outboxGet, outboxPut } from "../store/outbox.ts";
 import { turnGet } from "../store/turns.ts";
 import { usageReport } from "../store/usage.ts";
-import { count, SessionRef, TextAnswer } from "./fields.ts";
-import { operation } from "./operation.ts";
+import { count, SessionRef } from "./fields.ts";
+import { operation, slashOperation } from "./operation.ts";
 
-export const commandsHelp = operation({
+export const commandsHelp = slashOperation({
   name: "commands.help",
-  summary: "List the slash commands, or show the usage of one",
   role: "guest",
   input: z.strictObject({ command: z.string().toLowerCase().optional() }),
-  output: TextAnswer,
   slash: [{ form: "/help", arguments: [{ field: "command", optional: true }] }],
 });
 
-export const contactsSelf = operation({
+export const contactsSelf = slashOperation({
   name: "contacts.self",
-  summary: "The sender's identity, role and session",
   role: "guest",
   input: z.strictObject({}),
-  output: TextAnswer,
   slash: [{ form: "/whoami" }],
 });
 
@@ -41,7 +37,6 @@ export const clusterStatus = operation({
     replicas: z.array(ReplicaReportSchema),
   }),
   http: { method: "GET", path: "/api/status", answers: { 200: "The replicas that responded" } },
-  cli: { command: "status" },
 });
 
 /** Clients use it to start a stream in their own format. */
@@ -78,7 +73,6 @@ export const usageGet = operation({
   }),
   output: usageReport.output,
   http: { method: "GET", path: "/api/usage", answers: { 200: "Costs in millionths of a US dollar" } },
-  cli: { command: "cost" },
 });
 
 export const messagesGet = operation({
@@ -120,7 +114,6 @@ export const deliveriesSend = operation({
     key: "A repeated key is the same text.",
     answers: { 202: "Stored durably; texts of a conversation are sent in order" },
   },
-  cli: { command: "send" },
 });
 
 export const deliveriesGet = operation({
@@ -139,7 +132,6 @@ export const pairingsList = operation({
   input: z.strictObject({}),
   output: pairingList.output,
   http: { method: "GET", path: "/api/pairings", answers: { 200: "Open requests" } },
-  cli: { command: "pairing list" },
 });
 
 export const pairingsApprove = operation({
@@ -149,5 +141,4 @@ export const pairingsApprove = operation({
   input: z.strictObject({ code: z.string().min(4).max(64), role: z.enum(contactRoles).default("user") }),
   output: pairingApprove.output,
   http: { method: "POST", path: "/api/pairings/approve", answers: { 200: "The admitted contact" } },
-  cli: { command: "pairing approve" },
 });

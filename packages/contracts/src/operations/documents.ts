@@ -26,7 +26,6 @@ export const documentsList = operation({
   }),
   output: z.object({ documents: z.array(DocumentSchema) }),
   http: { method: "GET", path: "/api/documents", answers: { 200: "The newest versions" } },
-  cli: { command: "docs list" },
 });
 
 export const documentsGet = operation({
@@ -47,7 +46,6 @@ export const documentsGet = operation({
     }),
   }),
   http: { method: "GET", path: "/api/documents/content", answers: { 200: "The document" } },
-  cli: { command: "docs show" },
 });
 
 export const documentsHistory = operation({
@@ -62,7 +60,6 @@ export const documentsHistory = operation({
   }),
   output: documentHistory.output,
   http: { method: "GET", path: "/api/documents/history", answers: { 200: "The versions, without texts" } },
-  cli: { command: "docs history" },
 });
 
 export const documentsPut = operation({
@@ -77,7 +74,6 @@ export const documentsPut = operation({
     key: sameChange,
     answers: { 200: "The new version", 409: conflict },
   },
-  cli: { command: "docs push" },
 });
 
 export const documentsRestore = operation({
@@ -97,7 +93,6 @@ export const documentsRestore = operation({
     key: sameChange,
     answers: { 200: "The new version", 409: conflict },
   },
-  cli: { command: "docs restore" },
 });
 
 export const documentsVouch = operation({
@@ -120,7 +115,6 @@ export const documentsVouch = operation({
       409: conflict,
     },
   },
-  cli: { command: "docs vouch" },
 });
 
 export const documentsDelete = operation({

@@ -16,6 +16,3 @@ export const readOnly = { readOnlyHint: true, openWorldHint: false };
 /** What a repeated Idempotency-Key means. */
 export const sameOperation = "A repeated key is the same operation and returns the same result.";
 export const sameChange = "A repeated key is the same change.";
-
-/** The output of an operation that only slash commands use: the text for the person. */
-export const TextAnswer = z.string();

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { mcpLook } from "../mcp.ts";
 import { mcpSwitch } from "../store/mcp.ts";
 import { promptCommand } from "./commands.ts";
-import { sameOperation, TextAnswer } from "./fields.ts";
-import { operation } from "./operation.ts";
+import { sameOperation } from "./fields.ts";
+import { operation, slashOperation } from "./operation.ts";
 
 const server = z.string().min(1).max(64);
 const Switched = mcpSwitch.output.shape.switch;
@@ -21,7 +21,6 @@ export const mcpList = operation({
   output: z.object({ servers: z.array(ServerView) }),
   http: { method: "GET", path: "/api/mcp", answers: { 200: "Sorted by name" } },
   slash: [{ form: "/mcp" }],
-  cli: { command: "mcp list" },
 });
 
 export const mcpGet = operation({
@@ -39,7 +38,6 @@ export const mcpGet = operation({
     },
   },
   slash: [{ form: "/mcp tools", arguments: [{ field: "server" }] }],
-  cli: { command: "mcp tools" },
 });
 
 const target = [{ field: "server" }, { field: "tool", optional: true }] as const;
@@ -76,24 +74,19 @@ export const mcpSwitchServer = operation({
     { form: "/mcp off", arguments: target, set: { action: "off" } },
     { form: "/mcp restart", arguments: target, set: { action: "restart" } },
   ],
-  cli: { command: "mcp on" },
 });
 
-export const mcpPromptsList = operation({
+export const mcpPromptsList = slashOperation({
   name: "mcp.prompts",
-  summary: "The prompts of the MCP servers",
   role: "owner",
   input: z.strictObject({ server: server.optional() }),
-  output: TextAnswer,
   slash: [{ form: "/mcp prompts", arguments: [{ field: "server", optional: true }] }],
 });
 
-export const mcpPromptSend = operation({
+export const mcpPromptSend = slashOperation({
   name: "mcp.prompt",
-  summary: "Send a prompt of an MCP server to the agent",
   role: "owner",
   /** `command`: the name with server and prompt, `values`: the arguments of the prompt. */
   input: z.strictObject({ command: z.string(), values: z.string().default("") }),
-  output: TextAnswer,
   slash: [{ form: promptCommand, arguments: [{ field: "values", rest: true, optional: true }] }],
 });

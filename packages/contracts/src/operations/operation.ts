@@ -1,6 +1,7 @@
 // The definition of an operation: what a person or a program may ask of the gateway, as data. The gateway implements each definition
-// once; slash commands, HTTP routes, control requests, MCP tools and commands of `parley` are projections of it.
-import type { z } from "zod";
+// once; slash commands, HTTP routes, control requests, MCP tools are projections of it, and commands of `parley` use its
+// route.
+import { z } from "zod";
 import type { ContactRole } from "../principals.ts";
 
 /** A route. Fields of the input that the path names are its parameters; the others are the query of a GET, else the JSON body. */
@@ -66,18 +67,12 @@ export interface McpProjection {
   annotations: { readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean; openWorldHint: boolean };
 }
 
-/** A command of `parley` that sends one request and prints the answer. */
-export interface CliProjection {
-  /** For example `docs list`. */
-  command: string;
-}
-
 /** One operation. */
 export interface OperationDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType> {
   /** `<noun>.<verb>`, unique. */
   name: string;
-  /** One line, for the documentation of the API. */
-  summary: string;
+  /** One line, for the documentation of the route. */
+  summary?: string;
   /** The minimum role of a caller. Holders of the API token are the owner. */
   role: ContactRole;
   input: I;
@@ -88,7 +83,6 @@ export interface OperationDefinition<I extends z.ZodType = z.ZodType, O extends 
   slash?: readonly SlashProjection[];
   ws?: readonly ControlProjection[];
   mcp?: McpProjection;
-  cli?: CliProjection;
 }
 
 export type OperationInput<D extends OperationDefinition> = z.output<D["input"]>;
@@ -99,6 +93,13 @@ export function operation<I extends z.ZodType, O extends z.ZodType>(
   definition: OperationDefinition<I, O>,
 ): OperationDefinition<I, O> {
   return definition;
+}
+
+/** Defines an operation that only slash commands use; its output is the text for the person. */
+export function slashOperation<I extends z.ZodType>(
+  definition: Omit<OperationDefinition<I, z.ZodString>, "output">,
+): OperationDefinition<I, z.ZodString> {
+  return { ...definition, output: z.string() };
 }
 
 /** A slash command for /help; its forms belong to operations. */

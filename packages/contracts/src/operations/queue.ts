@@ -1,8 +1,8 @@
 // Operations on queued messages.
 import { z } from "zod";
 import { inboxFlush, inboxList } from "../store/inbox.ts";
-import { SessionRef, TextAnswer } from "./fields.ts";
-import { operation } from "./operation.ts";
+import { SessionRef } from "./fields.ts";
+import { operation, slashOperation } from "./operation.ts";
 
 const queued = { id: SessionRef, messageId: z.uuid() };
 const notWaiting = "not_waiting: a turn has started with it, or it was cancelled";
@@ -15,7 +15,6 @@ export const queueList = operation({
   input: z.strictObject({ id: SessionRef }),
   output: inboxList.output,
   http: { method: "GET", path: "/api/sessions/:id/queue", answers: { 200: "The messages" } },
-  cli: { command: "queue" },
 });
 
 export const queueChange = operation({
@@ -32,7 +31,6 @@ export const queueChange = operation({
     path: "/api/sessions/:id/queue/:messageId",
     answers: { 200: "Changed", 409: notWaiting },
   },
-  cli: { command: "queue" },
 });
 
 export const queueCancel = operation({
@@ -47,7 +45,6 @@ export const queueCancel = operation({
     path: "/api/sessions/:id/queue/:messageId",
     answers: { 200: "Cancelled", 409: notWaiting },
   },
-  cli: { command: "queue" },
 });
 
 export const queueFlush = operation({
@@ -64,9 +61,8 @@ export const queueFlush = operation({
 const listed = { field: "message", label: "number or id" } as const;
 const ownMessages = "Only the owner may change messages of other people.";
 
-export const queueShow = operation({
+export const queueShow = slashOperation({
   name: "queue.show",
-  summary: "List queued messages, or cancel or edit one of the list",
   role: "guest",
   session: "id",
   input: z.strictObject({
@@ -75,7 +71,6 @@ export const queueShow = operation({
     message: z.string().optional(),
     text: z.string().optional(),
   }),
-  output: TextAnswer,
   slash: [
     { form: "/queue", set: { action: "list" } },
     { form: "/queue list", set: { action: "list" } },
@@ -89,23 +84,19 @@ export const queueShow = operation({
   ],
 });
 
-export const queueMode = operation({
+export const queueMode = slashOperation({
   name: "queue.mode",
-  summary: "Set how a session queues messages while the agent is busy",
   role: "owner",
   session: "id",
   input: z.strictObject({ id: SessionRef, mode: z.string().toLowerCase() }),
-  output: TextAnswer,
   slash: [{ form: "/queue mode", arguments: [{ field: "mode" }] }],
 });
 
 /** With a text these commands are messages (`parse-input.ts` of the gateway), so only the one without a text is executed. */
-export const queueText = operation({
+export const queueText = slashOperation({
   name: "queue.text",
-  summary: "Send a message in a queue mode",
   role: "guest",
   input: z.strictObject({ text: z.string() }),
-  output: TextAnswer,
   slash: [
     {
       form: "/steer",

@@ -24,7 +24,6 @@ export const schedulesList = operation({
   }),
   output: scheduleList.output,
   http: { method: "GET", path: "/api/schedules", answers: { 200: "The jobs; `more`: further jobs follow" } },
-  cli: { command: "cron list" },
 });
 
 export const schedulesGet = operation({
@@ -43,7 +42,6 @@ export const schedulesHistory = operation({
   input: z.strictObject({ id, limit: count(1, 200).default(50) }),
   output: scheduleHistory.output,
   http: { method: "GET", path: "/api/schedules/:id/history", answers: { 200: "The retained runs" } },
-  cli: { command: "cron history" },
 });
 
 export const schedulesCreate = operation({
@@ -53,7 +51,6 @@ export const schedulesCreate = operation({
   input: Changes.required({ schedule: true, prompt: true }),
   output: Job,
   http: { method: "POST", path: "/api/schedules", key: sameChange, answers: { 200: "The job" } },
-  cli: { command: "cron add" },
 });
 
 export const schedulesUpdate = operation({
@@ -63,7 +60,6 @@ export const schedulesUpdate = operation({
   input: Changes.extend({ id }),
   output: Job,
   http: { method: "POST", path: "/api/schedules/:id/update", key: sameChange, answers: { 200: "The job" } },
-  cli: { command: "cron pause" },
 });
 
 export const schedulesRemove = operation({
@@ -73,7 +69,6 @@ export const schedulesRemove = operation({
   input: z.strictObject({ id }),
   output: Job,
   http: { method: "POST", path: "/api/schedules/:id/remove", emptyBody: true, answers: { 200: "The deleted job" } },
-  cli: { command: "cron remove" },
 });
 
 export const schedulesRun = operation({
@@ -89,7 +84,6 @@ export const schedulesRun = operation({
     emptyBody: true,
     answers: { 200: "Its input; /api/messages/<messageId> returns its state" },
   },
-  cli: { command: "cron run" },
 });
 
 export const heartbeatRun = operation({
@@ -105,5 +99,4 @@ export const heartbeatRun = operation({
     emptyBody: true,
     answers: { 200: "Whether it was added to the owner's session, or the reason why not" },
   },
-  cli: { command: "heartbeat run" },
 });

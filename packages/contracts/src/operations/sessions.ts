@@ -49,7 +49,6 @@ export const sessionsList = operation({
     }),
     annotations: readOnly,
   },
-  cli: { command: "sessions" },
 });
 
 export const sessionsGet = operation({
@@ -79,7 +78,6 @@ export const sessionsMessages = operation({
     path: "/api/sessions/:id/messages",
     answers: { 200: "As many as fit; `more`: further messages follow" },
   },
-  cli: { command: "sessions show" },
 });
 
 export const sessionsRead = operation({
@@ -129,7 +127,6 @@ export const sessionsCancel = operation({
       output: ["turns", "cancelledQueued"],
     },
   ],
-  cli: { command: "stop" },
 });
 
 /** The route to bind: a session's key, such as `main` or `telegram:default:42`. */
@@ -199,7 +196,6 @@ export const sessionsOpen = operation({
       direct: "owner",
     },
   ],
-  cli: { command: "sessions new" },
 });
 
 export const sessionsChange = operation({
@@ -245,7 +241,6 @@ export const sessionsChange = operation({
         .transform(({ effort }) => ({ overrides: { effort } })),
     },
   ],
-  cli: { command: "sessions rename" },
 });
 
 export const sessionsCompact = operation({
@@ -261,5 +256,4 @@ export const sessionsCompact = operation({
   output: controlCompact.output,
   http: { method: "POST", path: "/api/sessions/:id/compact", answers: { 200: "The result" } },
   ws: [{ subtype: "compact", input: z.strictObject({ instructions }) }],
-  cli: { command: "compact" },
 });

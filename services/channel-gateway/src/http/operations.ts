@@ -31,7 +31,7 @@ function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, ht
 }
 
 /** Splits the input into the parameters of the path and the query or body. */
-function routeOf({ summary, input, output }: OperationDefinition, http: HttpProjection): EndpointDoc {
+function routeOf({ name, summary = name, input, output }: OperationDefinition, http: HttpProjection): EndpointDoc {
   const { method, path, description, answers, key, emptyBody } = http;
   const [success] = statusesOf(http);
   const shape: Record<string, z.ZodType> = input instanceof z.ZodObject ? input.shape : {};

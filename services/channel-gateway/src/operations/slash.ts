@@ -42,8 +42,8 @@ function problemOf({ projection }: SlashForm, words: readonly string[]): string 
   if (missing !== undefined) return `The ${missing.label ?? missing.field} is required.`;
   if (given.length <= expected.length || expected.at(-1)?.rest === true) return undefined;
   // Only a command without arguments of its own can have subcommands.
-  const what = all.length === 0 ? `Unknown subcommand: ${projection.form}` : "Unexpected argument:";
-  return `${what} ${given.slice(expected.length).join(" ")}.`;
+  if (all.length === 0) return `Unknown subcommand: ${projection.form} ${given[0] ?? ""}.`;
+  return `Unexpected argument: ${given.slice(expected.length).join(" ")}.`;
 }
 
 /** Returns the unparsed input of the operation. Throws UsageError when the arguments do not fit the form. */
