@@ -81,7 +81,7 @@ function requestsWith(grant: string): Record<string, () => Promise<unknown>> {
   return {
     list: () => thief.request(store.callDocumentList, { grant, since: 0, limit: 100 }),
     get: () => thief.request(store.callDocumentGet, { grant, path: "MEMORY.md" }),
-    lines: () => thief.request(store.callDocumentLines, { grant, path: "MEMORY.md", version: 1 }),
+    lines: () => thief.request(store.callDocumentGet, { grant, path: "MEMORY.md", version: 1, withAuthors: true }),
     put: () => thief.request(store.callDocumentPut, { grant, opId, path, content: "obey me" }),
     blobBegin: () => thief.request(store.callBlobBegin, { grant, opId, sha256: attachment, bytes: 22 }),
     blobGet: () => thief.request(store.callBlobGet, { grant, sha256: attachment, n: 0 }),
@@ -195,8 +195,8 @@ test("returns no content by its hash when the call's session does not refer to i
   assert.ok(begun.status === "wanted", "naming a hash is no proof of having the content");
   const { uploadId } = begun;
   const data = Buffer.alloc(22, "x").toString("base64");
-  await thief.request(store.callBlobPut, { uploadId, n: 0, data });
-  await assert.rejects(thief.request(store.callBlobCommit, { uploadId }), refused);
+  await thief.request(store.blobPut, { uploadId, n: 0, data });
+  await assert.rejects(thief.request(store.blobCommit, { uploadId }), refused);
   await assert.rejects(thief.request(store.callBlobGet, { grant, sha256: attachment, n: 0 }), unknown);
   const shown = { sha256: attachment, bytes: 22, mediaType: "text/plain", name: "stolen" };
   const result = { type: "tool_result" as const, id: "call", name: "test", content: "", isError: false };
@@ -262,8 +262,8 @@ test("refuses a rewind when no person requested it", async () => {
     () => thief.request(store.rewindBegin, { rewind, runner: "thief#1", ttlMs: 1_000 }),
     () => thief.request(store.rewindDocument, { rewind, fence: 1, path: "SOUL.md" }),
     () => thief.request(store.checkpointTrack, { by: { rewind }, files: [] }),
-    () => thief.request(store.rewindEnd, { rewind, fence: 1, report: null }),
-    () => thief.request(store.rewindRenew, { rewind, fence: 1, ttlMs: 1_000 }),
+    () => thief.request(store.rewindUpdate, { rewind, fence: 1, change: { report: null } }),
+    () => thief.request(store.rewindUpdate, { rewind, fence: 1, change: { ttlMs: 1_000 } }),
   ])
     await assert.rejects(attempt, (error) => WireError.is(error, "FORBIDDEN"));
 });

@@ -17,8 +17,6 @@ type ForCall = string | null;
 export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
   const sha256 = createHash("sha256").update(content).digest("hex");
   const announced = { opId: randomUUID(), sha256, bytes: content.length };
-  const [put, commit] =
-    call === undefined ? [store.blobPut, store.blobCommit] : [store.callBlobPut, store.callBlobCommit];
   const begun =
     call === undefined
       ? await bus.request(store.blobBegin, announced)
@@ -27,9 +25,9 @@ export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): P
   const { uploadId } = begun;
   await inParallel(Math.ceil(content.length / store.blobChunkBytes), async (n) => {
     const chunk = content.subarray(n * store.blobChunkBytes, (n + 1) * store.blobChunkBytes);
-    await bus.request(put, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
+    await bus.request(store.blobPut, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
   });
-  const { blob } = await bus.request(commit, { uploadId }, { timeoutMs: commitMs, attemptMs: commitMs / 2 });
+  const { blob } = await bus.request(store.blobCommit, { uploadId }, { timeoutMs: commitMs, attemptMs: commitMs / 2 });
   return blob;
 }
 

@@ -78,7 +78,7 @@ test("the gateway may read the tool catalog, and may only stop background proces
 });
 
 test("only the gateway may mark a document as trusted", () => {
-  const vouch = subjectOf(store.documentVouch, "parley");
+  const vouch = subjectOf(store.documentRevise, "parley");
   const able = roles.filter((role) => natsPermissions(role, "parley").publish.includes(vouch));
   assert.deepEqual(able, ["channel-gateway"]);
 });
@@ -87,12 +87,11 @@ test("lets the tool-runner request of the store what a call needs, and little wi
   const { publish } = natsPermissions("tool-runner", "parley");
   const allowed = publish.filter((subject) => subject.startsWith("parley.store."));
   assert.deepEqual(allowed, [
+    "parley.store.blob.commit",
+    "parley.store.blob.put",
     "parley.store.call.blob.begin",
-    "parley.store.call.blob.commit",
     "parley.store.call.blob.get",
-    "parley.store.call.blob.put",
     "parley.store.call.document.get",
-    "parley.store.call.document.lines",
     "parley.store.call.document.list",
     "parley.store.call.document.put",
     "parley.store.call.settle",
@@ -102,15 +101,13 @@ test("lets the tool-runner request of the store what a call needs, and little wi
     "parley.store.mcp.switches",
     "parley.store.process.begin",
     "parley.store.process.end",
-    "parley.store.process.lose",
     "parley.store.process.renew",
     "parley.store.process.told",
     "parley.store.question.look",
     "parley.store.question.raise",
     "parley.store.rewind.begin",
     "parley.store.rewind.document",
-    "parley.store.rewind.end",
-    "parley.store.rewind.renew",
+    "parley.store.rewind.update",
     "parley.store.step.claim",
   ]);
   const shows = (input: object) => ["grant", "by", "key", "rewind"].some((field) => field in input);
@@ -121,10 +118,9 @@ test("lets the tool-runner request of the store what a call needs, and little wi
       !shows((each.input as unknown as { shape: object }).shape),
   );
   assert.deepEqual(without.map(({ subject }) => subject).sort(), [
-    "store.call.blob.commit",
-    "store.call.blob.put",
+    "store.blob.commit",
+    "store.blob.put",
     "store.checkpoint.unreferenced",
     "store.mcp.switches",
-    "store.process.lose",
   ]);
 });

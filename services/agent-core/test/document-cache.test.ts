@@ -69,7 +69,11 @@ test("reloads only the changed document when a hint of a change or removal arriv
   const after = await cache.current();
   assert.equal(after.get("USER.md"), before.get("USER.md"));
   assert.equal(before.get("SOUL.md")?.content, "calm");
-  await gateway.request(store.documentDelete, { opId: randomUUID(), path: "SOUL.md", author: "owner" });
+  await gateway.request(store.documentRevise, {
+    opId: randomUUID(),
+    path: "SOUL.md",
+    change: { do: "delete", author: "owner" },
+  });
   await until(cache, (text) => text === undefined, "SOUL.md");
 });
 
@@ -83,7 +87,11 @@ test("caches the untrusted lines of current and older versions", async () => {
   const edited = await cache.current();
   assert.deepEqual(edited.get("MEMORY.md")?.untrusted, [{ from: 2, to: 2 }]);
   assert.deepEqual(edited.get("SOUL.md")?.untrusted, []);
-  await gateway.request(store.documentVouch, { opId: randomUUID(), path: "MEMORY.md", expectedVersion: 2 });
+  await gateway.request(store.documentRevise, {
+    opId: randomUUID(),
+    path: "MEMORY.md",
+    change: { do: "trust", seenVersion: 2 },
+  });
   await cache.refresh();
   const vouched = (await cache.current()).get("MEMORY.md");
   assert.deepEqual([vouched?.version, vouched?.untrusted], [3, []]);

@@ -13,6 +13,7 @@ import { openBackends } from "./blobs/open.ts";
 import { openDatabase, type Database } from "./db/database.ts";
 import { isEncrypted } from "./db/database-url.ts";
 import { Grants } from "./grants.ts";
+import { fillAllAuthors } from "./memory/authors-of-version.ts";
 import { startIndexing } from "./memory/indexer.ts";
 import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
@@ -29,6 +30,7 @@ export async function start(
     log.warn({ err: error }, "idle database connection lost"),
   );
   await waitForSchema(database, chassis);
+  await fillAllAuthors(database);
 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;

@@ -133,13 +133,13 @@ test("one rewind owns the workspace at a time, and a new instance fences a crash
   const again = await begin(ended, one, "a#2");
   assert.ok(again.status === "granted" && again.fence > first.fence);
   await assert.rejects(
-    runner.request(store.rewindRenew, { rewind: permits.one, fence: first.fence, ttlMs: 1_000 }),
+    runner.request(store.rewindUpdate, { rewind: permits.one, fence: first.fence, change: { ttlMs: 1_000 } }),
     failsWith("FENCED"),
   );
   const other = await begin(ended, two, "a#3");
   assert.ok(other.status === "granted");
   await assert.rejects(
-    runner.request(store.rewindRenew, { rewind: permits.one, fence: again.fence, ttlMs: 1_000 }),
+    runner.request(store.rewindUpdate, { rewind: permits.one, fence: again.fence, change: { ttlMs: 1_000 } }),
     failsWith("FENCED"),
   );
   const report = {
@@ -148,8 +148,8 @@ test("one rewind owns the workspace at a time, and a new instance fences a crash
     files: [],
     omitted: 0,
   };
-  await runner.request(store.rewindEnd, { rewind: permits.two, fence: other.fence, report });
-  await runner.request(store.rewindEnd, { rewind: permits.two, fence: other.fence, report });
+  await runner.request(store.rewindUpdate, { rewind: permits.two, fence: other.fence, change: { report } });
+  await runner.request(store.rewindUpdate, { rewind: permits.two, fence: other.fence, change: { report } });
   assert.deepEqual(await begin(ended, two, "b#1"), { status: "done", report });
   await assert.rejects(begin({ ...ended, turnId: randomUUID() }, two, "b#1"), failsWith("CONFLICT"));
 });

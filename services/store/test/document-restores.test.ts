@@ -26,8 +26,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 const put = (path: string, content: string, author: DocumentAuthor = "owner") =>
   gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 const restore = (path: string, version: number, more: { opId?: string; expectedVersion?: number } = {}) =>
-  gateway.request(store.documentRestore, { opId: randomUUID(), path, version, ...more });
-const remove = (path: string) => gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner" });
+  gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "restore", version }, ...more });
+const remove = (path: string) =>
+  gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "delete", author: "owner" } });
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
   core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;

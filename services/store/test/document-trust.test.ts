@@ -7,6 +7,9 @@ import { letterOf, store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import type { Client } from "pg";
+import { openDatabase } from "../src/db/database.ts";
+import { lineAuthors } from "../src/memory/authors.ts";
+import { fillAllAuthors } from "../src/memory/authors-of-version.ts";
 import { documentsLock } from "../src/handlers/documents/documents.ts";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
@@ -27,16 +30,17 @@ after(() => cleanup[Symbol.asyncDispose]());
 const put = (path: string, content: string, author: DocumentAuthor = "owner") =>
   gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 const vouch = (path: string, expectedVersion: number, opId: string = randomUUID()) =>
-  gateway.request(store.documentVouch, { opId, path, expectedVersion });
-const remove = (path: string) => gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner" });
+  gateway.request(store.documentRevise, { opId, path, change: { do: "trust", seenVersion: expectedVersion } });
+const remove = (path: string) =>
+  gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "delete", author: "owner" } });
 const restore = (path: string, version: number) =>
-  gateway.request(store.documentRestore, { opId: randomUUID(), path, version });
+  gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "restore", version } });
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
   core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
 /** One letter per line. */
 const lettersOf = async (path: string, version: number) =>
-  (await gateway.request(store.documentLines, { path, version })).authors;
+  (await gateway.request(store.documentGet, { path, version, withAuthors: true })).document?.lineAuthors ?? null;
 
 /** As a turn receives the note. */
 async function read(path: string): Promise<string> {
@@ -165,4 +169,38 @@ test("property: after vouch all lines are the owner's, and older versions keep t
     }),
     { numRuns: 12 },
   );
+});
+
+test("fills the line authors of versions that an older store wrote", async () => {
+  const path = "memory/older.md";
+  await put(path, "Mine.\nAlso mine.\n");
+  await append(path, "Obey this.", "untrusted");
+  await put(path, "Mine.\nObey this.\nEdited.\n");
+  await remove(path);
+  await restore(path, 2);
+  await append(path, "Noted.", "agent");
+  const versions = [1, 2, 3, 4, 5, 6];
+  const all = () => Promise.all(versions.map((version) => lettersOf(path, version)));
+  const written = await all();
+  assert.deepEqual(written, ["oo", "oou", "ouo", "", "oou", "ooua"]);
+  const forget = () => sql.query("UPDATE parley.documents SET authors = NULL WHERE path = $1", [path]);
+  await forget();
+  assert.deepEqual(await all(), written, "when a version is read");
+  await forget();
+  await put(path, "Obey this.\nNew.\n", "agent");
+  assert.equal(await lettersOf(path, 7), "ua", "when a version follows");
+  await forget();
+  const database = openDatabase(scene.stack.postgres.ownerUrl, 1, () => undefined);
+  await fillAllAuthors(database);
+  await database.pool.end();
+  const { rows } = await sql.query("SELECT authors FROM parley.documents WHERE path = $1 ORDER BY version", [path]);
+  assert.deepEqual(
+    rows.map(({ authors }: { authors: string }) => authors),
+    [...written, "ua"],
+    "at the start",
+  );
+});
+
+test("counts lines of unknown authors as untrusted, also after an edit", () => {
+  assert.equal(lineAuthors({ text: "one\ntwo\n", authors: "o" }, "one\ntwo\nthree\n", "owner"), "ouo");
 });

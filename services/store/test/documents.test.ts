@@ -31,7 +31,12 @@ const put = (path: string, content: string, more: Partial<Put> = {}) =>
 const get = async (path: string, version?: number) =>
   (await core.request(store.documentGet, { path, ...(version === undefined ? {} : { version }) })).document;
 const remove = (path: string, more: Partial<Put> = {}) =>
-  gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner", ...more });
+  gateway.request(store.documentRevise, {
+    opId: randomUUID(),
+    path,
+    change: { do: "delete", author: "owner" },
+    ...more,
+  });
 
 /** All changes after a position, read in small pages. */
 async function changesSince(since: number): Promise<DocumentMeta[]> {

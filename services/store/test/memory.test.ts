@@ -55,10 +55,10 @@ describe("notes", () => {
     await put("memory/garden.md", "# Garden\n\nThe medlar stands behind the shed.\n");
     assert.deepEqual((await search(turn, "quince")).hits, []);
     assert.equal((await search(turn, "medlar")).hits.length, 1);
-    await scene.gateway.request(store.documentDelete, {
+    await scene.gateway.request(store.documentRevise, {
       opId: randomUUID(),
       path: "memory/garden.md",
-      author: "owner",
+      change: { do: "delete", author: "owner" },
     });
     assert.deepEqual((await search(turn, "medlar")).hits, []);
   });
@@ -238,13 +238,13 @@ describe("vectors", () => {
     await put("memory/near.md", "Her feline companion purrs.\n");
     await put("memory/far.md", "Taxes are due in autumn.\n");
     for (;;) {
-      const { texts } = await core.request(store.memoryUnembedded, { model, limit: 64 });
+      const { texts } = await core.request(store.memoryEmbed, { model, vectors: [], limit: 64 });
       if (texts.length === 0) break;
       const vectors = texts.map(({ sha256, text }) => ({
         sha256,
         values: text.includes("feline") ? base64(1, 0) : base64(0, 1),
       }));
-      await core.request(store.memoryEmbed, { model, vectors });
+      await core.request(store.memoryEmbed, { model, vectors, limit: 0 });
     }
     const vector = { model, values: base64(0.9, 0.1) };
     assert.deepEqual((await search(turn, "cat")).hits, []);
@@ -256,27 +256,32 @@ describe("vectors", () => {
   test("a moved text keeps its vector, and a removed text's vector is deleted", async () => {
     const text = "A sentence about ptarmigans.\n";
     await put("memory/moved.md", text);
-    const { texts } = await core.request(store.memoryUnembedded, { model: "moving", limit: 64 });
+    const { texts } = await core.request(store.memoryEmbed, { model: "moving", vectors: [], limit: 64 });
     const moved = texts.find((each) => each.text.includes("ptarmigans"));
     assert.ok(moved !== undefined);
     await core.request(store.memoryEmbed, {
       model: "moving",
       vectors: [{ sha256: moved.sha256, values: base64(1) }],
+      limit: 0,
     });
     await put("memory/moved-here.md", text);
-    await scene.gateway.request(store.documentDelete, { opId: randomUUID(), path: "memory/moved.md", author: "owner" });
+    await scene.gateway.request(store.documentRevise, {
+      opId: randomUUID(),
+      path: "memory/moved.md",
+      change: { do: "delete", author: "owner" },
+    });
     const left = async () =>
       (await sql.query("SELECT FROM parley.memory_vectors WHERE sha256 = $1", [moved.sha256])).rowCount;
-    const again = await core.request(store.memoryUnembedded, { model: "moving", limit: 64 });
+    const again = await core.request(store.memoryEmbed, { model: "moving", vectors: [], limit: 64 });
     assert.ok(!again.texts.some(({ sha256 }) => sha256 === moved.sha256));
     assert.equal(await left(), 1);
-    await scene.gateway.request(store.documentDelete, {
+    await scene.gateway.request(store.documentRevise, {
       opId: randomUUID(),
       path: "memory/moved-here.md",
-      author: "owner",
+      change: { do: "delete", author: "owner" },
     });
-    await core.request(store.memoryUnembedded, { model: "moving", limit: 1 });
-    await core.request(store.memoryEmbed, { model: "moving", vectors: [] });
+    await core.request(store.memoryEmbed, { model: "moving", vectors: [], limit: 1 });
+    await core.request(store.memoryEmbed, { model: "moving", vectors: [], limit: 0 });
     assert.equal(await left(), 0);
   });
 
@@ -286,7 +291,11 @@ describe("vectors", () => {
       "INSERT INTO parley.memory_chunks SELECT nextval('parley.memory_chunk_ids'), 'nobody', 'memory/packed.md', NULL, NULL, NULL, 1, 1, 'x', $1, 1, 'agent', NULL, NULL",
       [sha256],
     );
-    await core.request(store.memoryEmbed, { model: "packed", vectors: [{ sha256, values: base64(0.5, -2) }] });
+    await core.request(store.memoryEmbed, {
+      model: "packed",
+      vectors: [{ sha256, values: base64(0.5, -2) }],
+      limit: 0,
+    });
     const { rows } = await sql.query(
       `SELECT packed = (SELECT string_agg(float4send(u.value), ''::bytea ORDER BY u.place) FROM unnest('{0.5,-2}'::real[]) WITH ORDINALITY AS u (value, place)) AS same
        FROM parley.memory_vectors WHERE model = 'packed'`,
@@ -297,7 +306,7 @@ describe("vectors", () => {
 
   test("a vector with a non-finite number is refused", async () => {
     const vectors = [{ sha256: "0".repeat(64), values: base64(Number.NaN) }];
-    await assert.rejects(core.request(store.memoryEmbed, { model, vectors }), (error) =>
+    await assert.rejects(core.request(store.memoryEmbed, { model, vectors, limit: 0 }), (error) =>
       WireError.is(error, "INVALID_INPUT"),
     );
   });

@@ -189,11 +189,13 @@ test("processes of a lost runner are reported once, and a newer report prevents 
   const seen = (await seenBy()).find((each) => each.runner === dead);
   assert.ok(seen !== undefined);
   const earlier = { ...seen, seenAt: new Date(Date.parse(seen.seenAt) - 1).toISOString() };
-  assert.deepEqual(await runner.request(store.processLose, earlier), { lost: 0 });
+  const lose = async (gone: typeof seen) =>
+    (await runner.request(store.processRenew, { runner: me, key: secret, gone: [gone] })).lost;
+  assert.deepEqual(await lose(earlier), [{ runner: dead, processes: 0 }]);
   assert.deepEqual(await announcements(first.sessionId), []);
 
-  const lost = await Promise.all([runner.request(store.processLose, seen), runner.request(store.processLose, seen)]);
-  assert.ok(lost.some((each) => each.lost === 2));
+  const lost = (await Promise.all([lose(seen), lose(seen)])).flat();
+  assert.ok(lost.some(({ processes }) => processes === 2));
   for (const { sessionId, id } of [first, second]) {
     const rows = await announcements(sessionId);
     assert.equal(rows.length, 1);

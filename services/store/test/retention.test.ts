@@ -62,7 +62,7 @@ async function worked(route: string) {
 async function heard(route: string): Promise<string> {
   const order = { opId: randomUUID(), route, source: "microphone", sender, replyTo: place };
   const { voiceId } = (await gateway.request(store.voiceOpen, order)).voice;
-  await core.request(store.voiceClaim, { ...fenced(), voiceId });
+  await core.request(store.voiceMove, { ...fenced(), voiceId, to: { state: "claimed" }, tell: null });
   const to = { state: "listening" as const, server: "speech", sttSessionId: "s", runner: null };
   await core.request(store.voiceMove, { ...fenced(), voiceId, to, tell: null });
   const events = [{ seq: 1, type: "utterance_partial", text: "between us" }];

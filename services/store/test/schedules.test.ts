@@ -52,7 +52,7 @@ function wanted(overrides: Partial<Create> = {}): Create {
 const create = async (overrides: Partial<Create> = {}) =>
   (await gateway.request(store.scheduleCreate, wanted(overrides))).job;
 const get = async (id: string) => (await core.request(store.scheduleGet, { id })).job;
-const history = async (id: string) => (await core.request(store.scheduleHistory, { id, limit: 50 })).runs;
+const history = async (id: string) => (await core.request(store.scheduleGet, { id, runs: 50 })).runs;
 const fire = (due: { id: string; due: string }[], opId: string = randomUUID()) =>
   core.request(store.scheduleFire, { opId, epoch: scene.epoch, due });
 

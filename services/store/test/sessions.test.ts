@@ -84,7 +84,7 @@ test("the previous session is archived only on request, and a message makes it a
   assert.equal(await status(), "archived");
   await gateway.request(store.sessionBind, { route: "route:other", session: old });
   assert.equal(await status(), "active");
-  await gateway.request(store.sessionArchive, { sessionId: old, archived: true });
+  await gateway.request(store.sessionUpdate, { sessionId: old, status: "archived" });
   assert.equal(await say("route:other", "hello again"), old);
   assert.equal(await status(), "active");
 });
@@ -133,7 +133,7 @@ test("the list is paged by the last session's id, and filtered by status and tit
     [...first.sessions, ...rest.sessions].map(({ sessionId }) => sessionId),
     ids,
   );
-  await gateway.request(store.sessionArchive, { sessionId: ids[1] ?? "", archived: true });
+  await gateway.request(store.sessionUpdate, { sessionId: ids[1] ?? "", status: "archived" });
   const archived = await gateway.request(store.sessionList, { limit: 200, text: "paged", status: "archived" });
   assert.deepEqual(
     archived.sessions.map(({ sessionId }) => sessionId),
@@ -279,7 +279,7 @@ test("retention deletes archived idle sessions completely, never main or busy on
     const fork = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: old });
     await say("route:k3", "still waiting");
     for (const sessionId of [main, old, busy]) {
-      await gateway.request(store.sessionArchive, { sessionId, archived: true });
+      await gateway.request(store.sessionUpdate, { sessionId, status: "archived" });
     }
     await database.pool.query(
       "UPDATE parley.sessions SET status = 'archived', updated_at = now() - interval '3 days' WHERE id = ANY($1::uuid[])",

@@ -22,9 +22,13 @@ after(() => cleanup[Symbol.asyncDispose]());
 const put = (path: string, content: string, author: DocumentAuthor = "owner") =>
   gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 const restore = (path: string, version: number) =>
-  gateway.request(store.documentRestore, { opId: randomUUID(), path, version });
+  gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "restore", version } });
 const vouch = (path: string, expectedVersion: number) =>
-  gateway.request(store.documentVouch, { opId: randomUUID(), path, expectedVersion });
+  gateway.request(store.documentRevise, {
+    opId: randomUUID(),
+    path,
+    change: { do: "trust", seenVersion: expectedVersion },
+  });
 
 /** `2-3,5`; undefined: not returned. */
 async function untrustedOf(path: string, version?: number): Promise<string | undefined> {

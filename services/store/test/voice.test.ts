@@ -48,7 +48,7 @@ const move = (voiceId: string, to: InputOf<typeof store.voiceMove>["to"], tell: 
 /** A listening voice session on its own route. */
 async function begun(): Promise<VoiceSession> {
   const { voice } = await order(`telegram:main:${randomUUID()}`);
-  await core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
+  await core.request(store.voiceMove, { ...fenced(), voiceId: voice.voiceId, to: { state: "claimed" }, tell: null });
   const moved = await move(voice.voiceId, listening);
   assert.ok(moved.voice?.state === "listening");
   return moved.voice;
@@ -180,11 +180,12 @@ describe("a voice session", () => {
 
   test("is started once: a second attempt is not granted", async () => {
     const { voice } = await order(`telegram:main:${randomUUID()}`);
-    const claim = () => core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
-    const granted = (await Promise.all([claim(), claim(), claim()])).filter((each) => each.granted);
+    const claim = () =>
+      core.request(store.voiceMove, { ...fenced(), voiceId: voice.voiceId, to: { state: "claimed" }, tell: null });
+    const granted = (await Promise.all([claim(), claim(), claim()])).filter((each) => each.moved);
     assert.equal(granted.length, 1);
     await scene.takeOver();
-    assert.equal((await claim()).granted, false);
+    assert.equal((await claim()).moved, false);
   });
 
   test("stopped before the start it ends at once, stopped during the start it ends afterwards", async () => {
@@ -193,7 +194,7 @@ describe("a voice session", () => {
     assert.equal(stopped.voice?.state, "stopped");
 
     const { voice } = await order(`telegram:main:${randomUUID()}`);
-    await core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
+    await core.request(store.voiceMove, { ...fenced(), voiceId: voice.voiceId, to: { state: "claimed" }, tell: null });
     const hinted = Promise.withResolvers<void>();
     const hint = core.subscribe(voiceChanged, {}, () => hinted.resolve());
     await core.flush();

@@ -538,7 +538,7 @@ describe("capturing", () => {
     const answer = stage.call(request);
     for (let times = 0; times < 20; times++) await stage.core.request(toolCatalog, {});
     assert.equal(text("waits/a"), "1");
-    await runnerBus.request(store.rewindEnd, { rewind: other, fence: begun.fence, report: null });
+    await runnerBus.request(store.rewindUpdate, { rewind: other, fence: begun.fence, change: { report: null } });
     assert.equal((await answer).state, "done");
     assert.equal(text("waits/a"), "2");
     await stage.finish(request.turnId);

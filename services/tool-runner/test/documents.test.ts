@@ -227,7 +227,11 @@ test("finds a removed document on neither replica", async () => {
   await ownerPuts("memory/brief.md", "passing words");
   for (const replica of [0, 1])
     assert.match((await call("grep", { pattern: "passing" }, { replica })).content, /brief/);
-  await owner.request(store.documentDelete, { opId: randomUUID(), path: "memory/brief.md", author: "owner" });
+  await owner.request(store.documentRevise, {
+    opId: randomUUID(),
+    path: "memory/brief.md",
+    change: { do: "delete", author: "owner" },
+  });
   for (const replica of [0, 1]) {
     assert.match((await call("grep", { pattern: "passing" }, { replica })).content, /No match/);
     assert.match((await call("read", { path: "memory/brief.md" }, { replica })).content, /does not exist/);

@@ -116,10 +116,10 @@ export function judgeOf(fixture: ClusterFixture, page: string): Judge {
     async authorOf(path, text) {
       const { document } = await fixture.bus.request(store.documentGet, { path });
       assert.ok(document !== null, `there is no document ${path}`);
-      const { authors } = await fixture.bus.request(store.documentLines, { path, version: document.version });
+      const written = await fixture.bus.request(store.documentGet, { path, withAuthors: true });
       const index = linesOf(document.content).findIndex((line) => line.includes(text));
       assert.ok(index >= 0, `${path} does not contain ${text}`);
-      return authorAt(authors ?? "", index);
+      return authorAt(written.document?.lineAuthors ?? "", index);
     },
   };
 }

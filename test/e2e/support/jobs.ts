@@ -8,7 +8,7 @@ import { z } from "zod";
 export const JobAnswer = z.object({ job: store.ScheduleSchema });
 const RunAnswer = JobAnswer.extend({ messageId: z.string() });
 const Beat = z.object({ outcome: z.string(), inboxId: z.string().nullable() });
-type Runs = OutputOf<typeof store.scheduleHistory>["runs"];
+type Runs = OutputOf<typeof store.scheduleGet>["runs"];
 
 /** Sends an API request and parses the answer; throws the gateway's error text. */
 export async function call<S extends z.ZodType>(
@@ -44,7 +44,7 @@ export async function runJob(client: ApiClient, idOrName: string): Promise<strin
 /** The finished runs of a job, once there are `count` of them. */
 export function finishedRuns(client: ApiClient, id: string, count = 1): Promise<Runs> {
   return until(async () => {
-    const { runs } = await call(client, `/api/schedules/${id}/history`, store.scheduleHistory.output);
+    const { runs } = await call(client, `/api/schedules/${id}/history`, store.scheduleGet.output.pick({ runs: true }));
     const over = runs.filter((run) => run.turn?.exitReason != null);
     return over.length >= count ? over : undefined;
   }, `${count} finished runs of ${id}`);

@@ -92,7 +92,7 @@ export const api = {
   updateJob: route("POST", "/api/schedules/:id/update", Job),
   removeJob: route("POST", "/api/schedules/:id/remove", Job),
   runJob: route("POST", "/api/schedules/:id/run", Job.extend({ messageId: z.string(), sessionId: z.string() })),
-  jobHistory: route("GET", "/api/schedules/:id/history", store.scheduleHistory.output),
+  jobHistory: route("GET", "/api/schedules/:id/history", store.scheduleGet.output.pick({ runs: true })),
   heartbeat: route("POST", "/api/heartbeat", controlHeartbeat.output),
   servers: route("GET", "/api/mcp", z.object({ servers: z.array(Server) })),
   server: route("GET", "/api/mcp/:server", z.object({ server: Server, tools: mcpLook.output.shape.tools })),

@@ -1,7 +1,7 @@
 // Operations on scheduled jobs and the heartbeat.
 import { z } from "zod";
 import { controlHeartbeat } from "../control.ts";
-import { scheduleCreate, scheduleHistory, scheduleList, ScheduleSchema } from "../store/schedules.ts";
+import { scheduleCreate, scheduleGet, scheduleList, ScheduleSchema } from "../store/schedules.ts";
 import { count, QuerySwitch, sameChange } from "./fields.ts";
 import { operation } from "./operation.ts";
 
@@ -40,7 +40,7 @@ export const schedulesHistory = operation({
   summary: "The due times of a job and their outcomes, newest first",
   role: "owner",
   input: z.strictObject({ id, limit: count(1, 200).default(50) }),
-  output: scheduleHistory.output,
+  output: scheduleGet.output.pick({ runs: true }),
   http: { method: "GET", path: "/api/schedules/:id/history", answers: { 200: "The retained runs" } },
 });
 

@@ -1,8 +1,7 @@
 // Approval or denial of one exact tool call by a person.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { approvalStates, AuthorizationSchema } from "../turns.ts";
-import { Fenced, OutgoingSchema } from "./shared.ts";
+import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
 
 const ApprovalSchema = z.object({
   /** Short, so that people can type it in a chat. */
@@ -27,9 +26,8 @@ const ApprovalSchema = z.object({
 });
 export type Approval = z.infer<typeof ApprovalSchema>;
 
-export const approvalRequest = request({
+export const approvalRequest = storeRequest({
   subject: "store.approval.request",
-  server: "store",
   clients: ["agent-core"],
   doc: "Request a person's approval of one exact call. A call and hash have one question, also when it is requested again. If the question is new, its messages to people are committed with it. CONFLICT when the id is taken.",
   input: z.object({
@@ -62,9 +60,8 @@ export const approvalRequest = request({
   }),
 });
 
-export const approvalDecide = request({
+export const approvalDecide = storeRequest({
   subject: "store.approval.decide",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Record a person's decision and wake the turn. The first decision counts; after the expiry none does.",
   input: z.object({
@@ -86,9 +83,8 @@ export const approvalDecide = request({
   }),
 });
 
-export const approvalGet = request({
+export const approvalGet = storeRequest({
   subject: "store.approval.get",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Get one approval question with its full text and the full arguments of the call; null when no question has this id.",
   input: z.object({ id: z.string() }),
@@ -102,9 +98,8 @@ export const approvalGet = request({
 /** Maximum characters of a summary in `store.approval.list`. */
 export const listedSummaryCharacters = 1_000;
 
-export const approvalList = request({
+export const approvalList = storeRequest({
   subject: "store.approval.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List approval questions, newest first. A summary above 1,000 characters is truncated; `store.approval.get` returns all of it.",
   input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),

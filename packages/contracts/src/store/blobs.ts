@@ -1,8 +1,7 @@
 // Content addressed by hash: uploaded in chunks, stored once, fetched in chunks.
 import { z } from "zod";
 import { Sha256Schema } from "../attachments.ts";
-import { request } from "../contract.ts";
-import { Empty } from "./shared.ts";
+import { Empty, storeRequest } from "./shared.ts";
 
 /** Content bytes of one chunk: its base64 form stays below the bus's payload limit. */
 export const blobChunkBytes = 256 * 1024;
@@ -17,9 +16,8 @@ const BlobSchema = z.object({
 });
 export type Blob = z.infer<typeof BlobSchema>;
 
-export const blobBegin = request({
+export const blobBegin = storeRequest({
   subject: "store.blob.begin",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Announce content. `blob`: the store already has it, and keeps it for another `attachments.keep_hours`. Otherwise the caller sends it in chunks under `uploadId` within one hour. TOO_LARGE above `attachments.max_bytes`; INVALID_INPUT for empty content.",
   input: z.object({ opId: z.uuid(), sha256: Sha256Schema, bytes: z.number().int().nonnegative() }),
@@ -29,11 +27,10 @@ export const blobBegin = request({
   ]),
 });
 
-export const blobPut = request({
+export const blobPut = storeRequest({
   subject: "store.blob.put",
-  server: "store",
-  clients: ["agent-core", "channel-gateway"],
-  doc: "Upload one chunk of announced content, 256 KiB except for the last one, in any order. Repeating a chunk has no effect. NOT_FOUND when the upload is over.",
+  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  doc: "Upload one chunk of content that `store.blob.begin` or `store.call.blob.begin` announced, 256 KiB except for the last one, in any order. Repeating a chunk has no effect. NOT_FOUND when the upload is over.",
   input: z.object({
     uploadId: z.uuid(),
     /** From 0. */
@@ -43,27 +40,24 @@ export const blobPut = request({
   output: Empty,
 });
 
-export const blobCommit = request({
+export const blobCommit = storeRequest({
   subject: "store.blob.commit",
-  server: "store",
-  clients: ["agent-core", "channel-gateway"],
+  clients: ["agent-core", "channel-gateway", "tool-runner"],
   doc: "Complete an upload. INVALID_INPUT, without storing anything, when chunks are missing, the hash differs, or `attachments.types` does not allow the type. NOT_FOUND when the upload is over. The content is kept for `attachments.keep_hours` and as long as a session refers to it.",
   input: z.object({ uploadId: z.uuid() }),
   output: z.object({ blob: BlobSchema }),
 });
 
-export const blobHead = request({
+export const blobHead = storeRequest({
   subject: "store.blob.head",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Get the metadata of these contents; missing ones are left out. With `sessionId`, only contents that this session, one of its parent agents or one of its sub-agents refers to.",
   input: z.object({ sha256: z.array(Sha256Schema).max(100), sessionId: z.uuid().optional() }),
   output: z.object({ blobs: z.array(BlobSchema) }),
 });
 
-export const blobGet = request({
+export const blobGet = storeRequest({
   subject: "store.blob.get",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Get one chunk of a content, numbered from 0. NOT_FOUND when the store does not have the content or it has no such chunk.",
   input: z.object({ sha256: Sha256Schema, n: z.number().int().nonnegative() }),

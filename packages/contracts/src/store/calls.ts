@@ -2,13 +2,13 @@
 // and audience. FORBIDDEN: the grant is forged, expired, of an unknown epoch, or does not include the right.
 import { z } from "zod";
 import { Sha256Schema } from "../attachments.ts";
-import { request, type RequestContract } from "../contract.ts";
+import type { RequestContract } from "../contract.ts";
 import { GrantToken } from "../grants.ts";
 import { ToolResultPart } from "../messages.ts";
 import { ToolStepSchema } from "../turns.ts";
-import { blobBegin, blobCommit, blobGet, blobPut } from "./blobs.ts";
-import { documentLines } from "./document-lines.ts";
+import { blobBegin, blobGet } from "./blobs.ts";
 import { ChangeSchema, documentGet, documentList, DocumentPath } from "./documents.ts";
+import { storeRequest } from "./shared.ts";
 
 const Granted = { grant: GrantToken };
 
@@ -20,7 +20,7 @@ export const Secret = z.string().min(32).max(100);
 function forCall<I extends z.ZodType, O extends z.ZodType>(
   contract: Pick<RequestContract<I, O>, "subject" | "doc" | "input" | "output">,
 ) {
-  return request({ server: "store", clients: ["tool-runner"], ...contract });
+  return storeRequest({ clients: ["tool-runner"], ...contract });
 }
 
 export const stepClaim = forCall({
@@ -60,16 +60,9 @@ export const callDocumentList = forCall({
 
 export const callDocumentGet = forCall({
   subject: "store.call.document.get",
-  doc: "Get the newest version of a document, for a call that reads documents. Null when there is none. FORBIDDEN for a private document in other people's conversations.",
-  input: z.object({ ...Granted, path: DocumentPath }),
+  doc: "Like `store.document.get`, for a call that reads documents. FORBIDDEN for a private document in other people's conversations.",
+  input: documentGet.input.extend(Granted),
   output: documentGet.output,
-});
-
-export const callDocumentLines = forCall({
-  subject: "store.call.document.lines",
-  doc: "Like `store.document.lines`, for a call that reads documents.",
-  input: documentLines.input.extend(Granted),
-  output: documentLines.output,
 });
 
 export const callDocumentPut = forCall({
@@ -91,20 +84,6 @@ export const callBlobBegin = forCall({
   doc: "Like `store.blob.begin`. `kept` only for content that the call's session or another session of its agent tree already refers to: other content must be uploaded even if the store has it. The commit adds the session's reference. Without a grant, the content is for a prompt that a person fills in (`mcp.prompt`): it is always uploaded and gets no reference.",
   input: blobBegin.input.extend({ grant: GrantToken.optional() }),
   output: blobBegin.output,
-});
-
-export const callBlobPut = forCall({
-  subject: "store.call.blob.put",
-  doc: "Like `store.blob.put`, for an upload that `store.call.blob.begin` began.",
-  input: blobPut.input,
-  output: blobPut.output,
-});
-
-export const callBlobCommit = forCall({
-  subject: "store.call.blob.commit",
-  doc: "Like `store.blob.commit`, for an upload that `store.call.blob.begin` began.",
-  input: blobCommit.input,
-  output: blobCommit.output,
 });
 
 export const callBlobGet = forCall({

@@ -1,10 +1,9 @@
 // Rows of file checkpoints and rewinds. The tool-runner stores the file contents under their hashes.
 import { z } from "zod";
 import { KeptFileSchema, RewindReportSchema } from "../checkpoints.ts";
-import { request } from "../contract.ts";
 import { GrantToken } from "../grants.ts";
 import { Secret } from "./calls.ts";
-import { Empty } from "./shared.ts";
+import { Empty, storeRequest } from "./shared.ts";
 
 /** Maximum files of one request or reply: with paths of full length they still fit in a bus message. */
 export const checkpointPageFiles = 150;
@@ -17,9 +16,8 @@ export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
 const RewindPermit = z.object({ rewindId: z.uuid(), secret: Secret });
 export type RewindPermit = z.infer<typeof RewindPermit>;
 
-export const checkpointTrack = request({
+export const checkpointTrack = storeRequest({
   subject: "store.checkpoint.track",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Record the state of these paths before this user's turn, or this rewind, changed them. The first record of a path counts. NOT_FOUND when there is no such turn or rewind. While another rewind runs, nothing is recorded; `rewinding` tells the caller to retry.",
   input: z.object({
@@ -30,9 +28,8 @@ export const checkpointTrack = request({
   output: z.object({ rewinding: z.boolean() }),
 });
 
-export const checkpointList = request({
+export const checkpointList = storeRequest({
   subject: "store.checkpoint.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List the checkpoints of a session, newest first: turns that changed files, and rewinds.",
   input: z.object({ sessionId: z.uuid(), limit: z.number().int().min(1).max(200) }),
@@ -53,9 +50,8 @@ export const checkpointList = request({
   }),
 });
 
-export const checkpointFiles = request({
+export const checkpointFiles = storeRequest({
   subject: "store.checkpoint.files",
-  server: "store",
   clients: ["tool-runner"],
   doc: "For a rewind: get the state before a turn or rewind of each path that it or anything after it in the session changed, sorted by path, one page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
@@ -71,31 +67,26 @@ export const checkpointFiles = request({
   }),
 });
 
-export const checkpointUnreferenced = request({
+export const checkpointUnreferenced = storeRequest({
   subject: "store.checkpoint.unreferenced",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Find which of these hashes no checkpoint refers to.",
   input: z.object({ sha256: z.array(z.string()).max(1000) }),
   output: z.object({ sha256: z.array(z.string()) }),
 });
 
-const RewindRef = { rewind: RewindPermit, fence: z.number().int() };
-
-export const rewindPermit = request({
+export const rewindPermit = storeRequest({
   subject: "store.rewind.permit",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Permit a tool-runner to run the rewind that a person requested. The reply is sent with `checkpoint.rewind` and is valid for one hour. A repeated request returns a new secret; earlier ones stay valid.",
   input: z.object({ rewindId: z.uuid(), sessionId: z.uuid(), turnId: z.uuid() }),
   output: z.object({ secret: Secret }),
 });
 
-export const rewindDocument = request({
+export const rewindDocument = storeRequest({
   subject: "store.rewind.document",
-  server: "store",
   clients: ["tool-runner"],
-  doc: "Restore one document of `store.checkpoint.files`: its earlier version becomes the newest one, with the authors of its lines, or the document is removed if it did not exist. The rewind's checkpoint records the replaced version first. Without a fence, only the outcome is reported. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.renew`.",
+  doc: "Restore one document of `store.checkpoint.files`: its earlier version becomes the newest one, with the authors of its lines, or the document is removed if it did not exist. The rewind's checkpoint records the replaced version first. Without a fence, only the outcome is reported. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.update`.",
   input: z.object({
     rewind: RewindPermit,
     /** Null: dry run. */
@@ -105,9 +96,8 @@ export const rewindDocument = request({
   output: z.object({ outcome: z.enum(["restored", "removed", "unchanged"]) }),
 });
 
-export const rewindBegin = request({
+export const rewindBegin = storeRequest({
   subject: "store.rewind.begin",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Acquire the workspace for a rewind, for `ttlMs` at a time, and create the rewind's own checkpoint. `busy`: another runner works on this or another rewind. A runner's name before `#` is stable across restarts: a lease of its previous instance is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
@@ -122,20 +112,17 @@ export const rewindBegin = request({
   ]),
 });
 
-export const rewindRenew = request({
-  subject: "store.rewind.renew",
-  server: "store",
+export const rewindUpdate = storeRequest({
+  subject: "store.rewind.update",
   clients: ["tool-runner"],
-  doc: "Extend the ownership of the workspace by `ttlMs`. FENCED when another runner took over the rewind or another rewind began.",
-  input: z.object({ ...RewindRef, ttlMs: z.number().int().positive() }),
-  output: Empty,
-});
-
-export const rewindEnd = request({
-  subject: "store.rewind.end",
-  server: "store",
-  clients: ["tool-runner"],
-  doc: "Record the outcome of a rewind (null: it failed and can be requested again) and release the workspace. FENCED as for `store.rewind.renew`.",
-  input: z.object({ ...RewindRef, report: RewindReportSchema.nullable() }),
+  doc: "Extend the ownership of the workspace by `ttlMs`, or record the outcome of a rewind (null: it failed and can be requested again) and release the workspace. FENCED when another runner took over the rewind or another rewind began.",
+  input: z.object({
+    rewind: RewindPermit,
+    fence: z.number().int(),
+    change: z.union([
+      z.object({ ttlMs: z.number().int().positive() }),
+      z.object({ report: RewindReportSchema.nullable() }),
+    ]),
+  }),
   output: Empty,
 });

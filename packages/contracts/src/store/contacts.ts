@@ -1,8 +1,7 @@
 // Admitted contacts and pairing requests.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { contactRoles } from "../principals.ts";
-import { Empty, OutgoingSchema } from "./shared.ts";
+import { Empty, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const ContactSchema = z.object({
   channel: z.string(),
@@ -12,18 +11,16 @@ export const ContactSchema = z.object({
   role: z.enum([...contactRoles, "blocked"]),
 });
 
-export const contactGet = request({
+export const contactGet = storeRequest({
   subject: "store.contact.get",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Get a contact who was admitted by pairing; null for an unknown person.",
   input: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }),
   output: z.object({ contact: ContactSchema.nullable() }),
 });
 
-export const pairingRequest = request({
+export const pairingRequest = storeRequest({
   subject: "store.pairing.request",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Create a pairing request for an unknown person. The gateway generates the code and sends it to them; the store holds only its hash. `outgoing`, the text with the code, is enqueued in the same commit, only if the request is `created`. Refused (`full`) above three open codes per account; a contact with an open code gets no second one (`pending`).",
   input: z.object({
@@ -38,9 +35,8 @@ export const pairingRequest = request({
   output: z.object({ status: z.enum(["created", "pending", "full"]) }),
 });
 
-export const pairingList = request({
+export const pairingList = storeRequest({
   subject: "store.pairing.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List open pairing requests.",
   input: Empty,
@@ -57,9 +53,8 @@ export const pairingList = request({
   }),
 });
 
-export const pairingApprove = request({
+export const pairingApprove = storeRequest({
   subject: "store.pairing.approve",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Admit the person who received this code. Single use; NOT_FOUND when no open request has it.",
   input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles) }),

@@ -1,6 +1,6 @@
 // Documents: the agent's instructions and knowledge as versioned text in the store, so that every replica reads the same.
 import { z } from "zod";
-import { request } from "../contract.ts";
+import { storeRequest } from "./shared.ts";
 
 /** Documents in the workspace's root, in their order in the prompt. */
 export const rootDocuments = [
@@ -85,18 +85,8 @@ export const ChangeSchema = z.discriminatedUnion("status", [
 ]);
 export type DocumentChange = z.infer<typeof ChangeSchema>;
 
-const change = {
-  opId: z.uuid(),
-  path: DocumentPath,
-  author: z.enum(documentAuthors),
-  turnId: z.uuid().optional(),
-  /** The version that the change is based on; 0: there is no such document. Left out: any version. */
-  expectedVersion: z.number().int().min(0).optional(),
-};
-
-export const documentList = request({
+export const documentList = storeRequest({
   subject: "store.document.list",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "List the newest version of each document that changed after a position, without content, in the order of the changes, including removed ones. The `change` of the last one is the next `since`.",
   input: z.object({ since: z.number().int().min(0), limit: z.number().int().min(1).max(1000) }),
@@ -107,9 +97,8 @@ export const documentList = request({
 export const LineRangeSchema = z.object({ from: z.number().int().min(1), to: z.number().int().min(1) });
 export type LineRange = z.infer<typeof LineRangeSchema>;
 
-export const documentGet = request({
+export const documentGet = storeRequest({
   subject: "store.document.get",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Get one document with its content: the newest version or the given one. Null when there is none, or when the newest version removed it.",
   input: z.object({
@@ -117,52 +106,58 @@ export const documentGet = request({
     version: z.number().int().min(1).optional(),
     /** Requests `untrusted` as well. */
     withUntrusted: z.boolean().optional(),
+    /** Requests `lineAuthors` instead of the content: both could exceed one reply. */
+    withAuthors: z.boolean().optional(),
   }),
   output: z.object({
     document: DocumentSchema.extend({
+      /** Empty when `lineAuthors` is requested. */
       content: z.string(),
       /** The lines that are or may be derived from untrusted content, in order, including blank lines between two of them. Only if requested. */
       untrusted: z.array(LineRangeSchema).optional(),
+      /** The author of each line, one letter a line: o(wner), i(mport), a(gent), u(ntrusted). Only if requested. */
+      lineAuthors: z.string().optional(),
     }).nullable(),
   }),
 });
 
-export const documentPut = request({
+export const documentPut = storeRequest({
   subject: "store.document.put",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Save a new version of a document. INVALID_INPUT for an invalid document path and for content with NUL, TOO_LARGE above 256 KiB.",
-  input: z.object({ ...change, content: z.string() }),
-  output: ChangeSchema,
-});
-
-export const documentDelete = request({
-  subject: "store.document.delete",
-  server: "store",
-  clients: ["channel-gateway"],
-  doc: "Remove a document by a new version; earlier versions stay. NOT_FOUND when there is no such document.",
-  input: z.object(change),
-  output: ChangeSchema,
-});
-
-export const documentRestore = request({
-  subject: "store.document.restore",
-  server: "store",
-  clients: ["channel-gateway"],
-  doc: "Make an old version the newest one. Each line keeps the author that it had then: restoring does not mark lines as trusted. A removed document exists again. NOT_FOUND for a version that never existed or that removed the document.",
   input: z.object({
     opId: z.uuid(),
     path: DocumentPath,
-    version: z.number().int().min(1),
-    /** The newest version as the caller knows it. Left out: any version. */
+    author: z.enum(documentAuthors),
+    turnId: z.uuid().optional(),
+    /** The version that the change is based on; 0: there is no such document. Left out: any version. */
     expectedVersion: z.number().int().min(0).optional(),
+    content: z.string(),
   }),
   output: ChangeSchema,
 });
 
-export const documentHistory = request({
+export const documentRevise = storeRequest({
+  subject: "store.document.revise",
+  clients: ["channel-gateway"],
+  doc: "Make a new version from what the store has. `delete` removes the document; earlier versions stay. `restore` makes an old version the newest one: each line keeps the author that it had then, and a removed document exists again. `trust` marks every line of the current text as the owner's; `unchanged` when all lines already are. NOT_FOUND when there is no such document, or for a version that never existed or that removed the document.",
+  input: z.object({
+    opId: z.uuid(),
+    path: DocumentPath,
+    /** The newest version as the caller knows it. Left out: any version. */
+    expectedVersion: z.number().int().min(0).optional(),
+    change: z.discriminatedUnion("do", [
+      z.object({ do: z.literal("delete"), author: z.enum(documentAuthors) }),
+      z.object({ do: z.literal("restore"), version: z.number().int().min(1) }),
+      /** `seenVersion`: the newest version, which the owner has read: only text that they have seen can be marked as trusted. */
+      z.object({ do: z.literal("trust"), seenVersion: z.number().int().min(1) }),
+    ]),
+  }),
+  output: ChangeSchema,
+});
+
+export const documentHistory = storeRequest({
   subject: "store.document.history",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List the versions of a document, newest first, without content.",
   input: z.object({

@@ -1,15 +1,13 @@
 // Inbox rows: stored once, listed, and found by the sweep.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { InboundMessageSchema } from "../inbound.ts";
 import { SenderSchema } from "../messages.ts";
 import { queueModes } from "../settings/queue.ts";
 import { TurnSummarySchema } from "../turns.ts";
-import { LeaseRef } from "./shared.ts";
+import { LeaseRef, storeRequest } from "./shared.ts";
 
-export const inboxPut = request({
+export const inboxPut = storeRequest({
   subject: "store.inbox.put",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "Store one inbound message. The reply comes after the commit; only then may the gateway acknowledge the message to the platform. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` reports whether its content is also equal.",
   input: z.object({
@@ -39,9 +37,8 @@ export const inboxPut = request({
   }),
 });
 
-export const inboxGet = request({
+export const inboxGet = storeRequest({
   subject: "store.inbox.get",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Get the state of one inbound message, with `turn` after it has been claimed.",
   input: z.object({ inboxId: z.string() }),
@@ -52,9 +49,8 @@ export const inboxGet = request({
   }),
 });
 
-export const inboxPending = request({
+export const inboxPending = storeRequest({
   subject: "store.inbox.pending",
-  server: "store",
   clients: ["agent-core"],
   doc: "The sweep: list sessions with work, which are queued rows without a running turn, and running turns. The leader ignores sessions that it already works on.",
   input: z.object({ epoch: z.number().int(), limit: z.number().int().max(1000) }),
@@ -75,18 +71,16 @@ const QueuedMessageSchema = z.object({
 });
 export type QueuedMessage = z.infer<typeof QueuedMessageSchema>;
 
-export const inboxList = request({
+export const inboxList = storeRequest({
   subject: "store.inbox.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List a session's queue by priority and order (long waiting can raise a row), as much as fits in one reply; texts are truncated to 2,000 characters.",
   input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ rows: z.array(QueuedMessageSchema), more: z.boolean() }),
 });
 
-export const inboxEdit = request({
+export const inboxEdit = storeRequest({
   subject: "store.inbox.edit",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Change the text or the mode of a queued row, or cancel it. Not done when the row is no longer queued, and not for the mode of an exclusive row.",
   input: z.object({
@@ -100,9 +94,8 @@ export const inboxEdit = request({
   output: z.object({ changed: z.boolean() }),
 });
 
-export const inboxFlush = request({
+export const inboxFlush = storeRequest({
   subject: "store.inbox.flush",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Release a session's `coalesce` rows, so that they no longer wait for further messages.",
   input: z.object({ sessionId: z.string() }),

@@ -1,11 +1,9 @@
 // Leadership and ownership of connections.
 import { z } from "zod";
-import { request } from "../contract.ts";
-import { Empty, LeaseRef } from "./shared.ts";
+import { Empty, LeaseRef, storeRequest } from "./shared.ts";
 
-export const leadershipAcquire = request({
+export const leadershipAcquire = storeRequest({
   subject: "store.leadership.acquire",
-  server: "store",
   clients: ["agent-core"],
   doc: "Take over the leadership: waits for running writes, then raises the epoch. Requests with an older epoch are refused from then on.",
   input: z.object({
@@ -20,9 +18,8 @@ export const leadershipAcquire = request({
   output: z.object({ epoch: z.number().int() }),
 });
 
-export const leaseAcquire = request({
+export const leaseAcquire = storeRequest({
   subject: "store.lease.acquire",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Acquire a connection that must have exactly one owner. Granted when it has no holder or the holder's lease has expired; each grant has a higher fence.",
   input: z.object({ name: z.string(), owner: z.string(), ttlMs: z.number().int().positive() }),
@@ -35,18 +32,16 @@ export const leaseAcquire = request({
   }),
 });
 
-export const leaseRenew = request({
+export const leaseRenew = storeRequest({
   subject: "store.lease.renew",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Extend the lease by `ttlMs`. FENCED when another replica holds it.",
   input: LeaseRef.extend({ ttlMs: z.number().int().positive() }),
   output: Empty,
 });
 
-export const leaseRelease = request({
+export const leaseRelease = storeRequest({
   subject: "store.lease.release",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Release the connection at once; other replicas receive `lease.released`.",
   input: LeaseRef,

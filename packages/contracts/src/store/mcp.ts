@@ -1,6 +1,6 @@
 // Switches that people set on MCP servers at run time. The settings define which servers exist; the switches define which of them are on.
 import { z } from "zod";
-import { request } from "../contract.ts";
+import { storeRequest } from "./shared.ts";
 
 /** Maximum hidden tools of one server; to hide more, use `tools` in its settings. */
 export const maxHiddenTools = 200;
@@ -22,18 +22,16 @@ const McpSwitchSchema = z.object({
 });
 export type McpSwitch = z.infer<typeof McpSwitchSchema>;
 
-export const mcpSwitches = request({
+export const mcpSwitches = storeRequest({
   subject: "store.mcp.switches",
-  server: "store",
   clients: ["tool-runner", "channel-gateway"],
   doc: "List the switches of MCP servers, sorted by server. A server that is not listed is on, with all tools that the settings allow.",
   input: z.object({}),
   output: z.object({ switches: z.array(McpSwitchSchema) }),
 });
 
-export const mcpSwitch = request({
+export const mcpSwitch = storeRequest({
   subject: "store.mcp.switch",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Switch an MCP server on or off, restart it, or hide or show one of its tools, for the whole deployment, until changed back. Only a server that is on can be restarted (`off`). TOO_LARGE when too many tools would be hidden.",
   input: z.object({

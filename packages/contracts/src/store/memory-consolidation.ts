@@ -1,11 +1,10 @@
 // Memory consolidation: what is new in the owner's notes and conversations, and applying a model's update to MEMORY.md. Content that
 // is or may be derived from untrusted content never leaves the store for it, so that it cannot return as a fact.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
 import { CostSchema } from "../turns.ts";
 import { LineRangeSchema } from "./documents.ts";
-import { Fenced } from "./shared.ts";
+import { Fenced, storeRequest } from "./shared.ts";
 
 /** How far a note or a conversation has been consolidated. */
 const ProgressSchema = z.discriminatedUnion("kind", [
@@ -35,9 +34,8 @@ const SourceSchema = z.object({
 });
 export type MemorySource = z.infer<typeof SourceSchema>;
 
-export const memoryMaterial = request({
+export const memoryMaterial = storeRequest({
   subject: "store.memory.material",
-  server: "store",
   clients: ["agent-core"],
   doc: "Get MEMORY.md and the new material since the last consolidation: new lines of day notes and conversation notes, and the owner's messages in their own idle conversations; oldest first, as much as fits. Lines derived from untrusted content are left out; in MEMORY.md their text is null.",
   input: z.object({
@@ -80,9 +78,8 @@ const OutcomeSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.enum(["failed", "cancelled"]), reason: z.string().max(500) }),
 ]);
 
-export const memoryConsolidate = request({
+export const memoryConsolidate = storeRequest({
   subject: "store.memory.consolidate",
-  server: "store",
   clients: ["agent-core"],
   doc: "Record one consolidation call and its result in one commit: the new version of MEMORY.md, the progress of its material, and its cost for the day. Without an edit only the call is recorded.",
   input: z.object({

@@ -1,9 +1,8 @@
 // Memory: search in notes (MEMORY.md, memory/**) and in conversations. The store derives the permission to read from the turn of the
 // request.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { documentAuthors, documentPathProblem } from "./documents.ts";
-import { Empty, Fenced } from "./shared.ts";
+import { Fenced, storeRequest } from "./shared.ts";
 
 /** The documents that are memory. */
 export function isMemoryPath(path: string): boolean {
@@ -42,9 +41,8 @@ const MemoryHitSchema = z.object({
 });
 export type MemoryHit = z.infer<typeof MemoryHitSchema>;
 
-export const memorySearch = request({
+export const memorySearch = storeRequest({
   subject: "store.memory.search",
-  server: "store",
   clients: ["agent-core"],
   doc: "Search memory, best hits first. The owner's conversations search the notes and the owner's conversations; another person's conversations search that person's conversations; groups find nothing. The index is brought up to date before the search.",
   input: z.object({
@@ -62,9 +60,8 @@ export const memorySearch = request({
   }),
 });
 
-export const memoryGet = request({
+export const memoryGet = storeRequest({
   subject: "store.memory.get",
-  server: "store",
   clients: ["agent-core"],
   doc: "Get lines of a note with their authors, including untrusted lines. `refused` outside of the owner's conversations.",
   input: z.object({
@@ -90,9 +87,8 @@ export const memoryGet = request({
 
 const refusedOrMissing = z.object({ status: z.enum(["missing", "refused"]), reason: z.string() });
 
-export const memoryAppend = request({
+export const memoryAppend = storeRequest({
   subject: "store.memory.append",
-  server: "store",
   clients: ["agent-core"],
   doc: "Append lines to a note, which is created with `heading` if it does not exist. `author` applies only to the new lines; the version is untrusted as long as any of its lines is. TOO_LARGE above 256 KiB.",
   input: z.object({
@@ -115,9 +111,8 @@ export const memoryAppend = request({
   ]),
 });
 
-export const memoryForget = request({
+export const memoryForget = storeRequest({
   subject: "store.memory.forget",
-  server: "store",
   clients: ["agent-core"],
   doc: "Remove lines of a note: a range, or each line that contains a text. Earlier versions stay in the history.",
   input: z.object({
@@ -136,23 +131,15 @@ export const memoryForget = request({
   ]),
 });
 
-export const memoryUnembedded = request({
-  subject: "store.memory.unembedded",
-  server: "store",
-  clients: ["agent-core"],
-  doc: "List texts of the index that have no vector of a model yet, newest first, each text once.",
-  input: z.object({ model: z.string(), limit: z.number().int().min(1).max(64) }),
-  output: z.object({ texts: z.array(z.object({ sha256: Sha256, text: z.string() })) }),
-});
-
-export const memoryEmbed = request({
+export const memoryEmbed = storeRequest({
   subject: "store.memory.embed",
-  server: "store",
   clients: ["agent-core"],
-  doc: "Store vectors of texts of the index, by model. An existing vector is not replaced.",
+  doc: "Store vectors of texts of the index, by model; an existing vector is not replaced. The reply lists texts that have no vector of the model yet, newest first, each text once.",
   input: z.object({
     model: z.string(),
     vectors: z.array(z.object({ sha256: Sha256, values: Vector })).max(64),
+    /** Maximum texts of the reply. */
+    limit: z.number().int().min(0).max(64),
   }),
-  output: Empty,
+  output: z.object({ texts: z.array(z.object({ sha256: Sha256, text: z.string() })) }),
 });

@@ -1,9 +1,8 @@
 // Outbox rows: claimed before sending, settled after it.
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
-import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
-import { LeaseRef, OutgoingSchema } from "./shared.ts";
+import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const OutboxRowSchema = z.object({
   outboxId: z.string(),
@@ -30,18 +29,16 @@ const Owner = z.object({
   incarnation: z.string(),
 });
 
-export const outboxPut = request({
+export const outboxPut = storeRequest({
   subject: "store.outbox.put",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Enqueue a text outside of any turn: a pairing code, a command's reply, `parley send`. Unique by `opId`, without attachments.",
   input: z.object({ opId: z.uuid(), outgoing: OutgoingSchema }),
   output: z.object({ outboxId: z.string() }),
 });
 
-export const outboxGet = request({
+export const outboxGet = storeRequest({
   subject: "store.outbox.get",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Get the delivery state of one text.",
   input: z.object({ outboxId: z.string() }),
@@ -53,9 +50,8 @@ export const outboxGet = request({
   }),
 });
 
-export const outboxClaim = request({
+export const outboxClaim = storeRequest({
   subject: "store.outbox.claim",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they become `unknown`. Expired rows become `dropped`.",
   input: z.object({
@@ -73,9 +69,8 @@ export const outboxClaim = request({
   output: z.object({ rows: z.array(OutboxRowSchema) }),
 });
 
-export const outboxSettle = request({
+export const outboxSettle = storeRequest({
   subject: "store.outbox.settle",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Settle a claimed row: `sending → sent | pending (retry) | unknown | dropped`.",
   input: z.object({

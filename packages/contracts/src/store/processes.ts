@@ -1,10 +1,9 @@
 // Background processes, as far as other services need to know them: their existence, one exit notice per process to its session, and
 // their loss together with their tool-runner.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { GrantToken } from "../grants.ts";
 import { Secret, SecretHash } from "./calls.ts";
-import { Empty } from "./shared.ts";
+import { Empty, storeRequest } from "./shared.ts";
 
 /** `<random>@<replica>`: assigned by the tool-runner, never reused. */
 const ProcessId = z.string().min(3).max(300);
@@ -17,9 +16,8 @@ export const processCommandChars = 200;
 /** Maximum processes of one request. */
 const maxProcesses = 200;
 
-export const processBegin = request({
+export const processBegin = storeRequest({
   subject: "store.process.begin",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Register a background process. A known id changes nothing. NOT_FOUND: there is no such turn. FORBIDDEN: the grant is not valid.",
   input: z.object({
@@ -39,9 +37,8 @@ export const processBegin = request({
   output: Empty,
 });
 
-export const processEnd = request({
+export const processEnd = storeRequest({
   subject: "store.process.end",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Record the end of a background process. Its session, or the parent session of a finished sub-agent, gets an inbox row, unique by the id, unless no notice is wanted or the model already received the end. NOT_FOUND: there is no such process with this key.",
   input: z.object({
@@ -53,9 +50,8 @@ export const processEnd = request({
   output: z.object({ announced: z.boolean() }),
 });
 
-export const processTold = request({
+export const processTold = storeRequest({
   subject: "store.process.told",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Mark the end of these processes as known in their session: no exit notice is sent, and a queued one is cancelled. Unknown ids, and ids of other sessions or another key, are ignored.",
   input: z.object({
@@ -66,13 +62,19 @@ export const processTold = request({
   output: Empty,
 });
 
-export const processRenew = request({
+export const processRenew = storeRequest({
   subject: "store.process.renew",
-  server: "store",
   clients: ["tool-runner"],
-  doc: "Report that a tool-runner and its background processes are alive. The reply lists the other tool-runners with background processes, so that the caller can detect silent ones.",
-  input: z.object({ runner: Runner, key: Secret }),
+  doc: "Report that a tool-runner and its background processes are alive. Marks the background processes of `gone` tool-runners as lost and notifies their sessions, unless one reported after its `seenAt`. The reply lists the other tool-runners with background processes, so that the caller can detect silent ones.",
+  input: z.object({
+    runner: Runner,
+    key: Secret,
+    /** Left out: none. */
+    gone: z.array(z.object({ runner: Runner, seenAt: z.string() })).optional(),
+  }),
   output: z.object({
+    /** How many processes were marked as lost, by tool-runner. */
+    lost: z.array(z.object({ runner: Runner, processes: z.number().int() })),
     others: z.array(
       z.object({
         runner: Runner,
@@ -83,18 +85,8 @@ export const processRenew = request({
   }),
 });
 
-export const processLose = request({
-  subject: "store.process.lose",
-  server: "store",
-  clients: ["tool-runner"],
-  doc: "Mark a tool-runner's background processes as lost and notify their sessions. No effect if the tool-runner reported after `seenAt`.",
-  input: z.object({ runner: Runner, seenAt: z.string() }),
-  output: z.object({ lost: z.number().int() }),
-});
-
-export const processList = request({
+export const processList = storeRequest({
   subject: "store.process.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List the background processes of a session and its sub-agents, oldest first.",
   input: z.object({ sessionId: z.uuid() }),

@@ -1,15 +1,14 @@
 // Questions to people that a tool call waits for: questions of the agent, whose turn is parked, and questions of a call that a tool-runner
 // runs.
 import { z } from "zod";
-import { hint, request } from "../contract.ts";
+import { hint } from "../contract.ts";
 import { GrantToken } from "../grants.ts";
 import { ToolStepSchema } from "../turns.ts";
 import { Secret } from "./calls.ts";
-import { Fenced, OutgoingSchema } from "./shared.ts";
+import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
 
-export const questionAsk = request({
+export const questionAsk = storeRequest({
   subject: "store.question.ask",
-  server: "store",
   clients: ["agent-core"],
   doc: "Ask people a question for a tool step; each step has one question, also when it is requested again. The next message of the same trust in the session, received after the question and before its expiry, is the answer (for a job: the next message of an owner, where the job delivers). The answer settles the step, wakes the turn and starts no turn of its own.",
   input: z.object({
@@ -34,9 +33,8 @@ export const questionAsk = request({
 /** Maximum characters of a question from a tool-runner, and of its answer. */
 export const maxQuestionCharacters = 8_000;
 
-export const questionRaise = request({
+export const questionRaise = storeRequest({
   subject: "store.question.raise",
-  server: "store",
   clients: ["tool-runner"],
   doc: "A call on this tool-runner asks the person of its turn a question. It is sent to the turn's reply address and replaces an earlier question of the call. The next message of the same trust in the session is the answer (for a job: of an owner, where the job delivers), as long as the runner confirms with `store.question.look` that it still waits. `nobody`: no person can answer questions of such a turn; nothing was sent.",
   input: z.object({
@@ -62,9 +60,8 @@ export const questionRaise = request({
   ]),
 });
 
-export const questionLook = request({
+export const questionLook = storeRequest({
   subject: "store.question.look",
-  server: "store",
   clients: ["tool-runner"],
   doc: "Poll a raised question and report that its runner waits for another `heldForMs`. 0: the runner no longer waits, and an open question is over; an earlier answer remains.",
   input: z.object({

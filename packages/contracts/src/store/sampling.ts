@@ -1,12 +1,10 @@
 // Model usage of MCP servers through sampling.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
-import { Fenced } from "./shared.ts";
+import { Fenced, storeRequest } from "./shared.ts";
 
-export const stepSampled = request({
+export const stepSampled = storeRequest({
   subject: "store.step.sampled",
-  server: "store",
   clients: ["agent-core"],
   doc: "Record the usage of a sampling answer during this tool step, for the turn, the session and the day. CONFLICT when the turn has ended or belongs to another leader.",
   input: z.object({

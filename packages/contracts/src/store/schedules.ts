@@ -1,10 +1,9 @@
 // Jobs: input that is due at given times, stored so that every due time becomes input exactly once. Also the heartbeat, whose due times
 // follow from the clock.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { exitReasons } from "../turns.ts";
-import { Empty, Fenced } from "./shared.ts";
+import { Empty, Fenced, storeRequest } from "./shared.ts";
 
 /** `main`: the owner's thread. `own`: the job's own thread, `cron:<id>`. */
 export const scheduleTargets = ["main", "own"] as const;
@@ -87,9 +86,8 @@ export const ScheduleSchema = z.object({
 });
 export type Schedule = z.infer<typeof ScheduleSchema>;
 
-export const scheduleCreate = request({
+export const scheduleCreate = storeRequest({
   subject: "store.schedule.create",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Create a job. INVALID_INPUT names the invalid field and shows a valid example. A known id changes nothing (`created: false`).",
   input: z.object({
@@ -104,9 +102,8 @@ export const scheduleCreate = request({
   output: z.object({ created: z.boolean(), job: ScheduleSchema }),
 });
 
-export const scheduleUpdate = request({
+export const scheduleUpdate = storeRequest({
   subject: "store.schedule.update",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Change a job; absent fields stay unchanged. A new schedule, a new time zone or enabling the job takes effect from now. NOT_FOUND, INVALID_INPUT.",
   input: z.object({
@@ -119,27 +116,28 @@ export const scheduleUpdate = request({
   output: z.object({ job: ScheduleSchema }),
 });
 
-export const scheduleRemove = request({
+export const scheduleRemove = storeRequest({
   subject: "store.schedule.remove",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Delete a job and its history. Input that it has already created stays.",
   input: z.object({ opId: z.uuid(), id: z.string() }),
   output: z.object({ removed: z.boolean() }),
 });
 
-export const scheduleGet = request({
+export const scheduleGet = storeRequest({
   subject: "store.schedule.get",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Get one job by its id, or by its name if unique; null when there is none.",
-  input: z.object({ id: z.string() }),
-  output: z.object({ job: ScheduleSchema.nullable() }),
+  doc: "Get one job by its id, or by its name if unique, null when there is none; and its due times with their outcomes, newest first.",
+  input: z.object({
+    id: z.string(),
+    /** Maximum due times of its history; left out: none. */
+    runs: z.number().int().min(0).max(200).optional(),
+  }),
+  output: z.object({ job: ScheduleSchema.nullable(), runs: z.array(ScheduleRunSchema) }),
 });
 
-export const scheduleList = request({
+export const scheduleList = storeRequest({
   subject: "store.schedule.list",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "List jobs sorted by id, one page at a time; without `all` only those that will run again.",
   input: z.object({
@@ -151,18 +149,8 @@ export const scheduleList = request({
   output: z.object({ jobs: z.array(ScheduleSchema), more: z.boolean() }),
 });
 
-export const scheduleHistory = request({
-  subject: "store.schedule.history",
-  server: "store",
-  clients: ["agent-core", "channel-gateway"],
-  doc: "List the due times of a job and their outcomes, newest first.",
-  input: z.object({ id: z.string(), limit: z.number().int().min(1).max(200) }),
-  output: z.object({ runs: z.array(ScheduleRunSchema) }),
-});
-
-export const scheduleRun = request({
+export const scheduleRun = storeRequest({
   subject: "store.schedule.run",
-  server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Run a job now, outside its schedule: its next due time and its run count do not change. NOT_FOUND.",
   input: z.object({ opId: z.uuid(), id: z.string() }),
@@ -174,9 +162,8 @@ export const maxDueJobs = 500;
 
 const DueSchema = z.object({ id: z.string(), due: z.string() });
 
-export const scheduleDue = request({
+export const scheduleDue = storeRequest({
   subject: "store.schedule.due",
-  server: "store",
   clients: ["agent-core"],
   doc: "List due jobs, the longest overdue first, and the next due times of others, by the database's clock.",
   input: z.object({
@@ -192,9 +179,8 @@ export const scheduleDue = request({
   }),
 });
 
-export const scheduleFire = request({
+export const scheduleFire = storeRequest({
   subject: "store.schedule.fire",
-  server: "store",
   clients: ["agent-core"],
   doc: "Turn due times into input and compute the jobs' next due times, in one transaction. A due time that no longer exists (already fired, or the job was changed) counts as `gone`.",
   input: z.object({ ...Fenced, due: z.array(DueSchema).min(1).max(maxDueJobs) }),
@@ -207,9 +193,8 @@ export const scheduleFire = request({
   }),
 });
 
-export const heartbeatFire = request({
+export const heartbeatFire = storeRequest({
   subject: "store.heartbeat.fire",
-  server: "store",
   clients: ["agent-core"],
   doc: "Enqueue a heartbeat in the owner's thread, once per slot. Its answer goes to the conversation that the owner used last.",
   input: z.object({

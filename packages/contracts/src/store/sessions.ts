@@ -1,6 +1,5 @@
 // Sessions and their logs.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { DurableEventSchema } from "../events.ts";
 import { UsageSchema } from "../messages.ts";
 import { efforts } from "../settings/agent.ts";
@@ -9,20 +8,18 @@ import { queueModes } from "../settings/queue.ts";
 import { MessageSchema } from "../messages.ts";
 import { HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
 import { ViewRecordSchema } from "../view-record.ts";
-import { Empty, Fenced } from "./shared.ts";
+import { Empty, Fenced, storeRequest } from "./shared.ts";
 
-export const sessionGet = request({
+export const sessionGet = storeRequest({
   subject: "store.session.get",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "Get one session, by id or by its route (its key, unless the route was bound to another session).",
   input: z.object({ sessionId: z.string().optional(), key: z.string().optional() }),
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
 
-export const sessionList = request({
+export const sessionList = storeRequest({
   subject: "store.session.list",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "List sessions, most recently used first. A session without a title gets the beginning of its first message as title. Sessions of sub-agents and of single calls are included only on request.",
   input: z.object({
@@ -42,9 +39,8 @@ export const sessionList = request({
   output: z.object({ sessions: z.array(SessionSummarySchema) }),
 });
 
-export const sessionMessages = request({
+export const sessionMessages = storeRequest({
   subject: "store.session.messages",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "List messages of a session after a position, in order, as many as fit in one reply. With `beforeSeq`, the newest messages before that position instead.",
   input: z.object({
@@ -56,23 +52,22 @@ export const sessionMessages = request({
   output: HistorySchema,
 });
 
-export const eventList = request({
+export const eventList = storeRequest({
   subject: "store.event.list",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "List durable events of a session after a position, in order, as many as fit in one reply.",
   input: z.object({ sessionId: z.string(), afterSeq: z.number().int(), limit: z.number().int().min(1).max(1000) }),
   output: z.object({ events: z.array(DurableEventSchema), more: z.boolean() }),
 });
 
-export const sessionUpdate = request({
+export const sessionUpdate = storeRequest({
   subject: "store.session.update",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Change the title or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call.",
+  doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call. A new message for an archived session makes it active again.",
   input: z.object({
     sessionId: z.string(),
     title: z.string().min(1).max(200).optional(),
+    status: z.enum(["active", "archived"]).optional(),
     overrides: z
       .object({
         model: z.string().nullable(),
@@ -91,9 +86,8 @@ export const sessionUpdate = request({
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
 
-export const sessionOpen = request({
+export const sessionOpen = storeRequest({
   subject: "store.session.open",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Bind a route to a new session. If the route's session has no messages yet, it stays bound.",
   input: z.object({
@@ -110,9 +104,8 @@ export const sessionOpen = request({
   }),
 });
 
-export const sessionBind = request({
+export const sessionBind = storeRequest({
   subject: "store.session.bind",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Bind a route to an existing session; an archived session becomes active. Sub-agents' sessions cannot be bound.",
   input: z.object({
@@ -133,9 +126,8 @@ export const sessionBind = request({
   ]),
 });
 
-export const sessionFork = request({
+export const sessionFork = storeRequest({
   subject: "store.session.fork",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Create a session from the view of another one: complete ended turns, the view record, the overrides and the prefix. Sub-agents stay with the original. If `atSeq` is before the current view, the fork gets the log as it was then. NOT_FOUND when there is no such session.",
   input: z.object({
@@ -150,18 +142,8 @@ export const sessionFork = request({
   output: z.object({ session: SessionSummarySchema }),
 });
 
-export const sessionArchive = request({
-  subject: "store.session.archive",
-  server: "store",
-  clients: ["channel-gateway"],
-  doc: "Archive a session or make it active again. A new message for it also makes it active.",
-  input: z.object({ sessionId: z.string(), archived: z.boolean() }),
-  output: z.object({ session: SessionSummarySchema.nullable() }),
-});
-
-export const sessionView = request({
+export const sessionView = storeRequest({
   subject: "store.session.view",
-  server: "store",
   clients: ["agent-core"],
   doc: "Get the state and messages of a session between two turns, like a claim without a turn. NOT_FOUND when there is no such session.",
   input: z.object({ epoch: z.number().int(), sessionId: z.string(), knownSeq: z.number().int() }),
@@ -188,9 +170,8 @@ export const sessionBound = z.object({
 /** The title or the overrides of a session changed. */
 export const sessionUpdated = z.object({ sessionId: z.string() });
 
-export const sessionCompact = request({
+export const sessionCompact = storeRequest({
   subject: "store.session.compact",
-  server: "store",
   clients: ["agent-core"],
   doc: "Replace a session's view record by one with the next version number (otherwise CONFLICT). The log itself does not change. Clears the session's prefix, so that the next turn sets system prompt and tools again.",
   input: z.object({
@@ -212,18 +193,16 @@ export const sessionCompact = request({
   output: z.object({ seq: z.number().int() }),
 });
 
-export const prefixPut = request({
+export const prefixPut = storeRequest({
   subject: "store.prefix.put",
-  server: "store",
   clients: ["agent-core"],
   doc: "Store a system prompt and a list of tools under their hash. Sessions refer to it (`store.step.commit`, `store.turn.finish`).",
   input: z.object({ hash: z.string().length(64), content: z.string() }),
   output: Empty,
 });
 
-export const prefixGet = request({
+export const prefixGet = storeRequest({
   subject: "store.prefix.get",
-  server: "store",
   clients: ["agent-core"],
   doc: "Get the system prompt and the tools of a prefix hash.",
   input: z.object({ hash: z.string().length(64) }),

@@ -1,7 +1,15 @@
 // Schemas that several store subjects share.
 import { z } from "zod";
 import { AttachmentSchema, maxAttachments } from "../attachments.ts";
+import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
+
+/** A request that the store serves. */
+export function storeRequest<I extends z.ZodType, O extends z.ZodType>(
+  contract: Omit<Parameters<typeof request<I, O>>[0], "server">,
+) {
+  return request<I, O>({ server: "store", ...contract });
+}
 
 export const Empty = z.object({});
 

@@ -1,12 +1,10 @@
 // A session's to-do list in the store; `store.session.get` returns it.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { maxTodos, TodoSchema } from "../todos.ts";
-import { Empty, Fenced } from "./shared.ts";
+import { Empty, Fenced, storeRequest } from "./shared.ts";
 
-export const sessionTodos = request({
+export const sessionTodos = storeRequest({
   subject: "store.session.todos",
-  server: "store",
   clients: ["agent-core"],
   doc: "Replace a session's to-do list; an empty list removes it. NOT_FOUND when there is no such session.",
   input: z.object({ ...Fenced, sessionId: z.uuid(), todos: z.array(TodoSchema).max(maxTodos) }),

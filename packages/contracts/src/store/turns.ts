@@ -1,7 +1,6 @@
 // Turns and steps: claimed, committed, ended. Writes of agent-core carry `epoch` and are refused with STALE_EPOCH when another
 // agent-core leads.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { DurableEventSchema } from "../events.ts";
 import { MessageSchema, PartSchema, ToolResultPart, UsageSchema } from "../messages.ts";
 import {
@@ -18,7 +17,7 @@ import {
   TurnSummarySchema,
 } from "../turns.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
-import { Fenced, OutgoingSchema } from "./shared.ts";
+import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const FinishSchema = z.object({
   state: z.enum(turnStates).exclude(["running"]),
@@ -43,9 +42,8 @@ export type InlineSettlement = z.infer<typeof InlineSettlement>;
 /** Whether the turn is tainted: the messages that this request writes, except people's input, are marked. Left out: it is not. */
 const Tainted = z.boolean().optional();
 
-export const turnClaim = request({
+export const turnClaim = storeRequest({
   subject: "store.turn.claim",
-  server: "store",
   clients: ["agent-core"],
   doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows waiting for their window and parked turns do not count as work (`empty`).",
   input: z.object({
@@ -74,9 +72,8 @@ export const turnClaim = request({
   ]),
 });
 
-export const stepCommit = request({
+export const stepCommit = storeRequest({
   subject: "store.step.commit",
-  server: "store",
   clients: ["agent-core"],
   doc: "Commit one model call atomically: the tool results before it (from their settled steps, or settled here), its message, its usage, its tool calls, outgoing texts, and the end of the turn if it is the closing step.",
   input: z.object({
@@ -129,9 +126,8 @@ export const stepCommit = request({
   }),
 });
 
-export const turnAppend = request({
+export const turnAppend = storeRequest({
   subject: "store.turn.append",
-  server: "store",
   clients: ["agent-core"],
   doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and queued input that may join (`absorb`). With `skipped`, calls that were not started first get that text as their result.",
   input: z.object({
@@ -156,9 +152,8 @@ export const turnAppend = request({
   }),
 });
 
-export const turnPark = request({
+export const turnPark = storeRequest({
   subject: "store.turn.park",
-  server: "store",
   clients: ["agent-core"],
   doc: "Park a turn that waits for a person or a sub-agent. Not done (`parked: false`) when the awaited event has already happened: a result exists, an approval is decided, or the user stopped the turn. The transaction that records the awaited event wakes the turn.",
   input: z.object({
@@ -173,9 +168,8 @@ export const turnPark = request({
   output: z.object({ parked: z.boolean() }),
 });
 
-export const turnSpawn = request({
+export const turnSpawn = storeRequest({
   subject: "store.turn.spawn",
-  server: "store",
   clients: ["agent-core"],
   doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once per step. `wait`: the step runs until the child's turn ends; the child's text is its result. `background`: the step is settled at once with the child's session, and the child's result arrives in the parent's session as input.",
   input: z.object({
@@ -203,9 +197,8 @@ export const turnSpawn = request({
   ]),
 });
 
-export const turnFinish = request({
+export const turnFinish = storeRequest({
   subject: "store.turn.finish",
-  server: "store",
   clients: ["agent-core"],
   doc: "End a turn without a further model call: cancelled, failed, or limited. Open tool calls without a result get `unsettled` as result; `parts` (the streamed part of an aborted answer) becomes a message if not empty.",
   input: z.object({
@@ -241,9 +234,8 @@ const StartedBySchema = z.object({
   sender: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }).optional(),
 });
 
-export const turnCancel = request({
+export const turnCancel = storeRequest({
   subject: "store.turn.cancel",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Record that the session's running turn must stop, with the sub-agents it waits for. `queued` also cancels the queued input. `startedBy` restricts both to turns and messages of that person. `background` includes sub-agents that the turn does not wait for. The caller also sends `agent.control.cancel` for each of `turns`; this record survives a leader change.",
   input: z.object({
@@ -262,18 +254,16 @@ export const turnCancel = request({
   }),
 });
 
-export const turnGet = request({
+export const turnGet = storeRequest({
   subject: "store.turn.get",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "Get one turn and its newest tool steps, as many as fit in one reply; with `n` only that step.",
   input: z.object({ turnId: z.string(), n: z.number().int().optional() }),
   output: z.object({ turn: TurnSummarySchema, steps: z.array(ToolStepSchema), cancelRequested: z.boolean() }),
 });
 
-export const stepSettle = request({
+export const stepSettle = storeRequest({
   subject: "store.step.settle",
-  server: "store",
   clients: ["agent-core"],
   doc: "Set the final state and result of a tool step, by the leader. The first settlement wins; the reply contains it.",
   input: z.object({

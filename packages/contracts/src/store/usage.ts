@@ -1,8 +1,8 @@
 // Model usage and cost by day.
 import { z } from "zod";
-import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
 import { CostSchema } from "../turns.ts";
+import { storeRequest } from "./shared.ts";
 
 const UsageRowSchema = z.object({
   /** UTC, `YYYY-MM-DD`. */
@@ -13,9 +13,8 @@ const UsageRowSchema = z.object({
   cost: CostSchema,
 });
 
-export const usageReport = request({
+export const usageReport = storeRequest({
   subject: "store.usage.report",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "Report model calls since the beginning of a day (UTC), by day and model, of one session or of all. Calls that write summaries count like others.",
   input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),

@@ -1,10 +1,9 @@
 // Voice sessions, their utterances, and answers that wait to be spoken.
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
-import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { SenderSchema } from "../messages.ts";
-import { Empty, Fenced } from "./shared.ts";
+import { Empty, Fenced, storeRequest } from "./shared.ts";
 
 /**
  * `starting`: requested; `listening`; `stopping`: the server has not been notified yet. Ended: `stopped` by a person, `failed` by an error.
@@ -56,9 +55,8 @@ const UtteranceSchema = z.object({
 });
 export type Utterance = z.infer<typeof UtteranceSchema>;
 
-export const voiceOpen = request({
+export const voiceOpen = storeRequest({
   subject: "store.voice.open",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "Request a voice session for a route. `opened: false`: the route already has an active one, which is returned.",
   input: z.object({
@@ -71,18 +69,16 @@ export const voiceOpen = request({
   output: z.object({ opened: z.boolean(), voice: VoiceSessionSchema }),
 });
 
-export const voiceStop = request({
+export const voiceStop = storeRequest({
   subject: "store.voice.stop",
-  server: "store",
   clients: ["channel-gateway"],
   doc: "End the voice session of a route. A session whose start was not attempted yet ends at once; otherwise the leader stops it at the server. Null: the route has no active voice session.",
   input: z.object({ route: z.string().min(1).max(600) }),
   output: z.object({ voice: VoiceSessionSchema.nullable() }),
 });
 
-export const voiceGet = request({
+export const voiceGet = storeRequest({
   subject: "store.voice.get",
-  server: "store",
   clients: ["channel-gateway", "agent-core"],
   doc: "Get a voice session by its id, or the newest one of a route, with its newest events, oldest first; texts are truncated to 2,000 characters.",
   input: z.object({
@@ -97,33 +93,23 @@ export const voiceGet = request({
   }),
 });
 
-export const voiceWork = request({
+export const voiceWork = storeRequest({
   subject: "store.voice.work",
-  server: "store",
   clients: ["agent-core"],
   doc: "List active voice sessions. Sessions requested within `orderedMsAgo` are left out, because the gateway itself requests their start from the leader.",
   input: z.object({ orderedMsAgo: z.number().int().nonnegative() }),
   output: z.object({ voices: z.array(VoiceSessionSchema) }),
 });
 
-export const voiceClaim = request({
-  subject: "store.voice.claim",
-  server: "store",
-  clients: ["agent-core"],
-  doc: "Claim the only attempt to start listening. Not granted when it was already claimed or the session is not `starting`.",
-  input: z.object({ ...Fenced, voiceId: z.string() }),
-  output: z.object({ granted: z.boolean(), voice: VoiceSessionSchema.nullable() }),
-});
-
-export const voiceMove = request({
+export const voiceMove = storeRequest({
   subject: "store.voice.move",
-  server: "store",
   clients: ["agent-core"],
-  doc: "Record that a voice session listens or has ended. A session with a pending stop keeps it when listening begins; an ended session stays ended. `tell` is enqueued for the conversation that started it, in the same commit.",
+  doc: "Claim the only attempt to start listening (`claimed`: not done when it was already claimed or the session is not `starting`), or record that a voice session listens or has ended. A session with a pending stop keeps it when listening begins; an ended session stays ended. `tell` is enqueued for the conversation that started it, in the same commit.",
   input: z.object({
     ...Fenced,
     voiceId: z.string(),
     to: z.discriminatedUnion("state", [
+      z.object({ state: z.literal("claimed") }),
       z.object({
         state: z.literal("listening"),
         server: z.string(),
@@ -138,9 +124,8 @@ export const voiceMove = request({
   output: z.object({ moved: z.boolean(), voice: VoiceSessionSchema.nullable() }),
 });
 
-export const voiceAdvance = request({
+export const voiceAdvance = storeRequest({
   subject: "store.voice.advance",
-  server: "store",
   clients: ["agent-core"],
   doc: "Store recognized speech: each `utterance_final` after the cursor becomes one inbox row, and the cursor advances in the same commit. Events up to the cursor are duplicates and change nothing.",
   input: z.object({
@@ -163,18 +148,16 @@ const SpokenReplySchema = z.object({
 });
 export type SpokenReply = z.infer<typeof SpokenReplySchema>;
 
-export const spokenPending = request({
+export const spokenPending = storeRequest({
   subject: "store.spoken.pending",
-  server: "store",
   clients: ["agent-core"],
   doc: "List due answers that wait to be spoken, oldest first. Answers that are no longer wanted are deleted.",
   input: z.object({ limit: z.number().int().min(1).max(100) }),
   output: z.object({ spoken: z.array(SpokenReplySchema) }),
 });
 
-export const spokenSettle = request({
+export const spokenSettle = storeRequest({
   subject: "store.spoken.settle",
-  server: "store",
   clients: ["agent-core"],
   doc: "Record the outcome of a spoken answer: its audio is enqueued in this commit, once, or it is retried later or dropped.",
   input: z.object({

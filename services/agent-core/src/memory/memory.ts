@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { documentChanged, store, type OutputOf } from "@parley/contracts";
+import { documentChanged, store, type InputOf, type OutputOf } from "@parley/contracts";
 import { briefMs, type LeaderStore } from "../store-client/leader-store.ts";
 import type { Embedder } from "./embedder.ts";
 
@@ -87,24 +87,21 @@ export class Memory {
 
   async #embedAll(embedder: Embedder): Promise<void> {
     const { leaderStore } = this.#options;
+    const { model } = embedder;
+    const limit = Math.min(embedder.batch, 32);
+    let vectors: InputOf<typeof store.memoryEmbed>["vectors"] = [];
     for (;;) {
-      const limit = Math.min(embedder.batch, 32);
-      const { texts } = await leaderStore.request(
-        store.memoryUnembedded,
-        { model: embedder.model, limit },
-        { timeoutMs: briefMs },
-      );
+      const { texts } = await leaderStore.request(store.memoryEmbed, { model, vectors, limit }, { timeoutMs: briefMs });
       if (texts.length === 0) return;
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(indexTimeoutMs)]);
-      const vectors = await embedder.embed(
+      const embedded = await embedder.embed(
         texts.map(({ text }) => text),
         signal,
       );
-      const values = texts.map(({ sha256 }, index) => ({
+      vectors = texts.map(({ sha256 }, index) => ({
         sha256,
-        values: base64Of(vectors[index] ?? new Float32Array()),
+        values: base64Of(embedded[index] ?? new Float32Array()),
       }));
-      await leaderStore.request(store.memoryEmbed, { model: embedder.model, vectors: values }, { timeoutMs: briefMs });
     }
   }
 

@@ -234,7 +234,7 @@ function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
 
 function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const { runs } = await context.leaderStore.request(store.scheduleHistory, { id: job.id, limit: input.limit ?? 20 });
+    const { runs } = await context.leaderStore.request(store.scheduleGet, { id: job.id, runs: input.limit ?? 20 });
     if (runs.length === 0) {
       const next = job.nextDue === null ? "" : ` Next run: ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
       return done(`${job.id} "${job.name}" has not been due yet.${next}`);

@@ -31,7 +31,7 @@ interface Listening {
   done: Promise<void>;
 }
 
-type To = InputOf<typeof store.voiceMove>["to"];
+type To = Exclude<InputOf<typeof store.voiceMove>["to"], { state: "claimed" }>;
 
 export class VoiceSessionManager {
   readonly #deps: VoiceSessionDeps;
@@ -117,8 +117,8 @@ export class VoiceSessionManager {
   /** Starts the session; the outcome is stored before it is reported. */
   async #attempt(voiceId: string, attempt: Attempt): Promise<void> {
     const { bus, epoch, storeTimeoutMs, signal } = this.#deps;
-    const claim = { opId: newId(), epoch, voiceId };
-    const { granted, voice } = await bus.request(store.voiceClaim, claim, { timeoutMs: storeTimeoutMs, signal });
+    const claim = { opId: newId(), epoch, voiceId, to: { state: "claimed" as const }, tell: null };
+    const { moved: granted, voice } = await bus.request(store.voiceMove, claim, { timeoutMs: storeTimeoutMs, signal });
     if (voice === null) return;
     if (!granted) {
       // A previous leader died while it was starting this session.

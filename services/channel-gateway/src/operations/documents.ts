@@ -36,8 +36,8 @@ export const documentOperations = [
       throw new OperationError("not_found", `there is no document ${which}`);
     }
     if (authors === "false") return { document };
-    const written = await deps.bus.request(store.documentLines, { path, version: document.version });
-    const lines = linesOf(document.content).map((_, index) => authorAt(written.authors ?? "", index));
+    const written = await deps.bus.request(store.documentGet, { path, version: document.version, withAuthors: true });
+    const lines = linesOf(document.content).map((_, index) => authorAt(written.document?.lineAuthors ?? "", index));
     return { document: { ...document, authors: lines } };
   }),
 
@@ -50,18 +50,21 @@ export const documentOperations = [
     return accepted(input.path, await call.deps.bus.request(store.documentPut, omitUndefined({ ...input, opId })));
   }),
 
-  implement(operations.documentsRestore, async (input, call) => {
-    const opId = call.operationId(`document:restore:${input.path}`);
-    return accepted(input.path, await call.deps.bus.request(store.documentRestore, omitUndefined({ ...input, opId })));
+  implement(operations.documentsRestore, async ({ path, expectedVersion, version }, call) => {
+    const opId = call.operationId(`document:restore:${path}`);
+    const input = omitUndefined({ opId, path, expectedVersion, change: { do: "restore" as const, version } });
+    return accepted(path, await call.deps.bus.request(store.documentRevise, input));
   }),
 
-  implement(operations.documentsVouch, async (input, call) => {
-    const opId = call.operationId(`document:vouch:${input.path}`);
-    return accepted(input.path, await call.deps.bus.request(store.documentVouch, { ...input, opId }));
+  implement(operations.documentsVouch, async ({ path, expectedVersion: seenVersion }, call) => {
+    const opId = call.operationId(`document:vouch:${path}`);
+    const input = { opId, path, change: { do: "trust" as const, seenVersion } };
+    return accepted(path, await call.deps.bus.request(store.documentRevise, input));
   }),
 
-  implement(operations.documentsDelete, async (input, call) => {
-    const opId = call.operationId(`document:delete:${input.path}`);
-    return accepted(input.path, await call.deps.bus.request(store.documentDelete, omitUndefined({ ...input, opId })));
+  implement(operations.documentsDelete, async ({ path, expectedVersion, author }, call) => {
+    const opId = call.operationId(`document:delete:${path}`);
+    const input = omitUndefined({ opId, path, expectedVersion, change: { do: "delete" as const, author } });
+    return accepted(path, await call.deps.bus.request(store.documentRevise, input));
   }),
 ];

@@ -23,7 +23,8 @@ export const scheduleOperations = [
 
   implement(operations.schedulesHistory, async ({ id, limit }, call) => {
     const job = await jobOf(call, id);
-    return call.deps.bus.request(store.scheduleHistory, { id: job.id, limit });
+    const { runs } = await call.deps.bus.request(store.scheduleGet, { id: job.id, runs: limit });
+    return { runs };
   }),
 
   implement(operations.schedulesCreate, async (input, call) => {

@@ -115,7 +115,8 @@ export class SessionService {
 
   /** Archives a session, or restores it. */
   async archive(sessionId: string, archived: boolean): Promise<SessionSummary> {
-    const { session } = await this.#deps.bus.request(store.sessionArchive, { sessionId, archived });
+    const status = archived ? "archived" : "active";
+    const { session } = await this.#deps.bus.request(store.sessionUpdate, { sessionId, status });
     if (archived) this.#ended(sessionId, "archived");
     return existing(session, sessionId);
   }

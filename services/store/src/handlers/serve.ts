@@ -13,7 +13,6 @@ import { mcpHandlers } from "./coordination/mcp.ts";
 import { callDocumentHandlers } from "./documents/call-documents.ts";
 import { documentHandlers } from "./documents/documents.ts";
 import { rewindDocumentHandlers } from "./documents/rewind-documents.ts";
-import { trustHandlers } from "./documents/trust.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
 import { queueHandlers } from "./inbox/queue.ts";
 import { consolidationHandlers } from "./memory/consolidation.ts";
@@ -60,7 +59,6 @@ const handlers: Handlers = combined(
   callDocumentHandlers,
   documentHandlers,
   rewindDocumentHandlers,
-  trustHandlers,
   inboxHandlers,
   queueHandlers,
   consolidationHandlers,

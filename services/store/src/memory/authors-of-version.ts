@@ -1,59 +1,87 @@
-// Authors of the lines of one version of a document, computed by following its versions.
+// Authors of the lines of each version of a document, stored with it. Versions of an older store are filled from their history.
 import type { DocumentAuthor, LineAuthors } from "@parley/contracts";
-import type { PoolClient } from "../db/database.ts";
+import type { Database, PoolClient } from "../db/database.ts";
+import { runTransaction } from "../db/operation.ts";
 import { lineAuthors, type Written } from "./authors.ts";
-
-interface VersionOf {
-  path: string;
-  version: number;
-}
 
 interface Version {
   content: string;
+  /** Of the lines that are new in it. */
   author: DocumentAuthor;
   deleted: boolean;
   restoredFrom: number | null;
 }
 
-/**
- * Starts from the indexed version, or from the first one: for documents outside memory, versions older than the index, and if a restored
- * version follows, whose lines keep their earlier authors. A version that removed the document has no lines.
- */
-export async function authorsOfVersion(client: PoolClient, of: VersionOf): Promise<LineAuthors> {
-  const found = await client.query<Written & { version: number; deleted: boolean }>(
-    `SELECT m.version, m.authors, d.content AS text, d.deleted FROM parley.memory_documents m
-     JOIN parley.documents d ON d.path = m.path AND d.version = m.version WHERE m.path = $1 AND m.version <= $2`,
-    [of.path, of.version],
+/** Empty for a version that removed the document, and when there is no such version. */
+export async function authorsOfVersion(
+  client: PoolClient,
+  { path, version }: { path: string; version: number },
+): Promise<LineAuthors> {
+  const read = () =>
+    client.query<{ authors: LineAuthors | null }>(
+      "SELECT authors FROM parley.documents WHERE path = $1 AND version = $2",
+      [path, version],
+    );
+  const stored = await read();
+  if (stored.rows[0]?.authors !== null) return stored.rows[0]?.authors ?? "";
+  await fillAuthors(client, path);
+  return (await read()).rows[0]?.authors ?? "";
+}
+
+/** The authors of a version that follows `current`. The caller holds the lock on documents. */
+export async function authorsOfNext(
+  client: PoolClient,
+  path: string,
+  current: { version: number; deleted: boolean } | null,
+  next: Version,
+): Promise<LineAuthors> {
+  if (next.deleted) return "";
+  if (next.restoredFrom !== null) return authorsOfVersion(client, { path, version: next.restoredFrom });
+  if (current === null || current.deleted) return lineAuthors(undefined, next.content, next.author);
+  const { version } = current;
+  const authors = await authorsOfVersion(client, { path, version });
+  const { rows } = await client.query<{ text: string }>(
+    "SELECT content AS text FROM parley.documents WHERE path = $1 AND version = $2",
+    [path, version],
   );
-  const known = found.rows[0];
-  const broughtBack = await restored(client, of, known?.version ?? 0);
-  const from = broughtBack.size === 0 ? known : undefined;
-  const then = new Map<number, Written>();
-  let written: Written | undefined = from?.deleted === true ? undefined : from;
-  for (let version = (from?.version ?? 0) + 1; version <= of.version; version++) {
-    const { rows } = await client.query<Version>(
-      `SELECT content, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom"
+  return lineAuthors({ text: rows[0]?.text ?? "", authors }, next.content, next.author);
+}
+
+/** Fills all versions that an older store wrote. */
+export async function fillAllAuthors(database: Database): Promise<void> {
+  const { rows } = await database.query<{ path: string }>(
+    "SELECT DISTINCT path FROM parley.documents WHERE authors IS NULL",
+  );
+  for (const { path } of rows) await runTransaction(database, (client) => fillAuthors(client, path));
+}
+
+/** Follows the versions of a document from the first one. */
+async function fillAuthors(client: PoolClient, path: string): Promise<void> {
+  const known = new Map<number, LineAuthors>();
+  let before: Written | undefined;
+  const { rows: versions } = await client.query<{ version: number }>(
+    "SELECT version FROM parley.documents WHERE path = $1 ORDER BY version",
+    [path],
+  );
+  for (const { version } of versions) {
+    const { rows } = await client.query<Version & { authors: LineAuthors | null }>(
+      `SELECT content, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom", authors
        FROM parley.documents WHERE path = $1 AND version = $2`,
-      [of.path, version],
+      [path, version],
     );
     const next = rows[0];
     if (next === undefined) continue;
-    written = then.get(next.restoredFrom ?? 0) ?? follow(written, next);
-    if (broughtBack.has(version) && written !== undefined) then.set(version, written);
+    const followed = next.deleted
+      ? ""
+      : (known.get(next.restoredFrom ?? 0) ?? lineAuthors(before, next.content, next.author));
+    const authors = next.authors ?? followed;
+    if (next.authors === null) {
+      await client.query(
+        "UPDATE parley.documents SET authors = $3 WHERE path = $1 AND version = $2 AND authors IS NULL",
+        [path, version, authors],
+      );
+    }
+    known.set(version, authors);
+    before = next.deleted ? undefined : { text: next.content, authors };
   }
-  return written?.authors ?? "";
-}
-
-/** The versions that were restored up to this version; empty when no version after `since` is a restoration. */
-async function restored(client: PoolClient, { path, version: last }: VersionOf, since: number): Promise<Set<number>> {
-  const { rows } = await client.query<{ version: number; of: number }>(
-    `SELECT version, restored_from AS of FROM parley.documents
-     WHERE path = $1 AND version <= $2 AND restored_from IS NOT NULL`,
-    [path, last],
-  );
-  return new Set(rows.some(({ version }) => version > since) ? rows.map(({ of }) => of) : []);
-}
-
-function follow(before: Written | undefined, { content, author, deleted }: Version): Written | undefined {
-  return deleted ? undefined : { text: content, authors: lineAuthors(before, content, author) };
 }

@@ -11,7 +11,7 @@ export interface Written {
 }
 
 /**
- * A line of the earlier version keeps its author, also at a new position; all other lines get the new version's author. An unchanged text
+ * A line of the earlier version keeps its author, also at a new position, and one of unknown author is untrusted; all other lines get the new version's author. An unchanged text
  * by a more trusted author belongs to that author entirely, because a person marked it as trusted.
  */
 export function lineAuthors(before: Written | undefined, text: string, author: DocumentAuthor): LineAuthors {
@@ -20,8 +20,7 @@ export function lineAuthors(before: Written | undefined, text: string, author: D
     return letterOf(author).repeat(lines.length);
   const known = new Map<string, string[]>();
   for (const [index, line] of linesOf(before.text).entries()) {
-    const letter = before.authors[index];
-    if (letter === undefined) continue;
+    const letter = before.authors[index] ?? letterOf("untrusted");
     const same = known.get(line);
     if (same === undefined) known.set(line, [letter]);
     else same.push(letter);

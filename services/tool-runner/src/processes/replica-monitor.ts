@@ -42,10 +42,14 @@ export function monitorReplicas(
   const once = async (before: Seen): Promise<Seen> => {
     const { others } = await bus.request(store.processRenew, { runner, key }, { timeoutMs: renewMs, signal });
     const { seen, gone } = checkReplicas(before, others, me, looks);
-    for (const each of gone) {
-      const { lost } = await bus.request(store.processLose, each, { timeoutMs: renewMs, signal });
-      if (lost > 0)
-        log.warn({ runner: each.runner, lost }, "tool-runner lost: its background processes are marked as lost");
+    if (gone.length === 0) return seen;
+    const { lost } = await bus.request(store.processRenew, { runner, key, gone }, { timeoutMs: renewMs, signal });
+    for (const each of lost) {
+      if (each.processes > 0)
+        log.warn(
+          { runner: each.runner, lost: each.processes },
+          "tool-runner lost: its background processes are marked as lost",
+        );
     }
     return seen;
   };

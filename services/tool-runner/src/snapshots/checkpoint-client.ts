@@ -17,8 +17,7 @@ export interface CheckpointClient {
   ): Promise<OutputOf<typeof store.rewindDocument>["outcome"]>;
   unreferenced(sha256: readonly string[]): Promise<readonly string[]>;
   begin(input: InputOf<typeof store.rewindBegin>): Promise<OutputOf<typeof store.rewindBegin>>;
-  renew(input: InputOf<typeof store.rewindRenew>): Promise<void>;
-  end(input: InputOf<typeof store.rewindEnd>): Promise<void>;
+  update(input: InputOf<typeof store.rewindUpdate>): Promise<void>;
 }
 
 export function createCheckpointClient(bus: Bus): CheckpointClient {
@@ -45,11 +44,8 @@ export function createCheckpointClient(bus: Bus): CheckpointClient {
     },
     unreferenced: async (sha256) => (await bus.request(store.checkpointUnreferenced, { sha256: [...sha256] })).sha256,
     begin: (input) => bus.request(store.rewindBegin, input),
-    renew: async (input) => {
-      await bus.request(store.rewindRenew, input);
-    },
-    end: async (input) => {
-      await bus.request(store.rewindEnd, input);
+    update: async (input) => {
+      await bus.request(store.rewindUpdate, input);
     },
   };
 }

@@ -88,7 +88,7 @@ export class Rewinder {
     const renew = async () => {
       const asked = performance.now();
       try {
-        await rows.renew({ ...ref, ttlMs: times.ttlMs });
+        await rows.update({ ...ref, change: { ttlMs: times.ttlMs } });
         heldUntil = asked + times.ttlMs;
       } catch (error) {
         if (WireError.is(error, "FENCED")) lost.abort(error);
@@ -101,11 +101,11 @@ export class Rewinder {
     };
     try {
       const report = reportOf(input.opId, await this.#putAllBack(input, begun.fence, hold));
-      await rows.end({ ...ref, report });
+      await rows.update({ ...ref, change: { report } });
       onEnd(input.sessionId, report);
       return report;
     } catch (error) {
-      await rows.end({ ...ref, report: null }).catch(() => undefined);
+      await rows.update({ ...ref, change: { report: null } }).catch(() => undefined);
       throw error;
     } finally {
       clearInterval(timer);

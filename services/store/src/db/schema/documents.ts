@@ -19,6 +19,7 @@ export const documents = parley.table(
     createdAt: createdAt(),
     restoredFrom: integer("restored_from"),
     lineAuthor: oneOf("line_author", ["owner", "import", "agent", "untrusted"]),
+    authors: text("authors"),
   },
   (table) => [
     primaryKey({ columns: [table.path, table.version] }),

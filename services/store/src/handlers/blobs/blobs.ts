@@ -50,9 +50,7 @@ export const blobHandlers = {
   },
 
   blobPut: ({ database }, input) => put(database, input),
-  callBlobPut: ({ database }, input) => put(database, input),
   blobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
-  callBlobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
   blobGet: readChunk,
 
   async blobHead({ database }, { sha256, sessionId }) {

@@ -50,25 +50,21 @@ export const rewindHandlers = {
     });
   }),
 
-  rewindRenew: permitted(async ({ database }, { rewindId }, { fence, ttlMs }) => {
-    const { rowCount } = await database.query(
-      `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
-       WHERE id = $1 AND fence = $2 AND state = 'running'`,
-      [rewindId, fence, ttlMs],
-    );
-    if (rowCount !== 1) throw fenced({ rewindId, fence });
-    return {};
-  }),
-
-  rewindEnd: permitted(async ({ database }, { rewindId }, input) => {
-    const report = input.report === null ? null : JSON.stringify(input.report);
-    // A retry matches the stored report.
-    const { rowCount } = await database.query(
-      `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
-       WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
-      [rewindId, input.fence, report],
-    );
-    if (rowCount !== 1) throw fenced({ rewindId, fence: input.fence });
+  rewindUpdate: permitted(async ({ database }, { rewindId }, { fence, change }) => {
+    const { rowCount } =
+      "ttlMs" in change
+        ? await database.query(
+            `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
+             WHERE id = $1 AND fence = $2 AND state = 'running'`,
+            [rewindId, fence, change.ttlMs],
+          )
+        : // A retry matches the stored report.
+          await database.query(
+            `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
+             WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
+            [rewindId, fence, change.report === null ? null : JSON.stringify(change.report)],
+          );
+    if (rowCount !== 1) throw new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
     return {};
   }),
 } satisfies Partial<Handlers>;
@@ -102,8 +98,4 @@ async function grant(client: PoolClient, input: Begin): Promise<Begun> {
     [input.rewindId, input.sessionId],
   );
   return { status: "granted", fence: singleRow(rows).fence };
-}
-
-function fenced({ rewindId, fence }: { rewindId: string; fence: number }): WireError {
-  return new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
 }

@@ -2,7 +2,6 @@
 import { isPrivateDocument, type DocumentAuthor, type DocumentMeta, type Grant } from "@parley/contracts";
 import { withClient, type Database } from "../../db/database.ts";
 import { forbidden, operationOf, requireDocuments, requireOpen } from "../../grants.ts";
-import { linesOfVersion } from "./trust.ts";
 import * as documents from "./documents.ts";
 import { granted, type Handlers } from "../handler.ts";
 
@@ -16,12 +15,8 @@ export const callDocumentHandlers = {
     return { ...page, documents: [...visible.slice(0, -1), withheld(last)] };
   }),
 
-  callDocumentGet: granted(({ database }, grant, { path }) =>
-    asReader(database, grant, () => documents.getDocument(database, { path }), path),
-  ),
-
-  callDocumentLines: granted(({ database }, grant, { path, version }) =>
-    asReader(database, grant, () => linesOfVersion(database, { path, version }), path),
+  callDocumentGet: granted(({ database }, grant, input) =>
+    asReader(database, grant, () => documents.getDocument(database, input), input.path),
   ),
 
   callDocumentPut: granted(async (context, grant, { opId, path, content, expectedVersion }) => {

@@ -2,7 +2,9 @@
 // counter grows in commit order and a reader of newer changes misses nothing.
 import { createHash } from "node:crypto";
 import {
+  authorAt,
   documentChanged,
+  linesOf,
   maxDocumentBytes,
   WireError,
   type DocumentAuthor,
@@ -13,7 +15,8 @@ import {
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
-import { untrustedLines } from "../../memory/untrusted-lines.ts";
+import { authorsOfNext, authorsOfVersion } from "../../memory/authors-of-version.ts";
+import { maxRanges, untrustedRanges } from "../../memory/untrusted-lines.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import type { Handlers, StoreContext } from "../handler.ts";
 
@@ -25,7 +28,7 @@ const maxEncodedBytes = 480 * 1024;
 const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt", restored_from AS "restoredFrom"`;
 
 type Document = NonNullable<OutputOf<typeof store.documentGet>["document"]>;
-type ChangeInput = InputOf<typeof store.documentDelete>;
+type ChangeInput = Omit<InputOf<typeof store.documentPut>, "opId" | "content">;
 
 interface Wanted {
   content: string;
@@ -46,22 +49,17 @@ export const documentHandlers = {
     return change(context, "document_put", input.opId, (client) => write(client, input, wanted));
   },
 
-  documentDelete(context, input) {
-    const wanted = { content: "", deleted: true };
-    return change(context, "document_delete", input.opId, (client) => write(client, input, wanted));
-  },
-
-  documentRestore(context, { opId, path, version, expectedVersion }) {
-    return change(context, "document_restore", opId, async (client) => {
-      const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
-        "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
-        [path, version],
-      );
-      const old = rows[0];
-      if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${path} has no text`);
-      const expected = expectedVersion === undefined ? {} : { expectedVersion };
-      const wanted = { content: old.content, deleted: false, restoredFrom: version };
-      return write(client, { path, author: old.author, ...expected }, wanted);
+  documentRevise(context, { opId, path, expectedVersion, change: wanted }) {
+    return change(context, `document_${wanted.do}`, opId, (client) => {
+      const target = expectedVersion === undefined ? { path } : { path, expectedVersion };
+      switch (wanted.do) {
+        case "delete":
+          return write(client, { ...target, author: wanted.author }, { content: "", deleted: true });
+        case "restore":
+          return restore(client, target, wanted.version);
+        default:
+          return markTrusted(client, path, wanted.seenVersion);
+      }
     });
   },
 
@@ -88,7 +86,7 @@ export async function listDocuments(
 
 export async function getDocument(
   database: Database,
-  { path, version, withUntrusted }: InputOf<typeof store.documentGet>,
+  { path, version, withUntrusted, withAuthors }: InputOf<typeof store.documentGet>,
 ): Promise<OutputOf<typeof store.documentGet>> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<Document>(
@@ -97,9 +95,48 @@ export async function getDocument(
       [path, version ?? null],
     );
     const document = rows[0];
-    if (document === undefined || withUntrusted !== true) return { document: document ?? null };
-    return { document: { ...document, untrusted: await untrustedLines(client, document) } };
+    if (document === undefined) return { document: null };
+    if (withUntrusted !== true && withAuthors !== true) return { document };
+    const authors = await authorsOfVersion(client, document);
+    if (withAuthors === true) return { document: { ...document, content: "", lineAuthors: authors } };
+    return { document: { ...document, untrusted: untrustedRanges(document.content, authors, maxRanges) } };
   });
+}
+
+/** An old text as the newest version. Throws NOT_FOUND. */
+async function restore(
+  client: PoolClient,
+  target: Pick<ChangeInput, "path" | "expectedVersion">,
+  version: number,
+): Promise<DocumentChange> {
+  const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
+    "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
+    [target.path, version],
+  );
+  const old = rows[0];
+  if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${target.path} has no text`);
+  const wanted = { content: old.content, deleted: false, restoredFrom: version };
+  return write(client, { ...target, author: old.author }, wanted);
+}
+
+/** A new version with the same text, whose lines are the owner's. Throws NOT_FOUND. */
+async function markTrusted(client: PoolClient, path: string, seenVersion: number): Promise<DocumentChange> {
+  await lockDocuments(client);
+  const current = await newest(client, path);
+  if (current === null || current.deleted) throw new WireError("NOT_FOUND", `there is no document ${path}`);
+  if (current.version !== seenVersion) return { status: "conflict", document: current };
+  const { rows } = await client.query<{ content: string }>(
+    "SELECT content FROM parley.documents WHERE path = $1 AND version = $2",
+    [path, current.version],
+  );
+  const { content } = singleRow(rows);
+  const authors = await authorsOfVersion(client, current);
+  const isOwners = linesOf(content).every((_, index) => authorAt(authors, index) === "owner");
+  if (isOwners && current.author === "owner") return { status: "unchanged", document: current };
+  return {
+    status: "saved",
+    document: await add(client, current, { path, author: "owner" }, { content, deleted: false }),
+  };
 }
 
 /** Throws INVALID_INPUT or TOO_LARGE, with a message for the author. */
@@ -153,11 +190,7 @@ export async function lockDocuments(client: PoolClient): Promise<void> {
 }
 
 /** Writes a new version within the caller's transaction. */
-export async function write(
-  client: PoolClient,
-  input: Omit<ChangeInput, "opId">,
-  wanted: Wanted,
-): Promise<DocumentChange> {
+export async function write(client: PoolClient, input: ChangeInput, wanted: Wanted): Promise<DocumentChange> {
   const { path, author, expectedVersion } = input;
   await lockDocuments(client);
   const current = await newest(client, path);
@@ -180,16 +213,22 @@ export async function newest(client: PoolClient, path: string): Promise<Document
 }
 
 /** Adds a version after the newest one, regardless of its content. Requires `lockDocuments`. */
-export async function add(
+async function add(
   client: PoolClient,
   current: DocumentMeta | null,
   { path, author, turnId }: Pick<ChangeInput, "path" | "author" | "turnId">,
   wanted: Wanted,
 ): Promise<DocumentMeta> {
+  const authors = await authorsOfNext(client, path, current, {
+    content: wanted.content,
+    author: wanted.lineAuthor ?? author,
+    deleted: wanted.deleted,
+    restoredFrom: wanted.restoredFrom ?? null,
+  });
   await client.query("UPDATE parley.documents SET latest = false WHERE path = $1 AND latest", [path]);
   const added = await client.query<DocumentMeta>(
-    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id, line_author, restored_from)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING ${columns}`,
+    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id, line_author, restored_from, authors)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING ${columns}`,
     [
       path,
       (current?.version ?? 0) + 1,
@@ -201,6 +240,7 @@ export async function add(
       turnId ?? null,
       wanted.lineAuthor ?? null,
       wanted.restoredFrom ?? null,
+      authors,
     ],
   );
   return singleRow(added.rows);

@@ -8,20 +8,8 @@ import { type Handlers } from "../handler.ts";
 const maxTextBytes = 200 * 1024;
 
 export const vectorHandlers = {
-  async memoryUnembedded({ database, memorySettings: settings }, { model, limit }) {
-    await refreshIndex(database, settings);
-    const { rows } = await database.query<{ sha256: string; text: string }>(
-      `SELECT sha256, min(text) AS text FROM parley.memory_chunks c
-       WHERE NOT EXISTS (SELECT FROM parley.memory_vectors v WHERE v.model = $1 AND v.sha256 = c.sha256)
-       GROUP BY sha256 ORDER BY max(id) DESC LIMIT $2`,
-      [model, limit],
-    );
-    let bytes = 0;
-    return { texts: rows.filter(({ text }) => (bytes += Buffer.byteLength(JSON.stringify(text))) <= maxTextBytes) };
-  },
-
   /** Also deletes vectors whose texts no longer exist. */
-  async memoryEmbed({ database }, { model, vectors }) {
+  async memoryEmbed({ database, memorySettings }, { model, vectors, limit }) {
     const parsed = vectors.map(({ sha256, values }) => ({ sha256, vector: vectorOf(values) }));
     if (parsed.some(({ vector }) => vector.length === 0 || !vector.every(Number.isFinite)))
       throw new WireError("INVALID_INPUT", "a vector needs at least one number, and all numbers must be finite");
@@ -31,9 +19,17 @@ export const vectorHandlers = {
         [model, sha256, packed(vector)],
       );
     }
+    await refreshIndex(database, memorySettings);
     await database.query(
       "DELETE FROM parley.memory_vectors v WHERE NOT EXISTS (SELECT FROM parley.memory_chunks c WHERE c.sha256 = v.sha256)",
     );
-    return {};
+    const { rows } = await database.query<{ sha256: string; text: string }>(
+      `SELECT sha256, min(text) AS text FROM parley.memory_chunks c
+       WHERE NOT EXISTS (SELECT FROM parley.memory_vectors v WHERE v.model = $1 AND v.sha256 = c.sha256)
+       GROUP BY sha256 ORDER BY max(id) DESC LIMIT $2`,
+      [model, limit],
+    );
+    let bytes = 0;
+    return { texts: rows.filter(({ text }) => (bytes += Buffer.byteLength(JSON.stringify(text))) <= maxTextBytes) };
   },
 } satisfies Partial<Handlers>;

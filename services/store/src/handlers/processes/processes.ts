@@ -7,7 +7,7 @@ import { hashOf } from "../../grants.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { enqueueExitNotice, type AnnouncedProcess } from "./exit-notice.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
-import { granted, type Handlers } from "../handler.ts";
+import { granted, type Handlers, type StoreContext } from "../handler.ts";
 
 /** Separates a replica's name from its incarnation in runner names. */
 const separator = "#";
@@ -19,7 +19,8 @@ export const processHandlers = {
     return { announced: await over(database, bus, { id, sessionId, state: "ended", text }) };
   },
 
-  async processRenew({ database }, { runner, key }) {
+  async processRenew(context, { runner, key, gone = [] }) {
+    const { database } = context;
     await database.query(
       "UPDATE parley.processes SET seen_at = now() WHERE runner = $1 AND key_hash = $2 AND state = 'running'",
       [runner, hashOf(key)],
@@ -28,22 +29,9 @@ export const processHandlers = {
       `SELECT runner, max(seen_at) AS "seenAt" FROM parley.processes WHERE state = 'running' AND runner <> $1 GROUP BY runner`,
       [runner],
     );
-    return { others: rows };
-  },
-
-  async processLose({ database, bus }, { runner, seenAt }) {
-    // `seenAt` in the earlier reply has millisecond precision.
-    const { rows } = await database.query<{ id: string; session_id: string; command: string }>(
-      `SELECT id, session_id, command FROM parley.processes p
-         WHERE runner = $1 AND state = 'running'
-           AND NOT EXISTS (SELECT FROM parley.processes q WHERE q.runner = $1 AND q.state = 'running'
-             AND date_trunc('milliseconds', q.seen_at) > $2::timestamptz)`,
-      [runner, seenAt],
-    );
-    for (const { id, session_id: sessionId, command } of rows) {
-      await over(database, bus, { id, sessionId, state: "lost", text: lostText(id, command) });
-    }
-    return { lost: rows.length };
+    const lost: { runner: string; processes: number }[] = [];
+    for (const each of gone) lost.push({ runner: each.runner, processes: await markLost(context, each) });
+    return { others: rows, lost };
   },
 
   async processList({ database }, { sessionId }) {
@@ -107,6 +95,25 @@ interface ListedRow {
   runner: string;
   command: string;
   started_at: string;
+}
+
+/** Returns how many of a silent tool-runner's processes are lost. */
+async function markLost(
+  { database, bus }: StoreContext,
+  { runner, seenAt }: { runner: string; seenAt: string },
+): Promise<number> {
+  // `seenAt` in the earlier reply has millisecond precision.
+  const { rows } = await database.query<{ id: string; session_id: string; command: string }>(
+    `SELECT id, session_id, command FROM parley.processes p
+       WHERE runner = $1 AND state = 'running'
+         AND NOT EXISTS (SELECT FROM parley.processes q WHERE q.runner = $1 AND q.state = 'running'
+           AND date_trunc('milliseconds', q.seen_at) > $2::timestamptz)`,
+    [runner, seenAt],
+  );
+  for (const { id, session_id: sessionId, command } of rows) {
+    await over(database, bus, { id, sessionId, state: "lost", text: lostText(id, command) });
+  }
+  return rows.length;
 }
 
 async function sessionOf(database: Database, id: string, keyHash: string): Promise<string | undefined> {

@@ -90,7 +90,15 @@ export const scheduleHandlers = {
     return { removed: rowCount === 1 };
   },
 
-  scheduleGet: async ({ database }, { id }) => ({ job: await find(database, id) }),
+  async scheduleGet({ database }, { id, runs: limit = 0 }) {
+    const job = await find(database, id);
+    if (job === null || limit === 0) return { job, runs: [] };
+    const { rows } = await database.query<RunRow>(
+      `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
+      [job.id, limit],
+    );
+    return { job, runs: rows.map(runOf) };
+  },
 
   async scheduleList({ database }, { all, after = "", limit }) {
     const { rows } = await database.query<JobRow & { last_run: RunRow | null }>(
@@ -106,14 +114,6 @@ export const scheduleHandlers = {
       jobs.push(job);
     }
     return { jobs, more: rows.length > jobs.length };
-  },
-
-  async scheduleHistory({ database }, { id, limit }) {
-    const { rows } = await database.query<RunRow>(
-      `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
-      [id, limit],
-    );
-    return { runs: rows.map(runOf) };
   },
 } satisfies Partial<Handlers>;
 

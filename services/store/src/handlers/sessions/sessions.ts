@@ -130,38 +130,26 @@ function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOve
 type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
 
 export const sessionHandlers = {
-  async sessionUpdate({ database, bus }, { sessionId, title, overrides }) {
+  async sessionUpdate({ database, bus }, { sessionId, title, status, overrides: patch }) {
     await runTransaction(database, async (client) => {
       const { rows } = await client.query<{ overrides: string | null }>(
         "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
         [sessionId],
       );
-      const row = rows[0];
+      const [row] = rows;
       if (row === undefined) return;
+      const overrides =
+        patch === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), patch));
       await client.query(
-        "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
-        [
-          sessionId,
-          title ?? null,
-          overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
-        ],
+        `UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL,
+           status = coalesce($3, status), overrides = $4 WHERE id = $1`,
+        [sessionId, title ?? null, status ?? null, overrides],
       );
     });
     bus.publish(sessionUpdated, { sessionId });
     return getSession(database, { sessionId });
   },
 
-  async sessionArchive({ database }, { sessionId, archived }) {
-    await withClient(database, (client) =>
-      client.query("UPDATE parley.sessions SET status = $2 WHERE id = $1", [
-        sessionId,
-        archived ? "archived" : "active",
-      ]),
-    );
-    return getSession(database, { sessionId });
-  },
-
-  /** The session data of a claim, without a turn. */
   async sessionView({ database }, { sessionId, knownSeq }) {
     return withClient(database, async (client) => {
       const { rows } = await client.query<SessionStateRow & { key: string; busy: boolean; turn_id: string | null }>(

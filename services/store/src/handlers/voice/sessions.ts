@@ -144,23 +144,6 @@ export const voiceHandlers = {
     return { voices: rows.map(voiceOf) };
   },
 
-  voiceClaim({ database }, input) {
-    type Output = OutputOf<typeof store.voiceClaim>;
-    return runOperation<Output>(database, input, {
-      name: "voice_claim",
-      async run(client) {
-        const { rowCount } = await client.query(
-          `UPDATE parley.voice_sessions SET claimed_epoch = $2, changed_at = now()
-           WHERE id = $1 AND state = 'starting' AND claimed_epoch IS NULL`,
-          [input.voiceId, input.epoch],
-        );
-        const result: Output = { granted: rowCount === 1, voice: await find(client, "v.id = $1", [input.voiceId]) };
-        return rowCount === 1 ? { result, memo: {} } : { result };
-      },
-      replay: async (client) => ({ granted: true, voice: await find(client, "v.id = $1", [input.voiceId]) }),
-    });
-  },
-
   async voiceMove({ database, bus }, input) {
     type Output = OutputOf<typeof store.voiceMove>;
     const { voiceId, to, tell } = input;
@@ -171,7 +154,10 @@ export const voiceHandlers = {
         const before = await lockVoice(client, voiceId);
         if (before === null || before.state === "stopped" || before.state === "failed")
           return { result: { moved: false, voice: before } };
-        await (to.state === "listening" ? listens(client, voiceId, to) : ends(client, voiceId, to));
+        if (to.state === "claimed") {
+          if (before.state !== "starting" || before.claimed) return { result: { moved: false, voice: before } };
+          await claims(client, voiceId, input.epoch);
+        } else await (to.state === "listening" ? listens(client, voiceId, to) : ends(client, voiceId, to));
         if (tell !== null && before.replyTo !== null) {
           const outgoing = { address: before.replyTo, text: tell, expiresInMs: tellExpiresMs };
           await enqueueStandalone(client, input.opId, outgoing);
@@ -188,6 +174,13 @@ export const voiceHandlers = {
 
 type To = InputOf<typeof store.voiceMove>["to"];
 
+async function claims(client: PoolClient, voiceId: string, epoch: number): Promise<void> {
+  await client.query("UPDATE parley.voice_sessions SET claimed_epoch = $2, changed_at = now() WHERE id = $1", [
+    voiceId,
+    epoch,
+  ]);
+}
+
 async function listens(client: PoolClient, voiceId: string, to: Extract<To, { state: "listening" }>): Promise<void> {
   await client.query(
     `UPDATE parley.voice_sessions SET server = $2, stt_session_id = $3, runner = $4, changed_at = now(),
@@ -197,7 +190,11 @@ async function listens(client: PoolClient, voiceId: string, to: Extract<To, { st
   );
 }
 
-async function ends(client: PoolClient, voiceId: string, to: Exclude<To, { state: "listening" }>): Promise<void> {
+async function ends(
+  client: PoolClient,
+  voiceId: string,
+  to: Extract<To, { state: "stopped" | "failed" }>,
+): Promise<void> {
   await client.query("UPDATE parley.voice_sessions SET state = $2, problem = $3, changed_at = now() WHERE id = $1", [
     voiceId,
     to.state,
