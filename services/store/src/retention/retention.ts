@@ -22,59 +22,47 @@ export interface RetentionOptions {
   checkpointDays: number;
 }
 
+/** What is deleted: the table, its key, and the condition of one batch with its parameters. */
+function expired(options: RetentionOptions): [table: string, key: string, condition: string, values?: unknown[]][] {
+  const older = (column: string, unit: string) => `${column} < now() - $1 * interval '1 ${unit}'`;
+  const { opRetentionHours: hours, eventRetentionDays: days, checkpointDays } = options;
+  return [
+    ["ops", "op_id", `${older("created_at", "hour")} ORDER BY created_at LIMIT ${batch}`, [hours]],
+    ["events", "session_id, seq", `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`, [days]],
+    // A leader stores a prefix again at least every hour before it refers to it, so a day-old prefix is not about to be referenced.
+    [
+      "prefixes",
+      "hash",
+      `created_at < now() - interval '1 day' AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = hash) LIMIT ${batch}`,
+    ],
+    ["processes", "id", `state <> 'running' AND ${older("ended_at", "day")} LIMIT ${batch}`, [processDays]],
+    ["voice_sessions", "id", `state IN ('stopped', 'failed') AND ${older("changed_at", "day")} LIMIT ${batch}`, [days]],
+    [
+      "memory_consolidations",
+      "id",
+      `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
+      [consolidationDays],
+    ],
+    ["rewind_permits", "rewind_id, secret_hash", `created_at < now() - interval '1 day' LIMIT ${batch}`],
+    ["checkpoints", "id", `$1 > 0 AND ${older("at", "day")} ORDER BY at LIMIT ${checkpointBatch}`, [checkpointDays]],
+    ["rewinds", "id", `$1 > 0 AND state <> 'running' AND ${older("began_at", "day")} LIMIT ${batch}`, [checkpointDays]],
+  ];
+}
+
 /** Deletes one batch of each kind; returns the number of deleted rows. Does nothing while another replica runs it. */
 export async function deleteExpired(database: Database, options: RetentionOptions): Promise<number> {
   return runTransaction(database, async (client) => {
     const lock = await client.query<{ mine: boolean }>(`SELECT pg_try_advisory_xact_lock(${retentionLock}) AS mine`);
     if (lock.rows[0]?.mine !== true) return 0;
-    const ops = await client.query(
-      `DELETE FROM parley.ops WHERE op_id IN (
-         SELECT op_id FROM parley.ops WHERE created_at < now() - $1 * interval '1 hour' ORDER BY created_at LIMIT ${batch})`,
-      [options.opRetentionHours],
-    );
-    const events = await client.query(
-      `DELETE FROM parley.events WHERE (session_id, seq) IN (
-         SELECT session_id, seq FROM parley.events WHERE created_at < now() - $1 * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
-      [options.eventRetentionDays],
-    );
-    // A leader stores a prefix again at least every hour before it refers to it, so a day-old prefix is not about to be referenced.
-    const prefixes = await client.query(
-      `DELETE FROM parley.prefixes WHERE hash IN (
-         SELECT hash FROM parley.prefixes p
-         WHERE created_at < now() - interval '1 day' AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = p.hash)
-         LIMIT ${batch})`,
-    );
-    const processes = await client.query(
-      `DELETE FROM parley.processes WHERE id IN (
-         SELECT id FROM parley.processes WHERE state <> 'running' AND ended_at < now() - ${processDays} * interval '1 day' LIMIT ${batch})`,
-    );
-    const voices = await client.query(
-      `DELETE FROM parley.voice_sessions WHERE id IN (
-         SELECT id FROM parley.voice_sessions
-         WHERE state IN ('stopped', 'failed') AND changed_at < now() - $1 * interval '1 day' LIMIT ${batch})`,
-      [options.eventRetentionDays],
-    );
-    const consolidations = await client.query(
-      `DELETE FROM parley.memory_consolidations WHERE id IN (
-         SELECT id FROM parley.memory_consolidations
-         WHERE created_at < now() - ${consolidationDays} * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
-    );
-    const permits = await client.query(
-      `DELETE FROM parley.rewind_permits WHERE (rewind_id, secret_hash) IN (
-         SELECT rewind_id, secret_hash FROM parley.rewind_permits WHERE created_at < now() - interval '1 day' LIMIT ${batch})`,
-    );
-    const checkpoints = await client.query(
-      `DELETE FROM parley.checkpoints WHERE id IN (
-         SELECT id FROM parley.checkpoints WHERE $1 > 0 AND at < now() - $1 * interval '1 day' ORDER BY at LIMIT ${checkpointBatch})`,
-      [options.checkpointDays],
-    );
-    const rewinds = await client.query(
-      `DELETE FROM parley.rewinds WHERE id IN (
-         SELECT id FROM parley.rewinds WHERE $1 > 0 AND state <> 'running' AND began_at < now() - $1 * interval '1 day' LIMIT ${batch})`,
-      [options.checkpointDays],
-    );
-    const removed = [ops, events, prefixes, processes, voices, consolidations, permits, checkpoints, rewinds];
-    return removed.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
+    let removed = 0;
+    for (const [table, key, condition, values = []] of expired(options)) {
+      const { rowCount } = await client.query(
+        `DELETE FROM parley.${table} WHERE (${key}) IN (SELECT ${key} FROM parley.${table} WHERE ${condition})`,
+        values,
+      );
+      removed += rowCount ?? 0;
+    }
+    return removed;
   });
 }
 

@@ -1,6 +1,14 @@
 // Enqueues system input (jobs, heartbeats): any number of rows for any number of sessions in a few statements.
 import { activeTrace } from "@parley/chassis";
-import { newId, priorityOf, trustLevel, type ReplyAddress, type Sender } from "@parley/contracts";
+import {
+  newId,
+  priorityOf,
+  trustLevel,
+  type Part,
+  type ReplyAddress,
+  type Sender,
+  type TaskMode,
+} from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import type { ReadyHint } from "../turns/notify.ts";
 
@@ -71,6 +79,53 @@ export async function enqueueSystemInput(
   }
   for (const [sessionId, priority] of priorities) wakes.push({ sessionId, priority });
   return placed.map(({ id, sessionId }) => ({ inboxId: fresh.has(id) ? id : null, sessionId }));
+}
+
+/** Input of the system for one session. */
+interface Notice {
+  sessionId: string;
+  /** With `account` unique: a duplicate changes nothing. */
+  externalId: string;
+  priority: number;
+  parts: readonly Part[];
+  /** JSON; null: no address. */
+  replyTo: string | null;
+  sender: Sender;
+  mode: "steer" | "queue";
+  trust: string;
+  /** The call that it is the task of. */
+  task?: { turnId: string; n: number; mode: TaskMode };
+}
+
+/** Adds a row to a session's queue in the caller's transaction and returns its id. */
+export async function enqueueNotice(client: PoolClient, notice: Notice): Promise<string> {
+  const id = newId();
+  const { sender, task } = notice;
+  await client.query(
+    `WITH numbered AS (UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $2 RETURNING inbox_seq)
+     INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust,
+                               parent_turn_id, parent_step, parent_mode, trace)
+     SELECT $1, $2, inbox_seq, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 FROM numbered
+     ON CONFLICT (channel, account, external_id) DO NOTHING`,
+    [
+      id,
+      notice.sessionId,
+      sender.channel,
+      sender.account,
+      notice.externalId,
+      notice.priority,
+      JSON.stringify(notice.parts),
+      notice.replyTo,
+      JSON.stringify(sender),
+      notice.mode,
+      notice.trust,
+      task?.turnId ?? null,
+      task?.n ?? null,
+      task?.mode ?? null,
+      activeTrace(),
+    ],
+  );
+  return id;
 }
 
 /** The sessions of routes; missing sessions are created. */

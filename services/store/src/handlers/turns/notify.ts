@@ -1,18 +1,9 @@
 // Reports the end of a sub-agent's turn to its parent, in the transaction of that end, and wakes sessions after a commit.
 import { truncateContent, maxResultBytesFor, type Bus } from "@parley/bus";
-import { activeTrace } from "@parley/chassis";
-import {
-  inboxReady,
-  newId,
-  priorityOf,
-  type Finish,
-  type Sender,
-  type TaskMode,
-  type ToolResult,
-} from "@parley/contracts";
+import { inboxReady, priorityOf, type Finish, type Sender, type TaskMode, type ToolResult } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { senderOf } from "../../db/mappers.ts";
-import { singleRow } from "../../db/operation.ts";
+import { enqueueNotice } from "../inbox/system-input.ts";
 import { noticeTarget } from "./notice-target.ts";
 import { escalateNotices } from "./escalate.ts";
 
@@ -133,31 +124,20 @@ async function announce(
   };
   const name = task.child_title ?? task.profile ?? "task";
   const text = `${listener.preface}[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${truncateContent(finish.text, maxResultBytesFor(1))}`;
-  const session = await client.query<{ inbox_seq: number }>(
-    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
-    [listener.sessionId],
-  );
-  await client.query(
-    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
-     VALUES ($1, $2, $3, 'internal', 'subagent', $4, $5, $6, $7, $8, $9, $10, $11)
-     ON CONFLICT (channel, account, external_id) DO NOTHING`,
-    [
-      newId(),
-      listener.sessionId,
-      singleRow(session.rows).inbox_seq,
-      `result:${turnId}`,
-      priorityOf.subagent,
-      JSON.stringify([{ type: "text", text }]),
-      listener.replyTo,
-      JSON.stringify(sender),
-      task.announce,
-      listener.trust,
-      activeTrace(),
-    ],
-  );
-  wakes.push({
-    sessionId: listener.sessionId,
+  const { sessionId, trust } = listener;
+  await enqueueNotice(client, {
+    sessionId,
+    externalId: `result:${turnId}`,
     priority: priorityOf.subagent,
-    ...(task.announce === "steer" ? { steers: listener.trust } : {}),
+    parts: [{ type: "text", text }],
+    replyTo: listener.replyTo,
+    sender,
+    mode: task.announce,
+    trust,
+  });
+  wakes.push({
+    sessionId,
+    priority: priorityOf.subagent,
+    ...(task.announce === "steer" ? { steers: trust } : {}),
   });
 }

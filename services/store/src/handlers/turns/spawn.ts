@@ -1,5 +1,4 @@
 // Starts a sub-agent: its session, its first input and the state of the requesting call, in one commit.
-import { activeTrace } from "@parley/chassis";
 import {
   newId,
   priorityOf,
@@ -13,6 +12,7 @@ import {
 import type { PoolClient } from "../../db/database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
+import { enqueueNotice } from "../inbox/system-input.ts";
 import { lockTurn } from "./end.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
 import { type Handlers } from "../handler.ts";
@@ -129,30 +129,18 @@ async function giveTask(client: PoolClient, input: Input, parent: ParentRow, ses
     origin: "subagent",
     ...(input.tainted === true ? { tainted: true } : {}),
   };
-  const { rows } = await client.query<{ inbox_seq: number }>(
-    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
-    [sessionId],
-  );
-  await client.query(
-    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, sender, mode, trust,
-                               parent_turn_id, parent_step, parent_mode, trace)
-     VALUES ($1, $2, $3, 'internal', 'subagent', $4, $5, $6, $7, $8, 'subagent', $9, $10, $11, $12)`,
-    [
-      newId(),
-      sessionId,
-      singleRow(rows).inbox_seq,
-      `task:${input.turnId}:${input.n}`,
-      priorityOf.user,
-      JSON.stringify(input.parts),
-      JSON.stringify(sender),
-      // Mode for the later announcement of the result; the task itself never joins another turn.
-      input.announce,
-      input.turnId,
-      input.n,
-      input.mode,
-      activeTrace(),
-    ],
-  );
+  await enqueueNotice(client, {
+    sessionId,
+    externalId: `task:${input.turnId}:${input.n}`,
+    priority: priorityOf.user,
+    parts: input.parts,
+    replyTo: null,
+    sender,
+    // Mode for the later announcement of the result; the task itself never joins another turn.
+    mode: input.announce,
+    trust: "subagent",
+    task: input,
+  });
 }
 
 async function settleStep(client: PoolClient, input: Input, step: StepRow, sessionId: string): Promise<StepRow> {
