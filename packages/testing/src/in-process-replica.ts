@@ -1,6 +1,7 @@
 // A replica of a service inside the test's own process: it starts in a fraction of the time of a process. It can be neither killed nor
 // restarted, and fault points do not fire in it.
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { readBaseConfig, type BaseConfig, type RunningService } from "@parley/chassis";
 import type { ReplicaHandle, ReplicaOptions, ReplicaState } from "@parley/local";
@@ -62,9 +63,10 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
     whenReady: () => firstReady,
     kill: refuse,
     restart: refuse,
-    async stop() {
+    async stop(drainMs) {
       await firstReady.catch(() => undefined);
-      await running?.close();
+      // A process that does not end is killed; here it is left alone.
+      await Promise.race([running?.close(), delay(drainMs, undefined, { ref: false })]);
     },
   };
 }
