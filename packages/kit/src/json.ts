@@ -8,3 +8,11 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** The parsed object, or undefined if the text is not a JSON object. */
+export function parseJsonObject(text: string): Record<string, unknown> | undefined {
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}

@@ -6,7 +6,7 @@ import { httpSynthesizer, type Synthesizer } from "./voice/synthesizer.ts";
 import { httpTranscriber, type Transcriber } from "./voice/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
-import { fullName } from "./model/model-name.ts";
+import { fullName } from "./model/model-access.ts";
 import type { ModelFailure } from "./model/provider.ts";
 import { redisAddress, type RedisAddress } from "./redis.ts";
 

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Part, ToolDescriptor } from "@parley/contracts";
-import { initialDialect, learnDialect, type Dialect, type Sent } from "../src/model/openai/dialect.ts";
-import { initialLimit, learnLimit, type OutputLimit } from "../src/model/openai/limit.ts";
+import {
+  initialDialect,
+  initialLimit,
+  learnDialect,
+  learnLimit,
+  type Dialect,
+  type OutputLimit,
+  type Sent,
+} from "../src/model/openai/dialect.ts";
 import { toRequest } from "../src/model/openai/wire.ts";
 import type { ModelRequest, PromptMessage } from "../src/model/provider.ts";
 

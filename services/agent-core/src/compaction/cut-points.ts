@@ -1,7 +1,7 @@
 // Computes possible and configured cut points of a conversation; pure. A cut is the index of the first retained message. It never
 // precedes a tool message, so that a call and its results are retained or removed together.
 import type { CompactionSettings, Message } from "@parley/contracts";
-import type { Estimate } from "./estimate.ts";
+import type { Estimate } from "../model/tokens.ts";
 
 /**
  * The latest possible cut. It retains at least one message, and all messages of the running turn that the model has not answered yet,

@@ -1,7 +1,7 @@
 // Input and output types of compaction planning.
 import type { CompactionSettings, Message, ViewRecord } from "@parley/contracts";
 import type { CompactionCause, CompactionTrigger } from "./triggers.ts";
-import type { Estimate } from "./estimate.ts";
+import type { Estimate } from "../model/tokens.ts";
 
 export type CompactionStrategy = CompactionSettings["strategies"][number];
 

@@ -8,8 +8,8 @@
 import type { Message } from "@parley/contracts";
 import { blockStart, retainedStart, openStepStart, protectedEnd } from "./cut-points.ts";
 import { triggerTokens, triggers, type CompactionTrigger, type ContextUsage } from "./triggers.ts";
-import { estimateTokens, type Estimate } from "./estimate.ts";
-import { lastRequest } from "./last-request.ts";
+import { estimateTokens, type Estimate } from "../model/tokens.ts";
+import { lastRequest } from "./user-requests.ts";
 import { nextRecord } from "./next-record.ts";
 import type { CompactionStrategy, Plan, PlanInput } from "./plan-types.ts";
 import { isPlaceholder, viewMessages } from "./view-messages.ts";

@@ -1,4 +1,5 @@
 // Validates the model's summary, and builds a fallback note if there is none; pure.
+import { pluralize } from "@parley/kit";
 import { textOf, type Message } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { isUserRequest, requestText } from "./user-requests.ts";
@@ -45,7 +46,7 @@ export function fallbackSummary(messages: readonly Message[], previousSummary: s
   const first = messages.at(0);
   const last = messages.at(-1);
   const span = first === undefined || last === undefined ? "" : `, from ${first.createdAt} to ${last.createdAt}`;
-  const count = messages.length === 1 ? "1 message" : `${messages.length} messages`;
+  const count = pluralize(messages.length, "message");
   const requests = firstLines(messages);
   const note = [
     `An earlier part of this conversation was removed because summarizing it failed: ${count}${span}. Its content is unknown; ask, or check files and memory, before you rely on it.`,

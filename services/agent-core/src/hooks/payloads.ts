@@ -1,4 +1,5 @@
 // The payload of each hook event, built from the loop's state. Pure; one builder per event.
+import { parseJson } from "@parley/kit";
 import type { HookEvent, HookPayload, PermissionMode } from "@parley/contracts";
 
 /** The session and turn in which an event happens. */
@@ -172,9 +173,6 @@ function toolUse({ tool, callId, input }: ToolUse) {
 
 /** The value of a JSON text, or the text itself if it is not JSON. */
 export function jsonOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = parseJson(text);
+  return value === undefined ? text : value;
 }

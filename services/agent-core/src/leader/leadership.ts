@@ -50,7 +50,12 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
           bus,
           { holder: owner, grantKey: key.grantKey },
           // Retried well before others consider this replica dead: the reply may be lost with its store replica.
-          { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal, lost: deps.lost },
+          {
+            timeoutMs: config.lease.giveUpMs,
+            attemptMs: config.lease.silentMs / 3,
+            signal,
+            lost: (reason) => deps.lost(reason),
+          },
         );
         const { epoch } = leaderStore;
         // While the store was slow, another standby may have considered this replica dead.

@@ -1,4 +1,5 @@
 // Parses the model's answer to a consolidation request: an edit with its sources, or the problem. Pure.
+import { parseJson } from "@parley/kit";
 import type { InputOf, store } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { isConversation, MemoryUpdate, updateTool, type Material } from "./consolidation-request.ts";
@@ -17,7 +18,7 @@ export function parseUpdate(reply: ModelReply, material: Material, maxChars: num
   const [call] = calls;
   if (call === undefined || calls.length > 1 || call.name !== updateTool)
     return { problem: `the model did not answer with one call of ${updateTool}` };
-  const update = MemoryUpdate.safeParse(parsed(call.input));
+  const update = MemoryUpdate.safeParse(parseJson(call.input));
   if (!update.success) return { problem: `invalid arguments: ${update.error.issues[0]?.message ?? ""}` };
   const add: Edit["add"] = [];
   for (const { after, text, sources } of update.data.add) {
@@ -60,12 +61,4 @@ function placesOf(source: string, { memory, sources }: Material): string[] | und
   // A range may include lines that were not new, but its first and last line must have been in the request.
   if (named === undefined || begin !== from || end !== to) return undefined;
   return [citationOf({ path: named.place, seq: isConversation(named.place) ? begin : null }, begin, end)];
-}
-
-function parsed(input: string): unknown {
-  try {
-    return JSON.parse(input);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,9 +1,27 @@
 // One model call with its attempts: the only layer that retries. A watchdog aborts a silent stream, each retry is
 // published as an event, and stopping the turn ends a delay at once.
 import { setTimeout as delay } from "node:timers/promises";
+import { backoffMs } from "@parley/kit";
+import { type ModelDelta, ModelError, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
 import type { RetryTimes } from "../config.ts";
-import { ModelError, type ModelDelta, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
-import { toTextOnlyRequest, dropToolCalls } from "./text-only.ts";
+
+const inWords = "Answer this in plain text. Call no tool.";
+
+/** The request with the instruction at its very end, so that nothing sent before changes. */
+function toTextOnlyRequest(request: ModelRequest): ModelRequest {
+  if (request.toolChoice !== "none" || request.tools.length === 0) return request;
+  const last = request.messages.at(-1);
+  if (last?.role !== "user") return request;
+  const said = { ...last, parts: [...last.parts, { type: "text" as const, text: inWords }] };
+  return { ...request, messages: [...request.messages.slice(0, -1), said] };
+}
+
+/** The reply without calls if a text answer was requested. */
+function dropToolCalls(request: ModelRequest, reply: ModelReply): ModelReply {
+  if (request.toolChoice !== "none") return reply;
+  const stopReason = reply.stopReason === "tool_use" ? "end_turn" : reply.stopReason;
+  return { ...reply, stopReason, parts: reply.parts.filter((part) => part.type !== "tool_call") };
+}
 
 export interface CallObserver {
   delta(delta: ModelDelta, attempt: number): void;
@@ -39,7 +57,7 @@ export async function callModel(
       }
       const wanted = times.on?.includes(error.failure) ?? true;
       if (!error.retryable || !wanted || failures >= times.tries) throw error;
-      const delayMs = backoffMs(failures, times, error.retryAfterMs, Math.random());
+      const delayMs = retryDelayMs(failures, times, error.retryAfterMs);
       // People decide about waiting longer than the cap.
       if (delayMs > times.capMs) throw error;
       observer.retry({ attempt: attempt + 1, delayMs, reason });
@@ -49,14 +67,13 @@ export async function callModel(
 }
 
 /** 2 s·2^(n-1) plus up to 20 %, at most the cap, at least the provider's `retry-after`. */
-export function backoffMs(
-  attempt: number,
-  times: RetryTimes,
-  retryAfterMs: number | undefined,
-  random: number,
+export function retryDelayMs(
+  failures: number,
+  { baseMs: firstMs, capMs: maxMs }: Pick<RetryTimes, "baseMs" | "capMs">,
+  retryAfterMs = 0,
+  random = Math.random(),
 ): number {
-  const exponential = times.baseMs * 2 ** (attempt - 1) * (1 + 0.2 * random);
-  return Math.max(Math.min(exponential, times.capMs), retryAfterMs ?? 0);
+  return Math.max(backoffMs(failures, { firstMs, maxMs, jitter: 0.2 }, random), retryAfterMs);
 }
 
 async function attemptCall(

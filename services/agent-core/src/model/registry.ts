@@ -6,7 +6,7 @@ import { CircuitBreaker } from "./circuit-breaker.ts";
 import type { Contents } from "./attachment-contents.ts";
 import { TurnModel, type Candidate } from "./failover.ts";
 import { findAccess, type ModelAccess } from "./model-access.ts";
-import { fullName, type ModelName } from "./model-name.ts";
+import { fullName, type ModelName } from "./model-access.ts";
 import { createOpenAi } from "./openai/openai.ts";
 import { costOf, type PricedModel } from "./prices.ts";
 import type { Failover, ModelProvider } from "./provider.ts";

@@ -1,6 +1,6 @@
 // Estimates the size of a prompt locally; pure. Three characters per token is cautious for prose and about right for
 // code and JSON. The provider's last reported usage is more exact and takes precedence.
-import type { Part, Usage } from "@parley/contracts";
+import type { Message, Part, Usage } from "@parley/contracts";
 import { shownKind } from "./render-attachment.ts";
 import { promptTokens } from "./prices.ts";
 import type { PromptMessage, PromptTool } from "./provider.ts";
@@ -97,4 +97,15 @@ function weightOf(mediaType: string, bytes: number): number {
     ? imageTokens
     : Math.max(1, Math.ceil(bytes / documentBytes)) * documentTokens;
   return charsPerToken * tokens;
+}
+
+/** Tokens of messages in a prompt; monotonic in the messages. */
+export type Estimate = (messages: readonly Message[]) => number;
+
+/** Overhead per message. */
+const tokensPerMessage = 4;
+
+export function estimateTokens(messages: readonly Message[]): number {
+  const chars = messages.reduce((sum, message) => sum + charsOf(message.parts), 0);
+  return tokensOf(chars) + tokensPerMessage * messages.length;
 }

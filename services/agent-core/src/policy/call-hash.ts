@@ -1,5 +1,6 @@
 // Hashes an exact call; approvals are bound to this hash. Pure.
 import { createHash } from "node:crypto";
+import { parseJson } from "@parley/kit";
 
 /**
  * SHA-256, as 64 hexadecimal digits, over the tool's name, its arguments and other context of the call (a working directory, a
@@ -13,12 +14,8 @@ export function callHash(tool: string, input: string, more: Readonly<Record<stri
 }
 
 function parsed(input: string): { json: unknown } | { text: string } {
-  try {
-    const json: unknown = JSON.parse(input);
-    return { json };
-  } catch {
-    return { text: input };
-  }
+  const json = parseJson(input);
+  return json === undefined ? { text: input } : { json };
 }
 
 /** JSON with sorted keys and no white space, without undefined fields. */

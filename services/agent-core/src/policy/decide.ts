@@ -13,13 +13,31 @@
 // If approval is required and no person can give it, the call is denied.
 import type { PermissionMode, ToolEffect, ToolRisk } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
-import { modeVerdict } from "./mode-matrix.ts";
 import { assessRisk } from "./risk.ts";
-import { findAllow, findHidden, findHit, type RuleHit } from "./rules.ts";
+import { type RuleHit, findAllow, findHidden, findHit } from "./rules.ts";
 import type { TurnRules } from "./principal.ts";
 import { startsSubagents } from "./tool-traits.ts";
 import { isGiven, webTargetOf } from "./web-access.ts";
 import { isRefusedToGuests } from "./workspace-access.ts";
+
+type Row = Readonly<Record<ToolRisk, "allow" | "ask">>;
+
+const careful: Row = { none: "allow", low: "allow", medium: "ask", high: "ask", critical: "ask" };
+const everything: Row = { none: "allow", low: "allow", medium: "allow", high: "allow", critical: "allow" };
+
+/** The restrictions of plan and delegate are applied before; `dont_ask` later turns `ask` into a denial. */
+const matrix: Readonly<Record<PermissionMode, Row>> = {
+  default: careful,
+  accept_edits: { ...careful, medium: "allow" },
+  plan: careful,
+  dont_ask: careful,
+  bypass: everything,
+  delegate: everything,
+};
+
+function modeVerdict(mode: PermissionMode, risk: ToolRisk): "allow" | "ask" {
+  return matrix[mode][risk];
+}
 
 export type Principal = "owner" | "user" | "guest";
 

@@ -1,4 +1,5 @@
 // Parses a tool call for permission decisions: all arguments once, and the main argument in the form that rules match.
+import { parseJson } from "@parley/kit";
 import { z } from "zod";
 import { commandPaths, type CommandPaths } from "./command-paths.ts";
 import { patchPaths, parsePath, type ParsedPath } from "./paths.ts";
@@ -92,12 +93,4 @@ function redirectedFiles(reading: ParsedCommand, workdir: unknown, roots: readon
     const read = parsePath(absolute ? path : `${folder}${path}`, roots);
     return { mode, path: { ...read, written: path, climbs: read.climbs || (moves && !absolute) } };
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,5 +1,6 @@
 // Calls made through `tool_call`. A model's reply is unwrapped on arrival, so that steps, permissions, hooks, events
 // and log readers see the actual tool only; requests to the model contain the call as it was written. Pure.
+import { parseJson } from "@parley/kit";
 import type { Part, ToolCall } from "@parley/contracts";
 import { z } from "zod";
 
@@ -12,7 +13,7 @@ const JsonObject = z.record(z.string(), z.unknown());
 /** `input`: the arguments, or their JSON text. Omitted: all other fields next to `tool`. */
 const Wrapper = z.looseObject({
   tool: ToolName,
-  input: z.union([JsonObject, z.string().transform(parsed).pipe(JsonObject)]).optional(),
+  input: z.union([JsonObject, z.string().transform(parseJson).pipe(JsonObject)]).optional(),
 });
 
 /**
@@ -32,7 +33,7 @@ export function unwrapCalls(parts: readonly Part[], isWrapper: (name: string) =>
 function innermost({ name, input }: Pick<ToolCall, "name" | "input">, isWrapper: (name: string) => boolean) {
   const call = { name, input };
   while (isWrapper(call.name)) {
-    const wrapper = Wrapper.safeParse(parsed(call.input));
+    const wrapper = Wrapper.safeParse(parseJson(call.input));
     if (!wrapper.success) break;
     const { tool, input: inner, ...others } = wrapper.data;
     call.name = tool;
@@ -52,12 +53,4 @@ export function originalCall(part: Part): Part {
     written.set(part, original);
   }
   return original;
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }

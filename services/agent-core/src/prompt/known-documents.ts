@@ -1,5 +1,6 @@
 // Which document versions a session's model knows: those in its system prompt, and those from later notes in its log.
 // The notes contain the versions, so they survive a restart; pure.
+import { parseJsonObject } from "@parley/kit";
 import { textOf, type Message } from "@parley/contracts";
 
 type Versions = Record<string, number>;
@@ -30,12 +31,8 @@ export function sameVersions(a: Versions, b: Versions): boolean {
 }
 
 function parse(text: string): Versions | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed !== "object" || parsed === null) return undefined;
-    const entries = Object.entries(parsed).filter((entry): entry is [string, number] => typeof entry[1] === "number");
-    return Object.fromEntries(entries);
-  } catch {
-    return undefined;
-  }
+  const parsed = parseJsonObject(text);
+  if (parsed === undefined) return undefined;
+  const entries = Object.entries(parsed).filter((entry): entry is [string, number] => typeof entry[1] === "number");
+  return Object.fromEntries(entries);
 }

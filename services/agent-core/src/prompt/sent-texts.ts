@@ -1,4 +1,5 @@
 // The texts a turn has sent to people with the tool `message`, from its own messages; pure.
+import { parseJsonObject } from "@parley/kit";
 import type { Message } from "@parley/contracts";
 
 /** `isMessageTool` must match every name of the tool. `onlyHere`: without texts sent to other conversations. */
@@ -22,14 +23,8 @@ export function sentTexts(
 }
 
 function textIn(input: string, onlyHere: boolean): string {
-  try {
-    const parsed: unknown = JSON.parse(input);
-    if (typeof parsed !== "object" || parsed === null) return "";
-    const { text, content, to, chat_id } = parsed as Partial<Record<"text" | "content" | "to" | "chat_id", unknown>>;
-    if (onlyHere && (to !== undefined || chat_id !== undefined)) return "";
-    if (typeof text === "string") return text.trim();
-    return typeof content === "string" ? content.trim() : "";
-  } catch {
-    return "";
-  }
+  const { text, content, to, chat_id: chatId } = parseJsonObject(input) ?? {};
+  if (onlyHere && (to !== undefined || chatId !== undefined)) return "";
+  if (typeof text === "string") return text.trim();
+  return typeof content === "string" ? content.trim() : "";
 }

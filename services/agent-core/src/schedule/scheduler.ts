@@ -1,9 +1,10 @@
 // Runs schedules in the leader: requests due jobs from the store, turns them into input, and queues the next due times. Runs at start,
 // periodically, when Redis returns, when a job changes, and at queued due times; each run also finds what earlier ones missed.
+import { rerunWhileRequested } from "@parley/kit";
 import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, scheduleChanged, store, type HeartbeatSettings } from "@parley/contracts";
-import { HeartbeatRunner } from "./heartbeat-runner.ts";
+import { HeartbeatRunner } from "./heartbeat.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { RedisAddress } from "../redis.ts";
 import { DueQueue } from "../queue/due-queue.ts";
@@ -61,7 +62,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       if (counts.gone === due.length) return;
     }
   };
-  const look = singleFlight(async () => {
+  const look = rerunWhileRequested(async () => {
     try {
       await fireDue();
       await heartbeat.poll(Date.now());
@@ -93,28 +94,5 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       await queue.close();
       await look();
     },
-  };
-}
-
-/** Runs one call at a time. A call during a run starts one more run afterwards; every caller waits for a run that began after it. */
-function singleFlight(work: () => Promise<void>, signal: AbortSignal): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  let again = false;
-  const loop = async () => {
-    do {
-      again = false;
-      await work();
-    } while (again && !signal.aborted);
-  };
-  return () => {
-    if (running !== undefined) {
-      again = true;
-      return running;
-    }
-    if (signal.aborted) return Promise.resolve();
-    running = loop().finally(() => {
-      running = undefined;
-    });
-    return running;
   };
 }

@@ -1,8 +1,8 @@
-// Updates a session's view to the store's state. Where messages are missing in between, it reloads backwards, up to the
-// view's limit.
+// Reads a session's log from the store: to update a view to the store's state, backwards up to the view's limit where messages
+// are missing, and to find messages of a running turn that its view does not contain.
+import { type ClaimedTurn, type Message, type SessionState, store } from "@parley/contracts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
-import { store, type Message, type SessionState } from "@parley/contracts";
-import { applyRecord, appendMessages, maxViewChars, prepend, reset, type SessionView } from "./view.ts";
+import { type SessionView, appendMessages, applyRecord, maxViewChars, prepend, reset } from "./view.ts";
 
 /** The store's answer to a caller that knows the log up to some position. */
 interface Seen {
@@ -45,4 +45,21 @@ export async function refreshView(
 
 function read(leaderStore: LeaderStore, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
   return leaderStore.request(store.sessionMessages, { sessionId, ...range, limit: 1000 });
+}
+
+/** In order. Requests them from the store only if the view starts inside the turn or at its start. */
+export async function hiddenMessages(
+  leaderStore: LeaderStore,
+  { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,
+  { record, messages }: Pick<SessionView, "record" | "messages">,
+): Promise<Message[]> {
+  const hidden: Message[] = [];
+  let first = messages.find(({ seq }) => seq >= (record?.fromSeq ?? 0));
+  while (first?.turnId === turnId && first.seq > 1) {
+    const range = { afterSeq: 0, beforeSeq: first.seq, limit: 1_000 };
+    const page = await leaderStore.request(store.sessionMessages, { sessionId, ...range });
+    hidden.unshift(...page.messages.filter((message) => message.turnId === turnId));
+    first = page.messages[0];
+  }
+  return hidden;
 }

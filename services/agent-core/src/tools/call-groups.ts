@@ -1,5 +1,6 @@
 // Which calls of a step run in parallel; pure. Results are always in call order.
 import { posix } from "node:path";
+import { parseJsonObject } from "@parley/kit";
 import type { ToolDescriptor, ToolExecution, ToolStep } from "@parley/contracts";
 
 export interface PlannedCall {
@@ -65,11 +66,6 @@ function resourceOf({ step, tool }: PlannedCall): Resource | null | typeof unkno
 }
 
 function argumentOf(input: string, name: string): string | undefined {
-  try {
-    const parsed: unknown = JSON.parse(input);
-    const value = typeof parsed === "object" && parsed !== null ? (parsed as Record<string, unknown>)[name] : undefined;
-    return typeof value === "string" ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJsonObject(input)?.[name];
+  return typeof value === "string" ? value : undefined;
 }

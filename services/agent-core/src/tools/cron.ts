@@ -1,5 +1,6 @@
 // `cron`: manages the agent's scheduled jobs. Accepts the argument names of other agent designs. The store parses the schedules.
 import { store, WireError, type InputOf, type Schedule } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { z } from "zod";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
@@ -90,11 +91,20 @@ export const cronTool = localTool({
   run: (input, context) => carryOut(input, context),
 });
 
+const actions: Record<Input["action"], (input: Input, context: LocalContext) => Promise<LocalOutcome>> = {
+  list,
+  add,
+  remove,
+  update,
+  run: runNow,
+  history,
+};
+
 async function carryOut(input: Input, context: LocalContext): Promise<LocalOutcome> {
   const refused = refusal(input.action, context);
   if (refused !== undefined) return failed(refused);
   try {
-    return await act(input, context);
+    return await actions[input.action](input, context);
   } catch (error) {
     if (WireError.is(error, "INVALID_INPUT", "NOT_FOUND")) return failed(`Failed: ${error.message}.`);
     throw error;
@@ -110,25 +120,6 @@ function refusal(action: Input["action"], { turn }: LocalContext): string | unde
     return "A job or a heartbeat may list and remove jobs, but not create, change or run them: the owner has to ask for it.";
   }
   return undefined;
-}
-
-function act(input: Input, context: LocalContext): Promise<LocalOutcome> {
-  switch (input.action) {
-    case "list":
-      return list(input, context);
-    case "add":
-      return add(input, context);
-    case "remove":
-      return remove(input, context);
-    case "update":
-      return update(input, context);
-    case "run":
-      return runNow(input, context);
-    case "history":
-      return history(input, context);
-    default:
-      return input.action satisfies never;
-  }
 }
 
 async function list({ limit = 50 }: Input, { leaderStore }: LocalContext): Promise<LocalOutcome> {
@@ -181,21 +172,21 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
     const delivery = deliveryOf(input.deliver_to, context);
     if (typeof delivery === "string") return failed(delivery);
     const { deliverTo } = delivery;
-    const change: InputOf<typeof store.scheduleUpdate>["change"] = Object.fromEntries(
-      Object.entries({
-        name: input.name,
-        schedule: scheduleOf(input),
-        timeZone: zoneOf(input),
-        prompt: promptOf(input),
-        target: input.target,
-        deliverTo,
-        overlap: input.overlap,
-        missed: input.missed,
-        maxRuns: input.max_runs,
-        afterRun: input.delete_after_run === undefined ? undefined : input.delete_after_run ? "delete" : "disable",
-        enabled: input.enabled,
-      }).filter(([, value]) => value !== undefined),
-    );
+    const { delete_after_run: deletes } = input;
+    const afterRun = deletes === undefined ? undefined : deletes ? ("delete" as const) : ("disable" as const);
+    const change: InputOf<typeof store.scheduleUpdate>["change"] = omitUndefined({
+      name: input.name,
+      schedule: scheduleOf(input),
+      timeZone: zoneOf(input),
+      prompt: promptOf(input),
+      target: input.target,
+      deliverTo,
+      overlap: input.overlap,
+      missed: input.missed,
+      maxRuns: input.max_runs,
+      afterRun,
+      enabled: input.enabled,
+    });
     if (Object.keys(change).length === 0)
       return failed("Failed: no field to change was given, for example schedule or prompt.");
     const changed = await context.leaderStore.request(store.scheduleUpdate, {

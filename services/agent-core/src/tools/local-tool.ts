@@ -1,5 +1,6 @@
 // Defines a tool that agent-core runs itself, for example to send messages or start sub-agents. Local tools access no files,
 // processes or network.
+import { parseJson } from "@parley/kit";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type {
@@ -84,7 +85,7 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
   const schema = input.strict();
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
   const withInput = (work: Work<I>) => async (text: string, context: LocalContext) => {
-    const said = parseJson(text);
+    const said = text.trim() === "" ? {} : parseJson(text);
     const checked = schema.safeParse(said);
     if (checked.success) return work(input.parse(said), context);
     const problems = checked.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
@@ -101,12 +102,4 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
     run: withInput(run),
     ...(resume === undefined ? {} : { resume: withInput(resume) }),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return text.trim() === "" ? {} : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 // Maps argument names of other agent designs to Parley's. Models often use the names they were trained on; calls are normalized
 // before hooks, permissions and the tool see them. Pure.
+import { parseJsonObject } from "@parley/kit";
 
 /** Tool → foreign name → Parley's name. Only where the meaning, unit and format of the value are the same. */
 const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -28,7 +29,7 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 export function normalizeArguments(tool: string, input: string): string {
   const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
   if (names === undefined) return input;
-  const said = objectIn(input);
+  const said = parseJsonObject(input);
   if (said === undefined) return input;
   const taken = new Set(Object.keys(said));
   let changed = false;
@@ -40,14 +41,4 @@ export function normalizeArguments(tool: string, input: string): string {
     return [own, value];
   });
   return changed ? JSON.stringify(Object.fromEntries(renamed)) : input;
-}
-
-/** Undefined if the text is not a JSON object. */
-function objectIn(input: string): object | undefined {
-  try {
-    const parsed: unknown = JSON.parse(input);
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed) ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
 }

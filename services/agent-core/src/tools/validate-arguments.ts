@@ -1,5 +1,6 @@
 // Validates a call's arguments against its tool's schema before approval is requested: no person has to decide about a call that
 // cannot run.
+import { parseJsonObject } from "@parley/kit";
 import type { ToolDescriptor } from "@parley/contracts";
 import type { ValidateFunction } from "ajv/dist/2020.js";
 
@@ -51,10 +52,5 @@ async function compile(schema: ToolDescriptor["inputSchema"]): Promise<ValidateF
 }
 
 function parse(input: string): object | undefined {
-  try {
-    const given: unknown = input.trim() === "" ? {} : JSON.parse(input);
-    return typeof given === "object" && given !== null && !Array.isArray(given) ? given : undefined;
-  } catch {
-    return undefined;
-  }
+  return input.trim() === "" ? {} : parseJsonObject(input);
 }

@@ -15,7 +15,7 @@ import {
   type ViewRecord,
 } from "@parley/contracts";
 import type { CompactionCause } from "../compaction/triggers.ts";
-import { estimateTokens } from "../compaction/estimate.ts";
+import { estimateTokens } from "../model/tokens.ts";
 import { nextRecord } from "../compaction/next-record.ts";
 import { planCompaction } from "../compaction/plan.ts";
 import type { Plan } from "../compaction/plan-types.ts";

@@ -30,7 +30,7 @@ export interface TurnDeps {
 }
 
 /** For model calls and their cost. */
-export interface ModelDeps {
+interface ModelDeps {
   models: ModelRegistry;
   retry: RetryTimes;
   budgets: Budgets;
@@ -50,7 +50,7 @@ export interface ToolDeps {
 }
 
 /** For what is added to people's input before the model reads it. */
-export interface EnrichmentDeps {
+interface EnrichmentDeps {
   memory: Memory;
   /** Transcribes recordings; null: disabled. */
   transcriber: Transcriber | null;

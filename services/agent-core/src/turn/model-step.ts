@@ -2,7 +2,7 @@
 // provider's token counts correct later estimates.
 import { faultPoint } from "@parley/chassis";
 import type { Message } from "@parley/contracts";
-import { estimateTokens } from "../compaction/estimate.ts";
+import { estimateTokens } from "../model/tokens.ts";
 import { callModel, type CallObserver } from "../model/call.ts";
 import { promptTokens } from "../model/prices.ts";
 import type { ModelReply, ModelRequest } from "../model/provider.ts";

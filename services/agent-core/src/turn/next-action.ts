@@ -2,7 +2,7 @@
 // continue with a note of the loop, or finish with a reason and a text for the user.
 import { textOf, type ExitReason, type Finish, type OutputMode, type Part, type ToolCall } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
-import { isHeartbeatOk } from "../schedule/checklist.ts";
+import { isHeartbeatOk } from "../schedule/heartbeat.ts";
 import { note, type RoundHistory } from "../limits/loop-guards.ts";
 
 export type Decision =

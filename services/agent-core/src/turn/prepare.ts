@@ -15,7 +15,7 @@ import { mayRenew, prefixOf, type Prefix } from "../session/prefix.ts";
 import { markKnown, sameVersions, knownVersions } from "../prompt/known-documents.ts";
 import { Toolbox } from "../tools/toolbox.ts";
 import { audienceOf, mergeTaint, taintOf } from "../policy/taint.ts";
-import { hiddenMessages } from "../session/hidden-messages.ts";
+import { hiddenMessages } from "../session/refresh-view.ts";
 import { messagesOf } from "../session/log-records.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 import type { SessionView } from "../session/view.ts";

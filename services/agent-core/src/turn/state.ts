@@ -14,7 +14,7 @@ import { viewMessages } from "../compaction/view-messages.ts";
 import type { HookContext } from "../hooks/payloads.ts";
 import { activeMs, type Progress } from "../limits/limits.ts";
 import { repeatedCalls, roundsOf } from "../limits/loop-guards.ts";
-import { TurnUsage } from "../limits/turn-usage.ts";
+import { TurnUsage } from "../limits/limits.ts";
 import type { TurnModel } from "../model/failover.ts";
 import { isTainted, mergeTaint, taintOf, TaintScan, type Taint } from "../policy/taint.ts";
 import { resolvePolicy, type TurnPolicy } from "../policy/turn-policy.ts";

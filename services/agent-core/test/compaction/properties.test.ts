@@ -8,7 +8,7 @@ import { planCompaction } from "../../src/compaction/plan.ts";
 import type { Plan, PlanInput } from "../../src/compaction/plan-types.ts";
 import { isUserRequest, requestText } from "../../src/compaction/user-requests.ts";
 import { fallbackSummary } from "../../src/compaction/summary.ts";
-import { estimateTokens } from "../../src/compaction/estimate.ts";
+import { estimateTokens } from "../../src/model/tokens.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
 import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { histories, illegal } from "./histories.ts";

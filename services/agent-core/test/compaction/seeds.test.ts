@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type CompactionSettings, type Message, type ViewRecord } from "@parley/contracts";
 import type { z } from "zod";
-import { estimateTokens } from "../../src/compaction/estimate.ts";
+import { estimateTokens } from "../../src/model/tokens.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { PlanInput } from "../../src/compaction/plan-types.ts";

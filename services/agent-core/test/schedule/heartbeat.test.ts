@@ -9,7 +9,7 @@ import {
   isHeartbeatOk,
   slotOf,
   trustedChecklist,
-} from "../../src/schedule/checklist.ts";
+} from "../../src/schedule/heartbeat.ts";
 
 const at = (iso: string) => Date.parse(iso);
 

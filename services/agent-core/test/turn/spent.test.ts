@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { TurnUsage } from "../../src/limits/turn-usage.ts";
+import { TurnUsage } from "../../src/limits/limits.ts";
 
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const anyUsage = fc.record({

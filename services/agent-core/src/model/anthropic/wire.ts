@@ -1,5 +1,6 @@
 // Converts Parley's prompt to Anthropic's request; pure. Equal prompts produce equal bytes, and a longer prompt starts
 // with the bytes of the shorter one: the provider's cache and the signatures of thinking depend on it.
+import { parseJsonObject } from "@parley/kit";
 import type Anthropic from "@anthropic-ai/sdk";
 import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./cache.ts";
@@ -103,7 +104,7 @@ function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRe
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "tool_call":
-      return [{ type: "tool_use", id: part.id, name: part.name, input: parseObject(part.input) }];
+      return [{ type: "tool_use", id: part.id, name: part.name, input: parseJsonObject(part.input) ?? {} }];
     case "tool_result":
       return [
         {
@@ -169,16 +170,4 @@ function binaryBlock(part: Extract<Part, { type: "binary" }>, can: Capabilities)
     type: "text",
     text: `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this type cannot be shown to you]`,
   };
-}
-
-/** The arguments as an object. They were validated before they were stored. */
-function parseObject(json: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : {};
-  } catch {
-    return {};
-  }
 }

@@ -1,4 +1,5 @@
 // Maps errors of OpenAI-compatible servers to ModelError, from HTTP statuses and from inside streams; pure.
+import { parseJson } from "@parley/kit";
 import { z } from "zod";
 import { ModelError, type ModelFailure } from "../provider.ts";
 import { retryAfter } from "../retry-after.ts";
@@ -46,7 +47,7 @@ export function rejectedRequest(
   body: string,
 ): ModelError {
   const { status } = response;
-  const error = errorIn(parse(body)) ?? plainError(/^\s*</.test(body) ? "" : body.trim());
+  const error = errorIn(parseJson(body)) ?? plainError(/^\s*</.test(body) ? "" : body.trim());
   const message =
     error.message.slice(0, 1_000) || `the model's server returned ${status} ${response.statusText}`.trim();
   const hint = status === 404 && error.type === "" ? " (is /v1 missing in OPENAI_BASE_URL?)" : "";
@@ -94,12 +95,4 @@ function failureOf(status: number, { message, type, code }: ServerError): ModelF
     return "context_overflow";
   if (status === 503 || status === 529 || /overloaded/i.test(kind)) return "overloaded";
   return status >= 500 || status === 408 || status === 409 ? "server" : "invalid";
-}
-
-function parse(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,13 +1,12 @@
 // Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers. Client
 // and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
-import { initialDialect, learnDialect, type Sent } from "./dialect.ts";
-import { askJson, askNote, endpoint, serverOf } from "./server.ts";
+import { parseJson } from "@parley/kit";
+import { createParser } from "eventsource-parser";
+import { initialDialect, initialLimit, isOpenAi, learnDialect, learnLimit, type Sent } from "./dialect.ts";
 import { errorIn, rejectedRequest, transportError } from "./errors.ts";
-import { initialLimit, isOpenAi, learnLimit } from "./limit.ts";
-import { ReplyBuilder } from "./reply.ts";
-import { SseParser } from "./sse.ts";
-import { findWindow } from "./window.ts";
+import { ReplyBuilder, type SseEvent } from "./reply.ts";
+import { askJson, askNote, endpoint, findWindow, serverOf } from "./server.ts";
 import { toRequest, type WireRequest } from "./wire.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../provider.ts";
 
@@ -108,6 +107,35 @@ function sentIn(body: WireRequest): Sent {
   };
 }
 
+/** Parses server-sent events from bytes, independent of how they are split. */
+export class SseParser {
+  readonly #decoder = new TextDecoder();
+  #events: SseEvent[] = [];
+  readonly #parser = createParser({
+    onEvent: ({ event = "", data }) => this.#events.push({ name: event, data }),
+    // Older llama.cpp servers send an `error:` field in place of an event.
+    onError: ({ field, value = "" }) => {
+      if (field === "error") this.#events.push({ name: "error", data: value });
+    },
+  });
+
+  /** The events that these bytes complete. */
+  push(bytes: Uint8Array): SseEvent[] {
+    return this.#read(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  /** The rest after the end of the stream: an event without its blank line, possibly incomplete. */
+  end(): SseEvent[] {
+    return this.#read(`${this.#decoder.decode()}\n\n`);
+  }
+
+  #read(text: string): SseEvent[] {
+    this.#events = [];
+    this.#parser.feed(text);
+    return this.#events;
+  }
+}
+
 /** Reads the whole response into the builder. */
 async function receive(
   response: Response,
@@ -144,12 +172,8 @@ async function receiveWhole(
 ): Promise<void> {
   const body = await response.text();
   on.alive();
-  let data: unknown;
-  try {
-    data = JSON.parse(body);
-  } catch {
-    throw new ModelError("connection", "the model's answer was cut off");
-  }
+  const data = parseJson(body);
+  if (data === undefined) throw new ModelError("connection", "the model's answer was cut off");
   if (errorIn(data) !== undefined) throw rejectedRequest(response, body);
   for (const delta of builder.add({ name: "", data: body })) on.delta(delta);
   builder.done = true;

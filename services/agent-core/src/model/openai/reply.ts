@@ -1,11 +1,110 @@
-// Builds one reply from the chunks of a chat completion; pure. Compatible servers differ most in tool calls: in spite
-// of missing or repeated fields, each call gets a name, a unique id and its arguments as text.
+// Builds one reply from the events of a chat completion stream, in the variants of the many compatible servers; pure. They
+// differ most in tool calls: in spite of missing or repeated fields, each call gets a name, a unique id and its arguments as text.
 import type { Part, ToolCall, Usage } from "@parley/contracts";
-import { contentOf, readChunk, toUsage, type CallDelta } from "./chunk.ts";
-import { streamError, plainError } from "./errors.ts";
-import type { SseEvent } from "./sse.ts";
-import type { ModelDelta, ModelReply, StopReason } from "../provider.ts";
-import { splitOrphan, ThinkTags } from "../think-tags.ts";
+import { parseJson } from "@parley/kit";
+import { z } from "zod";
+import { errorIn, plainError, streamError } from "./errors.ts";
+import { type ModelDelta, ModelError, type ModelReply, type StopReason } from "../provider.ts";
+import { ThinkTags, splitOrphan } from "../think-tags.ts";
+
+export interface SseEvent {
+  /** Empty when the server sends none. */
+  name: string;
+  data: string;
+}
+
+const text = z.string().nullish();
+const count = z.number().int().nonnegative().nullish().catch(null);
+
+const CallDelta = z.object({
+  index: z.number().nullish().catch(null),
+  id: text.catch(null),
+  /** `arguments`: text in pieces, or an object. */
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
+});
+/** Text, or text parts: Mistral sends its thinking as such parts. */
+const ContentPart = z.object({ type: z.string(), text: text.catch(null), thinking: z.unknown().optional() });
+const Delta = z.object({
+  content: z.union([z.string(), z.array(ContentPart)]).nullish(),
+  refusal: text,
+  // DeepSeek, vLLM, llama.cpp and LM Studio use the first field, Ollama and newer vLLM the second. If both are set,
+  // they are equal.
+  reasoning_content: text.catch(null),
+  reasoning: text.catch(null),
+  tool_calls: z.array(CallDelta).nullish(),
+});
+/** `message`: sent by servers that do not stream although a stream was requested. */
+const Choice = z.object({ delta: Delta.nullish(), message: Delta.nullish(), finish_reason: text });
+const Chunk = z.object({
+  error: z.unknown().optional(),
+  model: text,
+  choices: z.array(Choice).nullish(),
+  usage: z
+    .object({
+      prompt_tokens: count,
+      completion_tokens: count,
+      prompt_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
+      completion_tokens_details: z.object({ reasoning_tokens: count }).nullish().catch(null),
+    })
+    .nullish()
+    .catch(null),
+});
+
+type Chunk = z.infer<typeof Chunk>;
+type CallDelta = z.infer<typeof CallDelta>;
+
+/** Throws ModelError when the event is an error or invalid. */
+function readChunk(event: SseEvent): Chunk {
+  const data = parseJson(event.data);
+  if (event.name === "error") throw streamError(errorIn(data) ?? errorIn({ error: data }) ?? plainError(event.data));
+  if (data === undefined) throw new ModelError("connection", "the model's stream ended inside an event");
+  const chunk = Chunk.safeParse(data);
+  const usual = chunk.success && !isThere(chunk.data.error) && isThere(chunk.data.choices);
+  const error = usual ? undefined : errorIn(data);
+  if (error !== undefined) throw streamError(error);
+  if (chunk.success) return chunk.data;
+  const where = chunk.error.issues[0]?.path.join(".") ?? "";
+  throw new ModelError("invalid", `the model's server sent something that is not a chat completion (${where})`);
+}
+
+function isThere(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** The text and the reasoning in a content. */
+function contentOf(content: z.infer<typeof Delta>["content"]): { text: string; reasoning: string } {
+  if (typeof content === "string") return { text: content, reasoning: "" };
+  const parts = content ?? [];
+  return {
+    text: parts.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join(""),
+    reasoning: parts.map((part) => thinkingIn(part.thinking)).join(""),
+  };
+}
+
+const Thinking = z.union([z.string(), z.array(z.object({ text: z.string() }))]).catch("");
+
+function thinkingIn(thinking: unknown): string {
+  const parsed = Thinking.parse(thinking);
+  return typeof parsed === "string" ? parsed : parsed.map((part) => part.text).join("");
+}
+
+/**
+ * OpenAI includes cached tokens in the prompt tokens; Parley counts them separately. Null when the server reports no
+ * usage.
+ */
+function toUsage(usage: NonNullable<Chunk["usage"]>): Usage | null {
+  if (!isThere(usage.prompt_tokens) && !isThere(usage.completion_tokens)) return null;
+  const promptTokens = usage.prompt_tokens ?? 0;
+  const cacheReadTokens = Math.min(promptTokens, usage.prompt_tokens_details?.cached_tokens ?? 0);
+  const reasoningTokens = usage.completion_tokens_details?.reasoning_tokens ?? undefined;
+  return {
+    inputTokens: promptTokens - cacheReadTokens,
+    outputTokens: usage.completion_tokens ?? 0,
+    cacheReadTokens,
+    cacheWriteTokens: 0,
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+  };
+}
 
 interface OpenCall {
   index: number | undefined;
@@ -155,12 +254,8 @@ function beginsAnother(call: OpenCall, piece: { id: string; name: string; empty:
 }
 
 function isObject(json: string): boolean {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null;
-  } catch {
-    return false;
-  }
+  const value = parseJson(json);
+  return typeof value === "object" && value !== null;
 }
 
 /** A name that the API accepts in a later request: models invent others. */

@@ -1,11 +1,11 @@
 // Converts Parley's prompt to a chat completion request for OpenAI and compatible servers; pure. Reasoning is never
 // sent back, because most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
+import { parseJsonObject } from "@parley/kit";
 import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import { renderAttachment, type RenderedAttachment } from "../render-attachment.ts";
 import { nearestEffort } from "../effort.ts";
-import type { Dialect } from "./dialect.ts";
-import type { OutputLimit } from "./limit.ts";
+import type { Dialect, OutputLimit } from "./dialect.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "../provider.ts";
 import { withExamples } from "../tool-examples.ts";
 
@@ -111,12 +111,7 @@ function wireId(id: string): string {
  * anything else.
  */
 function objectText(json: string): string {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? json : "{}";
-  } catch {
-    return "{}";
-  }
+  return parseJsonObject(json) === undefined ? "{}" : json;
 }
 
 const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
