@@ -36,6 +36,7 @@ interface ReferringColumn {
 export const partial = (every: IndexBuilder, condition: SQL): IndexBuilder => every.where(condition);
 
 /** A value as JSON in a text column: byte for byte what was sent, with escaped NUL and lone surrogates, which jsonb would refuse. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the value
 export const json = <T>(name: string) =>
   customType<{ data: T; driverData: string }>({
     dataType: () => "text",
