@@ -49,7 +49,7 @@ function checkBusUrl(url: string, context: z.RefinementCtx): void {
 const protocol = z.enum(["http/protobuf", "http/json"]);
 const samplers = ["always_on", "always_off", "traceidratio"] as const;
 
-export const TracingEnv = z.object({
+const TracingEnv = z.object({
   OTEL_SDK_DISABLED: z.stringbool().default(false),
   OTEL_TRACES_EXPORTER: z.enum(["otlp", "none"]).optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
@@ -164,7 +164,7 @@ export interface TracingConfig {
 }
 
 /** Null when no collector is configured or tracing is disabled. */
-export function tracingOf(env: z.infer<typeof TracingEnv>): TracingConfig | null {
+function tracingOf(env: z.infer<typeof TracingEnv>): TracingConfig | null {
   const named = env.OTEL_EXPORTER_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
   const exporter = env.OTEL_TRACES_EXPORTER ?? (named === undefined ? "none" : "otlp");
   if (env.OTEL_SDK_DISABLED || exporter === "none") return null;

@@ -133,7 +133,7 @@ export interface SettingsLayer {
   table: Table;
 }
 
-export function isTable(value: unknown): value is Table {
+function isTable(value: unknown): value is Table {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 

@@ -63,7 +63,7 @@ function readSettings(path: string): string {
 }
 
 /** All problems, grouped by source. */
-export function settingsProblems(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
+function settingsProblems(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
   const bySource = new Map<string, string[]>();
   for (const { path, text } of issues.flatMap(describe)) {
     const source = nearestSource(layers, path) ?? "settings";

@@ -37,16 +37,14 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
     const env = { ...options.env, ...level };
     const folder = dirname(options.entry);
     const load = (file: string): Promise<unknown> => import(pathToFileURL(join(folder, file)).href);
-    const [{ readConfig }, program] = (await Promise.all([load("config.ts"), load("service.ts")])) as [
+    const [settings, program] = (await Promise.all([load("config.ts"), load("service.ts")])) as [
       ConfigModule,
       ServiceModule,
     ];
     // Nothing here kills a leader, and a busy test process must not end its leadership.
-    const config = { ...readConfig(env, readBaseConfig(env, service)), lease };
+    const config = { ...settings.readConfig(env, readBaseConfig(env, service)), lease };
     running = await program.start(config);
-    void running.ended.then((reason) => {
-      if (reason !== undefined) process.stderr.write(`${state.name} ended: ${reason.message}\n`);
-    });
+    void reportEnd(running, state.name);
     state.ready = true;
     state.httpPort = running.httpPort ?? state.httpPort;
     options.onChange();
@@ -69,4 +67,10 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
       await Promise.race([running?.close(), delay(drainMs, undefined, { ref: false })]);
     },
   };
+}
+
+/** Prints why a service ended by itself: nothing restarts it. */
+async function reportEnd(running: RunningService, name: string): Promise<void> {
+  const reason = await running.ended;
+  if (reason !== undefined) process.stderr.write(`${name} ended: ${reason.message}\n`);
 }

@@ -15,7 +15,7 @@ const HIGHEST_PORT = 30_000;
 const TRIES = 20;
 
 /** True if nothing listens on this loopback port. */
-export async function isFree(port: number): Promise<boolean> {
+async function isFree(port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const probe = createServer();
   probe.once("error", () => resolve(false));

@@ -191,7 +191,7 @@ export interface SupervisedServer<S extends ServerProcess> {
 }
 
 /** Starts and supervises a server. The first call of `start` has no port, later ones have its port. */
-export async function superviseServer<S extends ServerProcess>(
+async function superviseServer<S extends ServerProcess>(
   start: (port?: number) => Promise<S>,
   say: (line: string) => void,
 ): Promise<SupervisedServer<S>> {
