@@ -119,7 +119,7 @@ export function traceTool<T extends { isError: boolean; content: string }>(
 
 function modelErrorType(error: unknown): string | undefined {
   if (error instanceof ModelError) return error.failure;
-  return error instanceof Error && error.name === "Interruption" ? undefined : "_OTHER";
+  return error instanceof Error && error.name === "TurnInterruptedError" ? undefined : "_OTHER";
 }
 
 /** Parley's input tokens exclude cached ones; the conventions include them. */

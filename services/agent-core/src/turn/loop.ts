@@ -41,7 +41,7 @@ import { runToolRound, type RoundContext } from "./tool-round.ts";
 
 /** Why a running turn is interrupted. */
 export class TurnInterruptedError extends Error {
-  override readonly name = "Interruption";
+  override readonly name = "TurnInterruptedError";
 }
 
 export interface TurnSignals {
