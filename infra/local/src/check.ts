@@ -1,4 +1,4 @@
-// `npm run check`: runs types, lint, format and dead code in parallel. Prints one line each, and the output of a failed check.
+// `npm run check`: runs types, lint, format, dead code and the structure tests in parallel. Prints one line each, and the output of a failed check.
 
 import { fileURLToPath } from "node:url";
 
@@ -7,11 +7,17 @@ import { run } from "./servers/process.ts";
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const bin = `${root}node_modules/.bin`;
 
+const structureTests = ["language", "structure", "topology", "architecture", "seeds"].map(
+  (name) => `test/${name}.test.ts`,
+);
+
 const CHECKS = [
   { name: "types", command: "tsc", args: ["--noEmit", "--project", "tsconfig.json"] },
   { name: "lint", command: "oxlint", args: ["--type-aware"] },
   { name: "format", command: "oxfmt", args: ["--check"] },
   { name: "dead code", command: "knip", args: [] },
+  // Files of pure checks on the sources: words, sizes, folders, imports, and documents that name files and tests.
+  { name: "structure", command: "node", args: ["--conditions=@parley/source", "--test", ...structureTests] },
 ];
 
 const outcomes = await Promise.all(
