@@ -18,8 +18,10 @@ ask = ["exec"]
 
 /** How often each request is traced: a file counts when every run entered it. */
 const runs = 3;
-/** How long the idle cluster is observed before and after, in milliseconds: longer than a lease's renewal. */
-const idleMs = 4_000;
+/** How long the idle cluster is observed before and after, in milliseconds: longer than its slowest frequent work, the 10 s of a workspace count. */
+const idleMs = 11_000;
+/** How long the work that follows the first requests may take, in milliseconds. */
+const settleMs = 2_000;
 
 const Approvals = z.object({ approvals: z.array(z.object({ id: z.string() })) });
 
@@ -60,14 +62,14 @@ export async function traceRequests(): Promise<Traces> {
   }
   cleanup.add(async () => processes.forEach((each) => each.close()));
   const entered = async () => sourceFiles(await Promise.all(processes.map((each) => each.take())));
-  const idle = async () => {
-    await delay(idleMs);
+  const idle = async (durationMs: number) => {
+    await delay(durationMs);
     return entered();
   };
 
   for (const { run } of Object.values(requests)) await run(client);
-  await idle();
-  const background = await idle();
+  await idle(settleMs);
+  const background = await idle(idleMs);
   const traces: Partial<Traces> = {};
   for (const [name, { run }] of Object.entries(requests) as [keyof Traces, (typeof requests)[keyof Traces]][]) {
     let common: Set<string> | undefined;
@@ -79,7 +81,7 @@ export async function traceRequests(): Promise<Traces> {
     }
     traces[name] = { files: [...(common ?? [])] };
   }
-  for (const file of await idle()) background.add(file);
+  for (const file of await idle(idleMs)) background.add(file);
   for (const trace of Object.values(traces))
     trace.files = trace.files.filter((file) => !background.has(file)).toSorted();
   return traces as Traces;
