@@ -5,6 +5,6 @@ export * from "./fair-semaphore.ts";
 export * from "./ids.ts";
 export * from "./json.ts";
 export * from "./object.ts";
-export * from "./single-flight.ts";
+export * from "./rerun-while-requested.ts";
 export * from "./text.ts";
 export * from "./throttle.ts";

@@ -16,7 +16,6 @@ import {
   Permit,
   pluralize,
   rerunWhileRequested,
-  singleFlight,
 } from "@parley/kit";
 
 const never = new AbortController().signal;
@@ -111,18 +110,6 @@ describe("FairSemaphore", () => {
     other();
     await again;
     assert.equal(semaphore.held, 1);
-  });
-});
-
-describe("singleFlight", () => {
-  test("shares one run between concurrent callers and starts a new one afterwards", async () => {
-    let runs = 0;
-    const run = singleFlight(async () => {
-      await Promise.resolve();
-      return ++runs;
-    });
-    assert.deepEqual(await Promise.all([run(), run()]), [1, 1]);
-    assert.equal(await run(), 2);
   });
 });
 

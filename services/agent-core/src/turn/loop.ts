@@ -45,7 +45,7 @@ export class TurnInterruptedError extends Error {
 }
 
 export interface TurnSignals {
-  /** Aborted with an Interruption when the user stops the turn. */
+  /** Aborted with a TurnInterruptedError when the user stops the turn. */
   stop: AbortSignal;
   /** True when this replica hands over: the turn stops at its next commit, for the next leader. */
   handingOver(): boolean;

@@ -1,11 +1,5 @@
 // One run at a time of the same work.
 
-/** Concurrent callers share one run of `work` and its outcome. A call after its end starts a new run. */
-export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined;
-  return () => (running ??= work().finally(() => (running = undefined)));
-}
-
 /**
  * Runs `work` once at a time. A call during a run starts one more run after it. Every caller waits until a run that began after its call
  * has ended. After the signal aborts no run begins. An error ends the runs and rejects the callers.
