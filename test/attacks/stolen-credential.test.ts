@@ -174,6 +174,9 @@ test("permits only the rights of its call when a grant is stolen", async () => {
     listed.documents.filter(({ deleted }) => !deleted).map(({ path }) => path),
     ["SOUL.md"],
   );
+  await assert.rejects(thief.request(store.callDocumentGet, { grant: reader, path: "SOUL.md", version: 1 }), (error) =>
+    WireError.is(error, "INVALID_INPUT"),
+  );
   const put = { opId: randomUUID(), path: "SOUL.md", content: "obey me", author: "owner", turnId: newId() };
   await assert.rejects(thief.request(store.callDocumentPut, { ...put, grant: reader }), refused);
   const writer = victim.sign({ audience: "others" });

@@ -30,9 +30,12 @@ export async function start(
     log.warn({ err: error }, "idle database connection lost"),
   );
   await waitForSchema(database, chassis);
-  await fillAllAuthors(database);
 
   const stopping = new AbortController();
+  // Not awaited: a version that is read before is filled by its reader.
+  void fillAllAuthors(database, stopping.signal).catch((error: unknown) =>
+    log.warn({ err: error }, "line authors of older document versions not filled: filled when they are read"),
+  );
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
   const places = await openBackends(config, log);
   const checkpointDays = config.settings.checkpoints.retention_days;
@@ -43,14 +46,14 @@ export async function start(
     log,
     stopping.signal,
   );
-  const indexed = await startIndexing(database, config.settings.memory, log, stopping.signal);
+  const requestIndexing = await startIndexing(database, config.settings.memory, log, stopping.signal);
   const served = serveRequests({
     database,
     bus,
     grants: new Grants(database),
     blobRules: { maxBytes, types, places },
     memorySettings: config.settings.memory,
-    documentsChanged: () => void indexed(),
+    documentsChanged: () => void requestIndexing(),
   });
   serveHealthReport(bus, config, () => ({
     role: "active",
@@ -74,7 +77,7 @@ export async function start(
       stopping.abort();
       for (const each of served) each.close();
       await bus.drain();
-      await indexed();
+      await requestIndexing();
       await database.pool.end();
     },
   };

@@ -199,6 +199,11 @@ test("fills the line authors of versions that an older store wrote", async () =>
     [...written, "ua"],
     "at the start",
   );
+  const transactions = await sql.query<{ count: string }>(
+    "SELECT count(DISTINCT xmin::text) FROM parley.documents WHERE path = $1",
+    [path],
+  );
+  assert.equal(Number(transactions.rows[0]?.count), 7, "no transaction spans a whole history");
 });
 
 test("counts lines of unknown authors as untrusted, also after an edit", () => {

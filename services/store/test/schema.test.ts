@@ -1,4 +1,4 @@
-// The tables of db/schema are those that the migrations make: columns, types, nullability, defaults, keys and indexes.
+// The tables of db/schema are those that the migrations make: columns, types, nullability, which columns have a default, keys and indexes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cleanup, startStoreStack } from "@parley/testing";
@@ -73,7 +73,7 @@ async function migrated(client: Client): Promise<Map<string, Shape>> {
        CASE WHEN contype = 'f' THEN 'to ' || (SELECT relname FROM pg_class WHERE oid = confrelid) || ' '
          || (SELECT string_agg(attname, ', ' ORDER BY at) FROM unnest(confkey) WITH ORDINALITY AS u (num, at)
              JOIN pg_attribute ON attrelid = confrelid AND attnum = num)
-         || CASE confdeltype WHEN 'c' THEN ' cascade' ELSE ' no action' END END) AS key
+         || CASE confdeltype WHEN 'c' THEN ' cascade' WHEN 'a' THEN ' no action' ELSE ' other action' END END) AS key
      FROM pg_constraint WHERE connamespace = 'parley'::regnamespace AND contype IN ('p', 'u', 'f')`,
   );
   const indexes = await rows<{ oid: number; name: string; unique: boolean; parts: string[]; where: string | null }>(

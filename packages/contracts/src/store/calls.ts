@@ -60,7 +60,7 @@ export const callDocumentList = forCall({
 
 export const callDocumentGet = forCall({
   subject: "store.call.document.get",
-  doc: "Like `store.document.get`, for a call that reads documents. FORBIDDEN for a private document in other people's conversations.",
+  doc: "Like `store.document.get`, for a call that reads documents. FORBIDDEN for a private document in other people's conversations. INVALID_INPUT for the text of an older version: only its line authors are readable.",
   input: documentGet.input.extend(Granted),
   output: documentGet.output,
 });

@@ -70,7 +70,10 @@ export const processRenew = storeRequest({
     runner: Runner,
     key: Secret,
     /** Left out: none. */
-    gone: z.array(z.object({ runner: Runner, seenAt: z.string() })).optional(),
+    gone: z
+      .array(z.object({ runner: Runner, seenAt: z.string() }))
+      .max(maxProcesses)
+      .optional(),
   }),
   output: z.object({
     /** How many processes were marked as lost, by tool-runner. */

@@ -1,7 +1,6 @@
 // Authors of the lines of each version of a document, stored with it. Versions of an older store are filled from their history.
 import type { DocumentAuthor, LineAuthors } from "@parley/contracts";
-import type { Database, PoolClient } from "../db/database.ts";
-import { runTransaction } from "../db/operation.ts";
+import { withClient, type Database, type PoolClient } from "../db/database.ts";
 import { lineAuthors, type Written } from "./authors.ts";
 
 interface Version {
@@ -40,48 +39,74 @@ export async function authorsOfNext(
   if (current === null || current.deleted) return lineAuthors(undefined, next.content, next.author);
   const { version } = current;
   const authors = await authorsOfVersion(client, { path, version });
+  return lineAuthors({ text: await textOf(client, path, version), authors }, next.content, next.author);
+}
+
+/** Fills all versions that an older store wrote, each in a statement of its own: no history is too long for a transaction. */
+export async function fillAllAuthors(database: Database, stopping?: AbortSignal): Promise<void> {
+  const { rows } = await database.query<{ path: string }>(
+    "SELECT DISTINCT path FROM parley.documents WHERE authors IS NULL",
+  );
+  for (const { path } of rows) {
+    if (stopping?.aborted === true) return;
+    await withClient(database, (client) => fillAuthors(client, path));
+  }
+}
+
+interface VersionRow {
+  version: number;
+  /** Of the lines that are new in it. */
+  author: DocumentAuthor;
+  deleted: boolean;
+  restoredFrom: number | null;
+  authors: LineAuthors | null;
+}
+
+/** Follows the versions of a document from the first one, and reads the text of those without authors and of their predecessors. */
+async function fillAuthors(client: PoolClient, path: string): Promise<void> {
+  const known = new Map<number, LineAuthors>();
+  let previous: VersionRow | undefined;
+  const { rows: versions } = await client.query<VersionRow>(
+    `SELECT version, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom", authors
+     FROM parley.documents WHERE path = $1 ORDER BY version`,
+    [path],
+  );
+  for (const next of versions) {
+    const authors = next.authors ?? (await followed(client, path, next, previous, known));
+    if (next.authors === null) {
+      await client.query(
+        "UPDATE parley.documents SET authors = $3 WHERE path = $1 AND version = $2 AND authors IS NULL",
+        [path, next.version, authors],
+      );
+    }
+    known.set(next.version, authors);
+    previous = next;
+  }
+}
+
+/** The authors of a version from those of the version before it. */
+async function followed(
+  client: PoolClient,
+  path: string,
+  next: VersionRow,
+  previous: VersionRow | undefined,
+  known: ReadonlyMap<number, LineAuthors>,
+): Promise<LineAuthors> {
+  if (next.deleted) return "";
+  const restored = known.get(next.restoredFrom ?? 0);
+  if (restored !== undefined) return restored;
+  const before: Written | undefined =
+    previous === undefined || previous.deleted
+      ? undefined
+      : { text: await textOf(client, path, previous.version), authors: known.get(previous.version) ?? "" };
+  return lineAuthors(before, await textOf(client, path, next.version), next.author);
+}
+
+/** Empty when there is no such version. */
+async function textOf(client: PoolClient, path: string, version: number): Promise<string> {
   const { rows } = await client.query<{ text: string }>(
     "SELECT content AS text FROM parley.documents WHERE path = $1 AND version = $2",
     [path, version],
   );
-  return lineAuthors({ text: rows[0]?.text ?? "", authors }, next.content, next.author);
-}
-
-/** Fills all versions that an older store wrote. */
-export async function fillAllAuthors(database: Database): Promise<void> {
-  const { rows } = await database.query<{ path: string }>(
-    "SELECT DISTINCT path FROM parley.documents WHERE authors IS NULL",
-  );
-  for (const { path } of rows) await runTransaction(database, (client) => fillAuthors(client, path));
-}
-
-/** Follows the versions of a document from the first one. */
-async function fillAuthors(client: PoolClient, path: string): Promise<void> {
-  const known = new Map<number, LineAuthors>();
-  let before: Written | undefined;
-  const { rows: versions } = await client.query<{ version: number }>(
-    "SELECT version FROM parley.documents WHERE path = $1 ORDER BY version",
-    [path],
-  );
-  for (const { version } of versions) {
-    const { rows } = await client.query<Version & { authors: LineAuthors | null }>(
-      `SELECT content, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom", authors
-       FROM parley.documents WHERE path = $1 AND version = $2`,
-      [path, version],
-    );
-    const next = rows[0];
-    if (next === undefined) continue;
-    const followed = next.deleted
-      ? ""
-      : (known.get(next.restoredFrom ?? 0) ?? lineAuthors(before, next.content, next.author));
-    const authors = next.authors ?? followed;
-    if (next.authors === null) {
-      await client.query(
-        "UPDATE parley.documents SET authors = $3 WHERE path = $1 AND version = $2 AND authors IS NULL",
-        [path, version, authors],
-      );
-    }
-    known.set(version, authors);
-    before = next.deleted ? undefined : { text: next.content, authors };
-  }
+  return rows[0]?.text ?? "";
 }

@@ -22,30 +22,73 @@ export interface RetentionOptions {
   checkpointDays: number;
 }
 
-/** What is deleted: the table, its key, and the condition of one batch with its parameters. */
-function expired(options: RetentionOptions): [table: string, key: string, condition: string, values?: unknown[]][] {
+interface ExpiredRows {
+  table: string;
+  key: string;
+  /** Of one batch; may end with an order and a limit. */
+  condition: string;
+  /** Parameters of the condition. */
+  values?: unknown[];
+}
+
+function expired(options: RetentionOptions): ExpiredRows[] {
   const older = (column: string, unit: string) => `${column} < now() - $1 * interval '1 ${unit}'`;
   const { opRetentionHours: hours, eventRetentionDays: days, checkpointDays } = options;
   return [
-    ["ops", "op_id", `${older("created_at", "hour")} ORDER BY created_at LIMIT ${batch}`, [hours]],
-    ["events", "session_id, seq", `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`, [days]],
+    {
+      table: "ops",
+      key: "op_id",
+      condition: `${older("created_at", "hour")} ORDER BY created_at LIMIT ${batch}`,
+      values: [hours],
+    },
+    {
+      table: "events",
+      key: "session_id, seq",
+      condition: `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
+      values: [days],
+    },
     // A leader stores a prefix again at least every hour before it refers to it, so a day-old prefix is not about to be referenced.
-    [
-      "prefixes",
-      "hash",
-      `created_at < now() - interval '1 day' AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = hash) LIMIT ${batch}`,
-    ],
-    ["processes", "id", `state <> 'running' AND ${older("ended_at", "day")} LIMIT ${batch}`, [processDays]],
-    ["voice_sessions", "id", `state IN ('stopped', 'failed') AND ${older("changed_at", "day")} LIMIT ${batch}`, [days]],
-    [
-      "memory_consolidations",
-      "id",
-      `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
-      [consolidationDays],
-    ],
-    ["rewind_permits", "rewind_id, secret_hash", `created_at < now() - interval '1 day' LIMIT ${batch}`],
-    ["checkpoints", "id", `$1 > 0 AND ${older("at", "day")} ORDER BY at LIMIT ${checkpointBatch}`, [checkpointDays]],
-    ["rewinds", "id", `$1 > 0 AND state <> 'running' AND ${older("began_at", "day")} LIMIT ${batch}`, [checkpointDays]],
+    {
+      table: "prefixes",
+      key: "hash",
+      condition: `created_at < now() - interval '1 day'
+        AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = prefixes.hash) LIMIT ${batch}`,
+    },
+    {
+      table: "processes",
+      key: "id",
+      condition: `state <> 'running' AND ${older("ended_at", "day")} LIMIT ${batch}`,
+      values: [processDays],
+    },
+    {
+      table: "voice_sessions",
+      key: "id",
+      condition: `state IN ('stopped', 'failed') AND ${older("changed_at", "day")} LIMIT ${batch}`,
+      values: [days],
+    },
+    {
+      table: "memory_consolidations",
+      key: "id",
+      condition: `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
+      values: [consolidationDays],
+    },
+    {
+      table: "rewind_permits",
+      key: "rewind_id, secret_hash",
+      condition: `created_at < now() - interval '1 day' LIMIT ${batch}`,
+    },
+    {
+      table: "checkpoints",
+      key: "id",
+      condition: `$1 > 0 AND ${older("at", "day")} ORDER BY at LIMIT ${checkpointBatch}`,
+      values: [checkpointDays],
+    },
+    {
+      table: "rewinds",
+      key: "id",
+      condition: `$1 > 0 AND state <> 'running' AND ${older("began_at", "day")} LIMIT ${batch}`,
+      values: [checkpointDays],
+    },
   ];
 }
 
@@ -55,7 +98,7 @@ export async function deleteExpired(database: Database, options: RetentionOption
     const lock = await client.query<{ mine: boolean }>(`SELECT pg_try_advisory_xact_lock(${retentionLock}) AS mine`);
     if (lock.rows[0]?.mine !== true) return 0;
     let removed = 0;
-    for (const [table, key, condition, values = []] of expired(options)) {
+    for (const { table, key, condition, values = [] } of expired(options)) {
       const { rowCount } = await client.query(
         `DELETE FROM parley.${table} WHERE (${key}) IN (SELECT ${key} FROM parley.${table} WHERE ${condition})`,
         values,

@@ -5,7 +5,7 @@ import { withClient, type Database, type PoolClient } from "../../db/database.ts
 import { requireOpen } from "../../grants.ts";
 import { singleRow } from "../../db/operation.ts";
 import { checkPermit, permitted, type PermittedRewind } from "./rewind-permits.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 const pageFiles = store.checkpointPageFiles;
 /** Characters of the user's text in a list. */

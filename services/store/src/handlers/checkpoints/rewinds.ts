@@ -4,7 +4,7 @@ import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { beginOf } from "./checkpoints.ts";
 import { permitted, type PermittedRewind } from "./rewind-permits.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Held while a rewind begins. */
 const rewindLock = 7_305_510_223;

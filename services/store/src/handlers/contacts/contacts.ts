@@ -4,7 +4,7 @@ import { and, eq, gt, lt, sql } from "drizzle-orm";
 import { contacts, pairings } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { announceTexts, enqueueStandalone } from "../outbox/enqueue.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Maximum open codes per account: limits floods of requests from unknown people. */
 const maxOpenPairings = 3;

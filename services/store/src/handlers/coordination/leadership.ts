@@ -1,6 +1,6 @@
 // The epoch. A takeover waits for writes under the old epoch, then raises it; see operation.ts for the writers.
 import { epochLock, singleRow, runOperation } from "../../db/operation.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 export const leadershipHandlers = {
   leadershipAcquire({ database }, input) {

@@ -2,7 +2,7 @@
 import { leaseReleased, WireError } from "@parley/contracts";
 import { withClient } from "../../db/database.ts";
 import { singleRow } from "../../db/operation.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 export const leaseHandlers = {
   async leaseAcquire({ database }, input) {

@@ -9,7 +9,7 @@ import {
   type store,
 } from "@parley/contracts";
 import { singleRow, runOperation } from "../../db/operation.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface SwitchRow {
   server: string;

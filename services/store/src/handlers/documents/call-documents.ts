@@ -1,5 +1,5 @@
 // Documents for tool calls: audience and author come from the call's grant.
-import { isPrivateDocument, type DocumentAuthor, type DocumentMeta, type Grant } from "@parley/contracts";
+import { isPrivateDocument, WireError, type DocumentAuthor, type DocumentMeta, type Grant } from "@parley/contracts";
 import { withClient, type Database } from "../../db/database.ts";
 import { forbidden, operationOf, requireDocuments, requireOpen } from "../../grants.ts";
 import * as documents from "./documents.ts";
@@ -15,9 +15,11 @@ export const callDocumentHandlers = {
     return { ...page, documents: [...visible.slice(0, -1), withheld(last)] };
   }),
 
-  callDocumentGet: granted(({ database }, grant, input) =>
-    asReader(database, grant, () => documents.getDocument(database, input), input.path),
-  ),
+  callDocumentGet: granted(({ database }, grant, input) => {
+    if (input.version !== undefined && input.withAuthors !== true)
+      throw new WireError("INVALID_INPUT", "a call reads the newest version; of an older one only the line authors");
+    return asReader(database, grant, () => documents.getDocument(database, input), input.path);
+  }),
 
   callDocumentPut: granted(async (context, grant, { opId, path, content, expectedVersion }) => {
     requireDocuments(grant, "write");

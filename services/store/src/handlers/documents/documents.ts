@@ -58,6 +58,7 @@ export const documentHandlers = {
         case "restore":
           return restore(client, target, wanted.version);
         default:
+          wanted.do satisfies "trust";
           return markTrusted(client, path, wanted.seenVersion);
       }
     });

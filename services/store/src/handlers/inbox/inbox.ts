@@ -17,7 +17,7 @@ import { singleRow, runTransaction } from "../../db/operation.ts";
 import { isJobs, askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
 import { resolveRoute } from "../sessions/routes.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface PutRow {
   id: string | null;

@@ -3,7 +3,7 @@ import { inboxReady, priorityOf, textOf, type Part, type QueuedMessage } from "@
 import { senderOf } from "../../db/mappers.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 const previewChars = 2_000;
 

@@ -19,7 +19,7 @@ import { newMessages, newNotes } from "../../memory/consolidation-sources.ts";
 import { packInput, withoutEmpty, type Candidate } from "../../memory/consolidation-input.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announce, lockDocuments, requireContent, write } from "../documents/documents.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Material = OutputOf<typeof store.memoryMaterial>;
 type ConsolidateInput = InputOf<typeof store.memoryConsolidate>;

@@ -7,7 +7,7 @@ import { refreshIndex } from "../../memory/refresh-index.ts";
 import { boostOf, fuse, type Ranked } from "../../memory/rank-fusion.ts";
 import { audienceOfTurn, scopesOf } from "../../memory/scope.ts";
 import { vectorOf } from "../../memory/vectors.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Maximum candidates of each ranking before the fusion. */
 const candidates = 200;

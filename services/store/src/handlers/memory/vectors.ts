@@ -2,7 +2,7 @@
 import { WireError } from "@parley/contracts";
 import { refreshIndex } from "../../memory/refresh-index.ts";
 import { packed, vectorOf } from "../../memory/vectors.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Maximum UTF-8 bytes of the texts of one reply. */
 const maxTextBytes = 200 * 1024;

@@ -27,7 +27,10 @@ export function announceOutgoing(bus: Bus, addresses: readonly Pick<ReplyAddress
 
 /** Notifies the gateways of these texts; call after the commit. */
 export function announceTexts(bus: Bus, outgoing: readonly Outgoing[] = []): void {
-  for (const { address } of outgoing) announceOutgoing(bus, [address]);
+  announceOutgoing(
+    bus,
+    outgoing.map(({ address }) => address),
+  );
 }
 
 /** The text first, then each attachment as its own row: each row is claimed, sent and settled separately. */

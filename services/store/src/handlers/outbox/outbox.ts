@@ -5,7 +5,7 @@ import { type store, WireError, type OutboxRow, type OutputOf } from "@parley/co
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface Row {
   id: number;

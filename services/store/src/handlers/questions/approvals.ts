@@ -16,7 +16,7 @@ import { ownerAddress } from "../outbox/owner-address.ts";
 import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
 import { unpark, publishReady } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** True while a decision has an effect: not expired, and the call still waits. */
 const isOpen = `(expires_at > now() AND EXISTS (

@@ -20,7 +20,7 @@ import { lockTurn } from "../turns/end.ts";
 import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { unpark } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface Body {
   question: string;

@@ -18,7 +18,7 @@ import { enqueueSystemInput, type SystemInput } from "../inbox/system-input.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { unknown } from "./schedules.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Counts = OutputOf<typeof store.scheduleFire>;
 

@@ -5,7 +5,7 @@ import { singleRow, runOperation } from "../../db/operation.ts";
 import { enqueueSystemInput, sessionsOf } from "../inbox/system-input.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.heartbeatFire>;
 

@@ -5,7 +5,7 @@ import { type Database, type PoolClient } from "../../db/database.ts";
 import { jobOf, runColumns, runJoins, runOf, selectJobs, type JobRow, type RunRow } from "../../schedule/rows.ts";
 import { InvalidScheduleError, nextDue, parseRecurrence, toText } from "../../schedule/recurrence.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Update = InputOf<typeof store.scheduleUpdate>;
 

@@ -2,7 +2,7 @@
 import { WireError, type DurableEvent, type Usage } from "@parley/contracts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { SessionLog } from "./log.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> & {
   /** Only for `store.usage.report`. Null: no model was called. */

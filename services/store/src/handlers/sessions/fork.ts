@@ -15,7 +15,7 @@ import { singleRow, runOperation } from "../../db/operation.ts";
 import { bindRoute } from "./routes.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface Original {
   key: string;

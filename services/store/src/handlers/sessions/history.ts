@@ -2,7 +2,7 @@
 import type { Message } from "@parley/contracts";
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { messageColumns, messageOf, type MessageRow } from "../../db/mappers.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Maximum stored bytes in a reply: encoding adds to them, and the bus allows 512 KiB. */
 export const historyBytes = 300 * 1024;

@@ -4,7 +4,7 @@ import type { PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface ResolvedRoute {
   id: string;

@@ -28,7 +28,7 @@ import { inbox, sessions, turns } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import { titleUntitled } from "./titles.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
 function treeCost() {

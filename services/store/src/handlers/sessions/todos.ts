@@ -1,7 +1,7 @@
 // To-do lists of sessions.
 import { WireError } from "@parley/contracts";
 import { runOperation } from "../../db/operation.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 export const todoHandlers = {
   sessionTodos({ database }, input) {

@@ -1,5 +1,5 @@
 // Sums the usage and cost of model calls.
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface Row {
   day: string;

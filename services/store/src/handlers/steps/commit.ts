@@ -7,7 +7,7 @@ import { rewriteResults } from "./open-calls.ts";
 import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { notifyParent, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { recordReply } from "../voice/replies.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.stepCommit>;
 

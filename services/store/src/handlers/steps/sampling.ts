@@ -3,7 +3,7 @@
 import { WireError } from "@parley/contracts";
 import { runOperation } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 export const samplingHandlers = {
   /** Throws NOT_FOUND, CONFLICT. */

@@ -144,7 +144,9 @@ async function markHooks(
      RETURNING ${stepColumns}`,
     [turnId, n, JSON.stringify(result), JSON.stringify(outcome)],
   );
-  return rows[0] === undefined ? undefined : toolStepOf(rows[0]);
+  if (rows[0] === undefined) return undefined;
+  await addTurnReferences(client, turnId, hashesOf(result));
+  return toolStepOf(rows[0]);
 }
 
 /** Why a settlement of an open step was refused. */

@@ -6,7 +6,7 @@ import { runOperation } from "../../db/operation.ts";
 import { lockTurn } from "./end.ts";
 import { checkResults, deliverResults, lockOpenCalls, rewriteResults, settleOpenCalls } from "../steps/open-calls.ts";
 import { SessionLog } from "../sessions/log.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.turnAppend>;
 

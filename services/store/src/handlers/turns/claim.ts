@@ -8,7 +8,7 @@ import { start } from "./start.ts";
 import type { Claim } from "./claim-result.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
 import { stopOrphans } from "./turns.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface RunningRow {
   id: string;

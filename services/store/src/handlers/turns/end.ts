@@ -23,7 +23,7 @@ import { announceTexts } from "../outbox/enqueue.ts";
 import { SessionLog } from "../sessions/log.ts";
 import { requeueUndelivered } from "../questions/requeue.ts";
 import { stopOrphans } from "./turns.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 interface Ending {
   turnId: string;

@@ -3,7 +3,7 @@
 import type { OutputOf, store } from "@parley/contracts";
 import { runOperation } from "../../db/operation.ts";
 import { lockTurn } from "./end.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.turnPark>;
 

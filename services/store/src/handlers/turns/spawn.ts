@@ -15,7 +15,7 @@ import { singleRow, runOperation } from "../../db/operation.ts";
 import { enqueueNotice } from "../inbox/system-input.ts";
 import { lockTurn } from "./end.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 type Input = InputOf<typeof store.turnSpawn>;
 type Output = OutputOf<typeof store.turnSpawn>;

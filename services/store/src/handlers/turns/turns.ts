@@ -6,7 +6,7 @@ import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRo
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 export const turnHandlers = {
   async turnCancel({ database, bus }, input) {

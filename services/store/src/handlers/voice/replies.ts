@@ -4,7 +4,7 @@ import { type PoolClient } from "../../db/database.ts";
 import { addressOf, overridesOf } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Spoken answers expire after this time. */
 const expiresMs = 10 * 60 * 1_000;

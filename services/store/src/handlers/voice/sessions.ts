@@ -12,7 +12,7 @@ import { withClient, type PoolClient } from "../../db/database.ts";
 import { addressOf, senderOf } from "../../db/mappers.ts";
 import { runOperation, runTransaction } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** Ended sessions per route that are kept for display. */
 const keptPerRoute = 5;

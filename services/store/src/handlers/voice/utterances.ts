@@ -7,7 +7,7 @@ import { enqueueSystemInput } from "../inbox/system-input.ts";
 import { answerWith } from "../questions/questions.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { lockVoice } from "./sessions.ts";
-import { type Handlers } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 
 /** The kind of event that becomes a turn. */
 const finalType = "utterance_final";
