@@ -47,7 +47,8 @@ COPY --from=build /out/store ./
 # The same files as the store: applies the missing migrations and exits.
 FROM store AS migrate
 HEALTHCHECK NONE
-CMD ["node", "dist/migrate.js"]
+# Waits while PostgreSQL cannot be reached; any other failure ends it.
+CMD ["node", "dist/migrate.js", "--wait"]
 
 FROM runtime AS agent-core
 COPY --from=build /out/agent-core ./

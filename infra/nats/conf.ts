@@ -13,8 +13,8 @@ export function natsConf(namespace: string): string {
 #   node infra/local/bootstrap.mjs infra/nats/write-conf.ts
 # Each password comes from the environment of the server. It must begin with a letter and contain only letters and digits.
 port: 4222
-# Monitoring and /healthz.
-http: 8222
+# Monitoring and /healthz, which name users, subjects and addresses without a password: only from the server's own container.
+http: 127.0.0.1:8222
 max_payload: 1MB
 
 authorization {

@@ -30,6 +30,13 @@ const Compose = z.looseObject({
       labels: z.record(z.string(), z.string()).default({}),
       ports: z.array(z.string()).default([]),
       read_only: z.boolean().optional(),
+      user: z.string().optional(),
+      restart: z.string().optional(),
+      mem_limit: z.string().optional(),
+      cpus: z.number().optional(),
+      pids_limit: z.number().optional(),
+      security_opt: z.array(z.string()).default([]),
+      logging: z.looseObject({ driver: z.string(), options: z.record(z.string(), z.string()) }).optional(),
       cap_drop: z.array(z.string()).optional(),
       stop_grace_period: z.string().optional(),
       deploy: z.looseObject({ replicas: z.number() }).optional(),
@@ -117,13 +124,27 @@ test("gives a container more time to stop than its service takes to drain", () =
   }
 });
 
-test("runs our containers without capabilities, on a read-only system, as a user other than root", () => {
-  for (const [name, service] of [...built, ["front", compose.services["front"]] as const]) {
-    assert.equal(service?.read_only, true, name);
-    assert.deepEqual(service?.cap_drop, ["ALL"], name);
+test("runs every container without capabilities, on a read-only system, as a user other than root", () => {
+  // The images of these run as a user of their own.
+  const ownUser = new Set([...built.map(([name]) => name), "front"]);
+  for (const [name, service] of all) {
+    assert.equal(service.read_only, true, name);
+    assert.deepEqual(service.cap_drop, ["ALL"], name);
+    assert.deepEqual(service.security_opt, ["no-new-privileges:true"], name);
+    if (!ownUser.has(name)) assert.match(service.user ?? "", /^[1-9]\d*:[1-9]\d*$/, name);
   }
   const users = [...dockerfile.matchAll(/^USER (\S+)$/gm)].map((match) => match[1]);
   assert.equal(users.at(-1), "10001:10001");
+});
+
+test("limits the memory, processors, processes and log of every container", () => {
+  for (const [name, service] of all) {
+    assert.match(service.mem_limit ?? "", /^\d+[mg]$/, name);
+    assert.ok(Number(service.cpus) > 0, name);
+    assert.ok((service.pids_limit ?? 0) > 0, name);
+    assert.equal(service.logging?.driver, "json-file", name);
+    assert.ok(service.logging.options["max-size"] && service.logging.options["max-file"], name);
+  }
 });
 
 describe("secrets", () => {
@@ -201,11 +222,12 @@ test("connects each service only to the servers that it owns", () => {
       .sort();
   assert.deepEqual(on("postgres"), ["migrate", "postgres", "store"]);
   assert.deepEqual(on("redis"), ["agent-core", "redis"]);
-  assert.deepEqual(on("bus"), ["nats", ...services].sort());
+  for (const service of services) assert.deepEqual(on(`bus-${service}`), ["nats", service].sort());
   assert.deepEqual(on("model"), ["agent-core"]);
   assert.deepEqual(on("edge"), ["channel-gateway", "front"]);
-  assert.deepEqual(compose.services["tool-runner"]?.networks, ["bus"]);
-  for (const network of ["postgres", "redis", "bus"]) assert.equal(compose.networks[network]?.internal, true, network);
+  assert.deepEqual(compose.services["tool-runner"]?.networks, ["bus-tool-runner"]);
+  for (const network of ["postgres", "redis", ...services.map((service) => `bus-${service}`)])
+    assert.equal(compose.networks[network]?.internal, true, network);
 });
 
 test("recreates a server when its file changed, because its label is the file's hash", () => {

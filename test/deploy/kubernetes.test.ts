@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
@@ -62,6 +63,47 @@ test("has one Deployment for each service, and a migration Job named after the v
   );
   const jobs = inBase.filter(({ kind }) => kind === "Job").map(({ metadata }) => metadata.name);
   assert.deepEqual(jobs, [`migrate-${version.replaceAll(".", "-")}`]);
+});
+
+test("removes a finished migration, and gives it longer than an outage of PostgreSQL", () => {
+  const job = base.find(({ kind }) => kind === "Job");
+  assert.ok(Number(at(job?.spec, "ttlSecondsAfterFinished")) > 0);
+  assert.ok(Number(at(job?.spec, "activeDeadlineSeconds")) >= 86_400);
+  assert.match(read("Dockerfile"), /^CMD \["node", "dist\/migrate\.js", "--wait"\]$/m);
+});
+
+describe("the folders of the shared volume", () => {
+  const runner = ours.find(({ metadata }) => metadata.name === "tool-runner")?.spec.template.spec;
+  const [init] = runner?.initContainers ?? [];
+  const mount = init?.volumeMounts.find(({ name }) => name === "workspace");
+  const folders = (runner?.containers[0]?.volumeMounts ?? []).flatMap(({ subPath }) => subPath ?? []);
+  const run = (volume: string) => {
+    const [, ...args] = init?.command ?? [];
+    return spawnSync(process.execPath, args, { cwd: volume, encoding: "utf8" });
+  };
+
+  test("are created by the pod's user before kubelet would create them as root", () => {
+    assert.deepEqual([mount?.subPath, at(init, "workingDir"), init?.command[0]], [undefined, mount?.mountPath, "node"]);
+    const volume = mkdtempSync(join(tmpdir(), "parley-volume-"));
+    try {
+      assert.equal(run(volume).status, 0);
+      assert.deepEqual(readdirSync(volume).sort(), folders.toSorted());
+      assert.equal(run(volume).status, 0, "again");
+    } finally {
+      rmSync(volume, { recursive: true });
+    }
+  });
+
+  test("are named with the user and the remedy when they cannot be created", () => {
+    // Below a device nothing can be created, not even by root.
+    const file = join(mkdtempSync(join(tmpdir(), "parley-volume-")), "volume");
+    mkdirSync(file);
+    writeFileSync(join(file, folders[0] ?? ""), "");
+    const { status, stderr } = run(file);
+    rmSync(file, { recursive: true });
+    assert.equal(status, 1);
+    assert.match(stderr, new RegExp(`^cannot create the folder ${folders[0]} .* as user \\d+ \\(EEXIST\\): make user`));
+  });
 });
 
 test("tags images with the version of package.json", () => {
@@ -181,7 +223,7 @@ test("restricts every pod: no root, capability, writable system or API server to
     assert.equal(at(pod, "securityContext", "runAsNonRoot"), true, what);
     assert.equal(at(pod, "securityContext", "seccompProfile", "type"), "RuntimeDefault", what);
     assert.ok(Number(at(pod, "securityContext", "runAsUser")) > 0, what);
-    for (const container of pod.containers) {
+    for (const container of [...pod.initContainers, ...pod.containers]) {
       assert.equal(at(container, "securityContext", "runAsNonRoot"), true, what);
       assert.equal(at(container, "securityContext", "allowPrivilegeEscalation"), false, what);
       assert.equal(at(container, "securityContext", "readOnlyRootFilesystem"), true, what);

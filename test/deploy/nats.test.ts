@@ -27,3 +27,9 @@ test("limits what every role may publish and subscribe to", () => {
   assert.equal(limits.length, roles.length * 2);
   for (const role of roles) assert.notEqual(natsPermissions(role, "parley").subscribe.length, 0);
 });
+
+test("answers monitoring requests only on loopback", () => {
+  assert.match(conf, /^http: 127\.0\.0\.1:8222$/m);
+  // A probe of the kubelet comes from the node, so it runs inside of the container.
+  assert.doesNotMatch(read("k8s/overlays/dev/nats.yaml"), /httpGet|containerPort: 8222/);
+});

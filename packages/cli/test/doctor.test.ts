@@ -12,6 +12,7 @@ import {
   modelFinding,
   mcpFindings,
   sandboxFindings,
+  startFindings,
   versionFinding,
 } from "../src/doctor/cluster.ts";
 import type { DoctorContext } from "../src/doctor/finding.ts";
@@ -47,6 +48,18 @@ test("accepts exactly one leader", () => {
   assert.equal(leaderFinding([leader, report({})]).severity, "ok");
   assert.equal(leaderFinding([report({})]).severity, "error");
   assert.equal(leaderFinding([leader, leader]).severity, "error");
+});
+
+test("reports why a replica has not started", () => {
+  const store = { service: "store", replica: "store-1", ready: false } as const;
+  const waitingFor = "waiting for the database: migration 0033_x.sql is not applied yet; run the migrations";
+  const [finding, ...others] = startFindings(
+    [report({}), report({ ...store, details: { waitingFor } })],
+    fixesFor(true),
+  );
+  assert.deepEqual(others, []);
+  assert.equal(finding?.severity, "error");
+  assert.equal(finding.message, `store-1 has not started: ${waitingFor}`);
 });
 
 test("warns about a model without a key, and reports a refused key as an error", () => {

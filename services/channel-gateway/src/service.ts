@@ -23,8 +23,11 @@ export interface GatewayOverrides {
   context?: StartContext;
 }
 
+/** Reserved from the drain for the last responses, the leases of accounts and the bus. */
+const closeMs = 4_000;
+
 /** How long requests that wait for a turn may continue after the drain has started. */
-const graceMs = 2_000;
+const graceMs = (drainMs: number) => drainMs - Math.min(closeMs, drainMs / 2);
 
 /** Starts a replica, which is ready when the promise resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
@@ -123,7 +126,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
               "this replica is shutting down; the message is stored and will be answered: repeat the request",
             ),
           ),
-        graceMs,
+        graceMs(config.drainMs),
       );
       await Promise.all([closedHttp, accounts.close(), observers.close()]);
       clearTimeout(grace);

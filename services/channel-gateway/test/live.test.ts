@@ -2,6 +2,7 @@
 import { loadSettings, parseSettings } from "@parley/chassis";
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket, type ClientOptions } from "ws";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
 import { SseReader, WsReader, type ReceivedFrame } from "./support/watchers.ts";
@@ -233,8 +234,38 @@ test("disconnects only a reader that is too slow for durable events", async () =
   }
 });
 
+test("answers a request when its turn ends during the drain", async () => {
+  const draining = await stack.gateway({ config: { settings: loadSettings(undefined) } });
+  const began = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  stack.agent.script = async (said) => {
+    began.resolve();
+    await goOn.promise;
+    return { deltas: ["You said: ", said] };
+  };
+  try {
+    const ws = await WsReader.open(draining);
+    const waiting = draining.call("/v1/chat/completions", {
+      body: { messages: [{ role: "user", content: "soon" }] },
+    });
+    await began.promise;
+    const closed = draining.close();
+    await ws.closed;
+    // Longer than the 2 s after which every waiting request was once ended.
+    await delay(2_200);
+    goOn.resolve();
+    const answer = await waiting;
+    assert.equal(answer.status, 200);
+    assert.match(await answer.text(), /You said: soon/);
+    await closed;
+  } finally {
+    goOn.resolve();
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+  }
+});
+
 test("closes WebSockets with 1001, ends streams and answers waiting requests when draining", async () => {
-  const config = { settings: loadSettings(undefined) };
+  const config = { settings: loadSettings(undefined), drainMs: 1_000 };
   const third = await stack.gateway({ config });
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -258,6 +289,7 @@ test("closes WebSockets with 1001, ends streams and answers waiting requests whe
     await sse.ended;
     const answer = await waiting;
     assert.equal(answer.status, 503);
+    assert.equal(answer.headers.get("retry-after"), "2");
     assert.match(await answer.text(), /shutting down/);
     await closed;
     goOn.resolve();

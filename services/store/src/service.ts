@@ -4,12 +4,14 @@ import {
   explainLinkFailure,
   openChassis,
   serveHealthReport,
+  version,
   type Chassis,
   type RunningService,
   type StartContext,
 } from "@parley/chassis";
 import type { StoreConfig } from "./config.ts";
 import { openBackends } from "./blobs/open.ts";
+import type { BlobBackends } from "./blobs/backend.ts";
 import { openDatabase, type Database } from "./db/database.ts";
 import { isEncrypted } from "./db/database-url.ts";
 import { Grants } from "./grants.ts";
@@ -25,10 +27,24 @@ export async function start(
 ): Promise<RunningService> {
   const chassis =
     overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config), context: overrides.context }));
-  const { bus, log, metrics } = chassis;
+  const { bus, log, metrics, startup } = chassis;
   const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
     log.warn({ err: error }, "idle database connection lost"),
   );
+  let places: BlobBackends | undefined;
+  serveHealthReport(bus, config, () => ({
+    role: "active",
+    epoch: null,
+    ready: places !== undefined && bus.connected,
+    details: {
+      databaseEncrypted: isEncrypted(config.databaseUrl),
+      connections: database.pool.totalCount,
+      waiting: database.pool.waitingCount,
+      ...(places === undefined
+        ? { waitingFor: startup.reason ?? "" }
+        : { attachments: places.preferred?.name ?? "database" }),
+    },
+  }));
   await waitForSchema(database, chassis);
 
   const stopping = new AbortController();
@@ -37,11 +53,11 @@ export async function start(
     log.warn({ err: error }, "line authors of older document versions not filled: filled when they are read"),
   );
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
-  const places = await openBackends(config, log);
+  const backends = await openBackends(config, log);
   const checkpointDays = config.settings.checkpoints.retention_days;
   startRetentionJob(
     database,
-    { ...config, keepHours, places, checkpointDays },
+    { ...config, keepHours, places: backends, checkpointDays },
     config.settings.session,
     log,
     stopping.signal,
@@ -51,22 +67,12 @@ export async function start(
     database,
     bus,
     grants: new Grants(database),
-    blobRules: { maxBytes, types, places },
+    blobRules: { maxBytes, types, places: backends },
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),
   });
-  serveHealthReport(bus, config, () => ({
-    role: "active",
-    epoch: null,
-    ready: bus.connected,
-    details: {
-      databaseEncrypted: isEncrypted(config.databaseUrl),
-      connections: database.pool.totalCount,
-      waiting: database.pool.waitingCount,
-      attachments: places.preferred?.name ?? "database",
-    },
-  }));
   await bus.permitted();
+  places = backends;
 
   return {
     metrics,
@@ -88,12 +94,18 @@ function secretsOf({ blobBucket }: StoreConfig): string[] {
   return [secretAccessKey, sessionToken].filter((secret) => secret !== undefined);
 }
 
+/** The Job of k8s/base/migrate.yaml is named after the version. */
+function missingMigration(name: string | undefined): string {
+  const job = `migrate-${version.replaceAll(".", "-")}`;
+  return `migration ${name} is not applied yet; run the migrations (Kubernetes: Job ${job}, Compose: service migrate)`;
+}
+
 /** Waits until the database is reachable and has the newest migration of this build. */
 async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
   for (;;) {
     const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
-      ({ rowCount }) => (rowCount === 1 ? null : `migration ${wanted} is not applied yet; run the migrations`),
+      ({ rowCount }) => (rowCount === 1 ? null : missingMigration(wanted)),
       (error: unknown) => explainLinkFailure(error, "DATABASE_CA_FILE"),
     );
     if (missing === null) break;

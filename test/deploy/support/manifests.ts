@@ -49,6 +49,10 @@ const Container = z.looseObject({
     .optional(),
   resources: z.looseObject({ requests: labels, limits: labels }),
   securityContext: z.unknown(),
+  command: z.array(z.string()).default([]),
+  volumeMounts: z
+    .array(z.looseObject({ name: z.string(), mountPath: z.string(), subPath: z.string().optional() }))
+    .default([]),
 });
 
 const PodTemplate = z.looseObject({
@@ -59,6 +63,7 @@ const PodTemplate = z.looseObject({
     terminationGracePeriodSeconds: z.number().optional(),
     securityContext: z.unknown(),
     topologySpreadConstraints: z.array(z.looseObject({ labelSelector: Selector })).default([]),
+    initContainers: z.array(Container).default([]),
     containers: z.array(Container),
   }),
 });

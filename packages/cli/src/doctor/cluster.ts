@@ -29,6 +29,7 @@ export const clusterChecks: readonly Check[] = [
   { id: "supervisor", run: async (context) => supervisor(context) },
   { id: "ready", run: ready },
   { id: "gateway", run: gateway },
+  { id: "start", run: withStatus("start", ({ replicas }, fixes) => startFindings(replicas, fixes)) },
   { id: "leader", run: withStatus("leader", ({ replicas }, fixes) => [leaderFinding(replicas, fixes)]) },
   { id: "model", run: withStatus("model", ({ model }, fixes) => [modelFinding(model, fixes)]) },
   { id: "sandbox", run: withStatus("sandbox", ({ replicas }, fixes) => sandboxFindings(replicas, fixes)) },
@@ -111,6 +112,15 @@ function withStatus(id: string, judge: (status: Status, fixes: Fixes) => Finding
 
 function isDown({ elsewhere, home }: DoctorContext): boolean {
   return !elsewhere && home.state === null;
+}
+
+/** Replicas that run but have not started, with their reason; empty if there is none. */
+export function startFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
+  return replicas.flatMap(({ service, replica, details: { waitingFor } }) =>
+    typeof waitingFor === "string"
+      ? error("start", `${replica} has not started: ${waitingFor}`, fixes.logs(service))
+      : [],
+  );
 }
 
 export function leaderFinding(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding {

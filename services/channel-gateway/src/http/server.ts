@@ -51,6 +51,8 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     // Limits how long a request may take to arrive, not its response.
     requestTimeout: 60_000,
     keepAliveTimeout: 75_000,
+    // A request on an open connection is served during the drain; its response closes the connection.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: 2_000 },
     exposeHeadRoutes: false,
     // A request for any other upgrade, such as curl's to HTTP/2, is handled as a plain request.
