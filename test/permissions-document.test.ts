@@ -42,14 +42,14 @@ interface Given {
 /** The decision about a call in a tainted turn of this trust level. */
 async function decide(call: (typeof calls)[number], trust: string, given: Given): Promise<"allow" | "ask" | "deny"> {
   const { allow = [], guestAllow = [], session = {}, mode = "default", grants } = given;
-  const speaker = principalOf(trust);
+  const principal = principalOf(trust);
   const settings = { allow, guest_allow: guestAllow, ask: [], deny: [] };
   return decidePermission(await parseCall(call.tool, call.input), {
     mode,
     allowBypass: true,
     disabled: [],
-    rules: rulesFor(speaker, settings, session, grants ?? (trust === "webhook" ? { webhook: [] } : {})),
-    speaker,
+    rules: rulesFor(principal, settings, session, grants ?? (trust === "webhook" ? { webhook: [] } : {})),
+    principal,
     tainted: true,
     canAsk: true,
   }).decision;

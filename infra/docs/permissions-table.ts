@@ -92,13 +92,13 @@ export async function outcome(
   { trust, tainted }: Pick<Column, "trust" | "tainted">,
   { permissions, tools }: Pick<ParleySettings, "permissions" | "tools">,
 ): Promise<"runs" | "approval" | "denied"> {
-  const speaker = principalOf(trust);
+  const principal = principalOf(trust);
   const { decision } = decidePermission(await parseCall(tool, input), {
     mode: permissions.mode,
     allowBypass: permissions.allow_bypass,
     disabled: tools.disabled,
-    rules: rulesFor(speaker, permissions, {}, trust === "webhook" ? { webhook: [] } : {}),
-    speaker,
+    rules: rulesFor(principal, permissions, {}, trust === "webhook" ? { webhook: [] } : {}),
+    principal,
     tainted: permissions.taint && tainted,
     canAsk: true,
   });

@@ -39,7 +39,10 @@ export type ToolClass = (typeof toolClasses)[number];
 
 export const approvalStates = ["pending", "allowed", "denied", "expired"] as const;
 
-/** The outcome of a call's permission check that requires a person's approval. The answer resumes from it: no hook runs again. */
+/**
+ * The outcome of a permission check that requires a person's approval. The answer resumes from it: no hook runs again for these
+ * arguments.
+ */
 export const AuthorizationSchema = z.object({
   /** JSON text: the arguments after the hooks, as the person was shown them. */
   input: z.string(),
@@ -47,7 +50,7 @@ export const AuthorizationSchema = z.object({
   notes: z.array(z.string()),
   /** Hash of the rules and the mode that were evaluated. After a change they are evaluated again, and a denial wins. */
   rules: z.string(),
-  /** A hook requires the approval, also if the mode allows the call. */
+  /** A hook requires approval where no rule allows the call, also if the mode does. */
   askedByHook: z.boolean(),
   /** The rules that "always" adds to the session; null: none. */
   always: z.object({ list: z.enum(["allow", "allowTainted"]), rules: z.array(z.string()) }).nullable(),
@@ -76,10 +79,12 @@ const ApprovalRefSchema = z.object({
   authorization: AuthorizationSchema.optional(),
 });
 
-/** What the hooks on a call's result returned. */
+/** What a call and the hooks on it leave for the rest of the turn, in addition to the result. */
 export const HookOutcomeSchema = z.object({
-  /** Notes for the model, after the result. */
+  /** Notes of the hooks for the model, after the result. */
   notes: z.array(z.string()),
+  /** The call ends the turn without an answer. Left out: it does not. */
+  sleeps: z.boolean().optional(),
   /** The hooks end the turn with this text. Left out: they do not. */
   stop: z.string().optional(),
 });
@@ -102,7 +107,7 @@ export const ToolStepSchema = z.object({
   startedAt: z.string().nullable(),
   /** The newest approval request for this call; left out: none. */
   approval: ApprovalRefSchema.optional(),
-  /** The hooks on the result have run, and `result` is what they returned; left out: they have not run, or there are none. */
+  /** The hooks on the result have run, and `result` is what they returned; left out: they have not run, or nothing is to be kept. */
   hookOutcome: HookOutcomeSchema.optional(),
 });
 export type ToolStep = z.infer<typeof ToolStepSchema>;

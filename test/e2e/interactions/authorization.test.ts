@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { store, textOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -28,6 +29,7 @@ execution = "parallel"
 event = "PreToolUse"
 command = '''${record}; case "$input" in
 *rewrite-me*) echo '{"hookSpecificOutput": {"updatedInput": {"command": "echo rewritten"}}}';;
+*hook-asks*) echo '{"decision": "ask", "reason": "the hook wants a person"}';;
 *) echo '{"hookSpecificOutput": {"additionalContext": "${note}"}}';;
 esac'''
 [[hooks]]
@@ -38,6 +40,9 @@ event = "PostToolUse"
 command = '''${record}; case "$input" in
 *tool_response*keep-out*) echo '{"hookSpecificOutput": {"updatedToolOutput": "[cleaned]"}}';;
 esac'''
+[[hooks]]
+event = "PostToolUseFailure"
+command = '''${record}'''
 `,
   });
 });
@@ -61,12 +66,10 @@ async function evaluations(): Promise<number> {
     const [, replica, port] = /^(agent-core-\d+) .*"healthPort":(\d+)/.exec(line) ?? [];
     if (replica !== undefined && port !== undefined) ports.set(replica, port);
   }
+  assert.equal(ports.size, 2);
   let sum = 0;
   for (const port of ports.values()) {
-    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`).then(
-      (response) => response.text(),
-      () => "",
-    );
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     for (const [, count] of metrics.matchAll(/^parley_permission_evaluations_total\{.*\} (\d+)$/gm))
       sum += Number(count);
   }
@@ -165,6 +168,84 @@ test("runs PostToolUse once when the turn parks after the call", async () => {
   assert.deepEqual(await hookRuns(turnId), { PreToolUse: 2, PermissionRequest: 2, PostToolUse: 2 });
 });
 
+test("adds the rules for always when the approved call also granted its host for the turn", async () => {
+  const key = "http:default:always";
+  const { inboxId } = await fixture.bus.request(store.inboxPut, {
+    sessionKey: key,
+    message: {
+      channel: "http",
+      account: "default",
+      externalId: "always",
+      conversation: "always",
+      contact: { id: "always", name: "Owner" },
+      role: "owner",
+      origin: "user",
+      tainted: true,
+      parts: [{ type: "text", text: 'tool: web_fetch {"url": "http://127.0.0.1:9/page"}' }],
+      replyTo: null,
+    },
+  });
+  const turnId = await fixture.begun(inboxId);
+  await parked(turnId);
+  const question = fixture.events.find((event) => event.type === "approval.requested" && event.turnId === turnId);
+  assert.ok(question?.type === "approval.requested");
+  const answer = { id: question.approvalId, allow: true, always: true, by: "test" };
+  await fixture.bus.request(store.approvalDecide, answer);
+  await fixture.ended(inboxId);
+  const { overrides } = await fixture.session(key);
+  assert.deepEqual(overrides.allowTainted, ["web_fetch(http://127.0.0.1:9/*)"]);
+});
+
+test("keeps the question of a hook when the rule that also required approval was removed", async () => {
+  const key = "http:default:hook-asks";
+  await fixture.turn("say: begin", "hook-asks");
+  const { sessionId } = await fixture.session(key);
+  await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { ask: ["glob"] } });
+  const script = `tool: glob {"pattern": "hook-asks"}\n${exec("echo other")}`;
+  const messageId = await fixture.client.post(script, { conversation: "hook-asks" });
+  const turnId = await fixture.begun(messageId);
+  await parked(turnId);
+  await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { ask: null } });
+  const questions = fixture.events.filter((event) => event.type === "approval.requested" && event.turnId === turnId);
+  const decide = async (tool: string) => {
+    const question = questions.find((event) => event.type === "approval.requested" && event.tool === tool);
+    assert.ok(question?.type === "approval.requested");
+    const answer = { id: question.approvalId, allow: true, always: false, by: "test" };
+    await fixture.bus.request(store.approvalDecide, answer);
+  };
+  await decide("exec");
+  const parkings = () => fixture.events.filter((event) => event.type === "turn.parked" && event.turnId === turnId);
+  await fixture.happens(
+    (event) => parkings().length === 2 || (event.type === "turn.finished" && event.turnId === turnId),
+  );
+  assert.equal(parkings().length, 2, "it still waits for the question about glob");
+  await decide("glob");
+  await fixture.ended(messageId);
+});
+
+test("keeps the notes and the end of calls when another call of their round parks the turn", async () => {
+  const withQuestion = async (call: string) => {
+    const messageId = await fixture.client.post(`${call}\n${exec("echo asked")}`, { conversation: "notes" });
+    const turnId = await fixture.begun(messageId);
+    await parked(turnId);
+    await fixture.answer(turnId, true);
+    return fixture.ended(messageId);
+  };
+  const { messages } = await withQuestion('tool: glob {"pattern": "*"}');
+  assert.equal(messages.filter(({ role, parts }) => role === "user" && textOf(parts) === note).length, 2);
+  assert.equal((await withQuestion("tool: sleep {}")).text, "(asleep)");
+});
+
+test("runs no hook on failures for a call that was refused before another call parked the turn", async () => {
+  const script = `tool: unknown_tool {}\n${exec("echo asked")}`;
+  const messageId = await fixture.client.post(script, { conversation: "refused" });
+  const turnId = await fixture.begun(messageId);
+  await parked(turnId);
+  await fixture.answer(turnId, true);
+  await fixture.ended(messageId);
+  assert.deepEqual(await hookRuns(turnId), once);
+});
+
 test("evaluates an approved call again when an older agent-core has asked for it", async () => {
   const before = await evaluations();
   const { messageId, turnId } = await asked(exec("echo old"), "old");
@@ -181,15 +262,18 @@ test("evaluates an approved call again when an older agent-core has asked for it
 });
 
 test("runs no hook and evaluates no rule again when another leader resumes the approved call", async () => {
+  const starts = () => fixture.cluster.lines.filter((line) => /^agent-core-\d+ .*"healthPort":/.test(line)).length;
+  const before = starts();
   await fixture.cluster.fault("agent.after_park", "kill");
   const { messageId, turnId } = await asked(exec("echo taken-over"), "takeover");
-  await fixture.happens((event) => event.type === "turn.started" && event.turnId === turnId);
+  // The supervisor restarts the killed leader.
+  while (starts() === before) await setTimeout(20);
   await fixture.cluster.whenReady("agent-core", 1);
   await fixture.cluster.whenReady("agent-core", 2);
   assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1, PermissionRequest: 1 });
+  assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");
   await fixture.answer(turnId, true);
   const { results } = await fixture.ended(messageId);
-  assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");
   assert.match(results[0]?.content ?? "", /taken-over/);
   assert.deepEqual(await hookRuns(turnId), once);
   // The killed leader evaluated them; its successor and its restarted process did not.

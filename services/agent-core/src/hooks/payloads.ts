@@ -52,77 +52,77 @@ export interface HookEventData {
   Notification: { type: string; message: string };
 }
 
-type Builders = { [E in HookEvent]: (place: HookContext, facts: HookEventData[E]) => PayloadOf<E> };
+type Builders = { [E in HookEvent]: (hookContext: HookContext, facts: HookEventData[E]) => PayloadOf<E> };
 
 export const hookPayloads: Builders = {
-  SessionStart: (place, { source }) => ({ hook_event_name: "SessionStart", ...everywhere(place), source }),
-  UserPromptSubmit: (place, { origin, prompt }) => ({
+  SessionStart: (hookContext, { source }) => ({ hook_event_name: "SessionStart", ...everywhere(hookContext), source }),
+  UserPromptSubmit: (hookContext, { origin, prompt }) => ({
     hook_event_name: "UserPromptSubmit",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     origin,
     prompt,
   }),
-  PreToolUse: (place, use) => ({ hook_event_name: "PreToolUse", ...everywhere(place), ...toolUse(use) }),
-  PostToolUse: (place, use) => ({
+  PreToolUse: (hookContext, use) => ({ hook_event_name: "PreToolUse", ...everywhere(hookContext), ...toolUse(use) }),
+  PostToolUse: (hookContext, use) => ({
     hook_event_name: "PostToolUse",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     ...toolUse(use),
     tool_response: use.output,
   }),
-  PostToolUseFailure: (place, use) => ({
+  PostToolUseFailure: (hookContext, use) => ({
     hook_event_name: "PostToolUseFailure",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     ...toolUse(use),
     error: use.error,
   }),
-  PermissionRequest: (place, use) => ({
+  PermissionRequest: (hookContext, use) => ({
     hook_event_name: "PermissionRequest",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     ...toolUse(use),
     reason: use.reason,
   }),
-  PreCompact: (place, { trigger, promptTokens, instructions }) => ({
+  PreCompact: (hookContext, { trigger, promptTokens, instructions }) => ({
     hook_event_name: "PreCompact",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     trigger,
     prompt_tokens: promptTokens,
     custom_instructions: instructions,
   }),
-  PostCompact: (place, { trigger, tokensBefore, tokensAfter, summary }) => ({
+  PostCompact: (hookContext, { trigger, tokensBefore, tokensAfter, summary }) => ({
     hook_event_name: "PostCompact",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     trigger,
     tokens_before: tokensBefore,
     tokens_after: tokensAfter,
     summary,
   }),
-  Stop: (place, { exitReason, lastText, stopHookActive }) => ({
+  Stop: (hookContext, { exitReason, lastText, stopHookActive }) => ({
     hook_event_name: "Stop",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     exit_reason: exitReason,
     last_assistant_message: lastText,
     stop_hook_active: stopHookActive,
   }),
-  SubagentStart: (place, { sessionId, profile, prompt, background }) => ({
+  SubagentStart: (hookContext, { sessionId, profile, prompt, background }) => ({
     hook_event_name: "SubagentStart",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     agent_id: sessionId,
     agent_type: profile,
     prompt,
     background,
   }),
-  SubagentStop: (place, { sessionId, profile, exitReason, lastText }) => ({
+  SubagentStop: (hookContext, { sessionId, profile, exitReason, lastText }) => ({
     hook_event_name: "SubagentStop",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     agent_id: sessionId,
     agent_type: profile,
     exit_reason: exitReason,
     last_assistant_message: lastText,
   }),
-  SessionEnd: (place, { reason }) => ({ hook_event_name: "SessionEnd", ...everywhere(place), reason }),
-  Notification: (place, { type, message }) => ({
+  SessionEnd: (hookContext, { reason }) => ({ hook_event_name: "SessionEnd", ...everywhere(hookContext), reason }),
+  Notification: (hookContext, { type, message }) => ({
     hook_event_name: "Notification",
-    ...everywhere(place),
+    ...everywhere(hookContext),
     notification_type: type,
     message,
   }),
@@ -157,13 +157,13 @@ export function subjectOfHook(payload: HookPayload): string {
   }
 }
 
-function everywhere(place: HookContext) {
+function everywhere(hookContext: HookContext) {
   return {
-    session_id: place.sessionId,
-    session_key: place.sessionKey,
-    turn_id: place.turnId,
-    permission_mode: place.permissionMode,
-    profile: place.profile,
+    session_id: hookContext.sessionId,
+    session_key: hookContext.sessionKey,
+    turn_id: hookContext.turnId,
+    permission_mode: hookContext.permissionMode,
+    profile: hookContext.profile,
   };
 }
 

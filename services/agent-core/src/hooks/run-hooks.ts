@@ -23,7 +23,7 @@ import { endsChain, mergeVerdicts, neutralVerdict, rewritten, type HookOutcome, 
  */
 export type RunHooks = <E extends HookEvent>(
   event: E,
-  place: HookContext,
+  hookContext: HookContext,
   facts: HookEventData[E],
   signal: AbortSignal,
 ) => Verdict | Promise<Verdict>;
@@ -60,10 +60,10 @@ export function createHooks(deps: HookDeps): RunHooks {
     deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "hook failed");
   };
 
-  return (event, place, facts, signal) => {
+  return (event, hookContext, facts, signal) => {
     const ofEvent = byEvent.get(event) ?? [];
     if (ofEvent.length === 0) return neutralVerdict;
-    const payload: HookPayload = hookPayloads[event](place, facts);
+    const payload: HookPayload = hookPayloads[event](hookContext, facts);
     const aliases = "aliases" in facts ? (facts.aliases ?? []) : [];
     const subjects = [subjectOfHook(payload), ...aliases];
     const meant = ofEvent.filter(({ hook }) => matchesHook(hook, event, subjects));

@@ -83,10 +83,16 @@ export async function compactOnDemand(
         session.parentId === null
           ? { timeZone: settings.agent.time_zone, source: showsSource(settings, policy, sessionKey) }
           : undefined,
-      place: { sessionId, sessionKey, turnId: null, permissionMode: policy.permissionMode, profile: policy.profile },
+      hookContext: {
+        sessionId,
+        sessionKey,
+        turnId: null,
+        permissionMode: policy.permissionMode,
+        profile: policy.profile,
+      },
       cause: cause === undefined ? "demand" : cause === "ahead" ? "check" : cause,
       instructions,
-      say: (event) => deps.bus.publish(sessionEvent, event, { session: sessionId }),
+      publish: (event) => deps.bus.publish(sessionEvent, event, { session: sessionId }),
     },
     signal,
   ).catch((error: unknown) => {
@@ -112,6 +118,6 @@ export async function sessionEnded(
   const known = { sessionId, knownSeq: Number.MAX_SAFE_INTEGER };
   const { session, sessionKey } = await deps.leaderStore.request(store.sessionView, known, { timeoutMs: briefMs });
   const { permissionMode, profile } = resolvePolicy(deps.settings, session);
-  const place = { sessionId, sessionKey, turnId: null, permissionMode, profile };
-  await deps.runHooks("SessionEnd", place, { reason }, AbortSignal.timeout(hookTimeoutMs));
+  const hookContext = { sessionId, sessionKey, turnId: null, permissionMode, profile };
+  await deps.runHooks("SessionEnd", hookContext, { reason }, AbortSignal.timeout(hookTimeoutMs));
 }

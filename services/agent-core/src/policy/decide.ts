@@ -49,11 +49,11 @@ export interface PermissionContext {
   /** Rules of settings and session for this role: `rulesFor`. */
   rules: TurnRules;
   /** The role of the turn's principal. */
-  speaker: Principal;
+  principal: Principal;
   /** The turn has read untrusted content, and the settings enable taint tracking: `isTainted`. */
   tainted: boolean;
   /** Web addresses that an owner gave in this conversation: `addressesGivenIn`. Default: none. */
-  given?: ReadonlySet<string>;
+  ownerAddresses?: ReadonlySet<string>;
   /** Rules that grant workspace tools to a turn with a guest's rights: `guestRules`. Undefined if the turn has a higher role. */
   guestAllow?: readonly string[];
   /** Whether approval can be requested: an owner is reachable, and the turn may wait. */
@@ -91,7 +91,7 @@ export interface PermissionDecision {
 
 /** Decides whether the call may run. For `ask` and `hookMayAnswer` the caller consults a person or the hook. */
 export function decidePermission(asked: ParsedCall, context: PermissionContext): PermissionDecision {
-  const { mode, speaker, hook } = context;
+  const { mode, principal, hook } = context;
   const call = hook?.updated ?? asked;
   const { tool } = call;
   const { risk, effects, changesNothing } = assessRisk(call, context.ownAddresses);
@@ -125,12 +125,12 @@ export function decidePermission(asked: ParsedCall, context: PermissionContext):
   }
   const denied = findHit(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);
-  if (mode === "bypass" && speaker !== "guest")
+  if (mode === "bypass" && principal !== "guest")
     return decide("allow", "mode", "This session bypasses permission checks.");
 
   const ask = findHit(context.rules.ask, call) ?? findHidden([...context.rules.deny, ...context.rules.ask], call);
   if (ask !== null) return needsYes("ask", askReason(ask), ask.rule);
-  const carried = context.tainted ? carriedBy(call, effects, context.given) : undefined;
+  const carried = context.tainted ? carriedBy(call, effects, context.ownerAddresses) : undefined;
   const allowed = findAllow(carried === undefined ? context.rules.allow : rulesForTaint(context.rules, call), call);
   if (allowed !== null) return decide("allow", "allow", `Rule "${allowed.rule}" allows this call.`, allowed.rule);
   if (hook?.decision === "deny") return decide("deny", "hook", hook.reason);
@@ -141,7 +141,7 @@ export function decidePermission(asked: ParsedCall, context: PermissionContext):
       `Approval is required: this turn contains untrusted content, and the call ${carriedText(call, carried)}.`,
     );
   }
-  if (speaker === "guest" && risk !== "none") {
+  if (principal === "guest" && risk !== "none") {
     return needsYes(
       "matrix",
       `Approval is required: a guest or a webhook started this turn, and the risk of the call is ${risk}.`,
@@ -188,10 +188,10 @@ function askReason({ rule, why }: RuleHit): string {
 function carriedBy(
   call: ParsedCall,
   effects: readonly ToolEffect[],
-  given?: ReadonlySet<string>,
+  ownerAddresses?: ReadonlySet<string>,
 ): ToolEffect | undefined {
   const carried = effects.filter((effect) => carriesOn[effect] !== undefined);
-  if (given === undefined || !isGiven(call, given)) return carried[0];
+  if (ownerAddresses === undefined || !isGiven(call, ownerAddresses)) return carried[0];
   // An address that the owner wrote cannot carry other data out.
   return carried.find((effect) => effect !== "sends_out");
 }

@@ -46,13 +46,13 @@ export interface TurnGrants {
  * A webhook additionally has its own list, but no "always" approvals: people gave those for other input.
  */
 export function rulesFor(
-  speaker: Principal,
+  principal: Principal,
   settings: Pick<PermissionSettings, "allow" | "ask" | "deny" | "guest_allow">,
   session: Pick<SessionOverrides, "allow" | "allowTainted" | "ask" | "deny">,
   grants: TurnGrants = {},
 ): TurnRules {
   const { webhook, turn = [] } = grants;
-  const own = [...(speaker === "guest" ? [] : settings.allow), ...settings.guest_allow, ...(webhook ?? [])];
+  const own = [...(principal === "guest" ? [] : settings.allow), ...settings.guest_allow, ...(webhook ?? [])];
   const always = webhook === undefined ? (session.allow ?? []).filter(isExactCommand) : [];
   const approved = [...(webhook === undefined ? (session.allowTainted ?? []) : []), ...turn];
   const { ask, deny } = session;

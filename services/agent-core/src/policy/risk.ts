@@ -30,7 +30,7 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
  */
 export function assessRisk(call: ParsedCall, ownAddresses: readonly string[] = []): RiskAssessment {
   const { tool, input } = call;
-  const said = traitsOf(tool);
+  const traits = traitsOf(tool);
   const judged = (risk: ToolRisk, effects: readonly ToolEffect[]): RiskAssessment => ({
     risk,
     effects,
@@ -40,22 +40,22 @@ export function assessRisk(call: ParsedCall, ownAddresses: readonly string[] = [
   if (messagesPeople(tool)) {
     return isOwn(input, ownAddresses)
       ? judged("none", [])
-      : judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]);
+      : judged(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]);
   }
   if (tool.name === "web_fetch" && sendsMore(input)) {
-    return { ...judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]), changesNothing: false };
+    return { ...judged(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]), changesNothing: false };
   }
-  const effects = [...said.effects, ...documentEffects(call, said.effects)];
+  const effects = [...traits.effects, ...documentEffects(call, traits.effects)];
   // Older tool-runners do not declare it, but the address or query leaves the deployment.
   if (reachesWeb(tool)) effects.push("sends_out");
-  if (tool.name.startsWith("mcp__") || !said.effects.every((effect) => local.has(effect)))
-    return judged(said.risk, effects);
-  if (said.effects.includes("executes")) {
-    const risk = tool.contained === true && said.risk !== "critical" ? "low" : atLeast(said.risk, "high");
+  if (tool.name.startsWith("mcp__") || !traits.effects.every((effect) => local.has(effect)))
+    return judged(traits.risk, effects);
+  if (traits.effects.includes("executes")) {
+    const risk = tool.contained === true && traits.risk !== "critical" ? "low" : atLeast(traits.risk, "high");
     return judged(risk, effects);
   }
-  const onlyFiles = said.effects.length > 0 && said.risk === "medium";
-  return judged(onlyFiles ? "low" : said.risk, effects);
+  const onlyFiles = traits.effects.length > 0 && traits.risk === "medium";
+  return judged(onlyFiles ? "low" : traits.risk, effects);
 }
 
 function atLeast(risk: ToolRisk, least: ToolRisk): ToolRisk {

@@ -71,7 +71,7 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
   });
   if (now.result !== null) return { status: "settled", result: now.result };
   if (seq !== null) {
-    context.say({
+    context.publish({
       type: "question.asked",
       seq,
       turnId: turn.turnId,

@@ -33,7 +33,7 @@ export interface LocalContext {
   /** Who can read the conversation: the owner's data is for the owner only. */
   audience: "owner" | "others";
   /** Publishes an event to the session's subscribers. */
-  say: (event: DurableEvent | LiveEvent) => void;
+  publish: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type LocalOutcome =

@@ -7,7 +7,7 @@ import { localTool } from "./local-tool.ts";
 import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
 /** Unsent texts expire after this time. */
-export const expiresInMs = 24 * 60 * 60 * 1000;
+export const textExpiryMs = 24 * 60 * 60 * 1000;
 
 export const messageTool = localTool({
   name: "message",
@@ -40,7 +40,7 @@ export const messageTool = localTool({
     const named = to === undefined ? undefined : parseAddress(to, context);
     if (typeof named === "string") return { status: "failed", content: `Not sent: \`to\` is ${named}.` };
     const addresses = named === undefined ? turnAddresses(turn) : [named];
-    const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs }));
+    const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs: textExpiryMs }));
     const where =
       outgoing.length === 0
         ? "to the clients that follow this session"

@@ -155,7 +155,7 @@ export const sessionsSendTool = localTool({
       };
     const session = await reachable(context, sessionId);
     if (session === null) return unreachable(sessionId);
-    const speaker = principalOf(turn.root.trust);
+    const principal = principalOf(turn.root.trust);
     await leaderStore.request(store.inboxPut, {
       sessionKey: session.key,
       message: {
@@ -165,7 +165,7 @@ export const sessionsSendTool = localTool({
         externalId: `send:${turn.turnId}:${step.n}`,
         conversation: turn.sessionKey,
         contact: { id: turn.sessionId, name: "yourself, in another session" },
-        role: speaker,
+        role: principal,
         origin: "subagent",
         ...(tainted ? { tainted } : {}),
         parts: [{ type: "text", text: content }],
@@ -204,8 +204,8 @@ async function reachable(context: LocalContext, sessionId: string): Promise<Sess
   if (!z.uuid().safeParse(sessionId).success) return null;
   const { session } = await context.leaderStore.request(store.sessionGet, { sessionId });
   if (session === null) return null;
-  const mine = session.sessionId === context.turn.sessionId || session.parentId === context.turn.sessionId;
-  return mine || context.audience === "owner" ? session : null;
+  const isOwn = session.sessionId === context.turn.sessionId || session.parentId === context.turn.sessionId;
+  return isOwn || context.audience === "owner" ? session : null;
 }
 
 function line(session: SessionSummary): string {

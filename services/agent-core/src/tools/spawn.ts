@@ -85,7 +85,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
     announce: policy.queueMode === "steer" ? "steer" : "queue",
   });
   if (started.status === "refused") return failed(`Not started: ${started.reason}.`);
-  context.say({
+  context.publish({
     type: "subagent.started",
     turnId: turn.turnId,
     callId: step.callId,

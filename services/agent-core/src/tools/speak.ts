@@ -6,7 +6,7 @@ import { SynthesisError, type Synthesizer } from "../voice/synthesizer.ts";
 import { formatAddress } from "../prompt/message-header.ts";
 import { parseAddress, turnAddresses } from "./reply-address.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
-import { expiresInMs } from "./message.ts";
+import { textExpiryMs } from "./message.ts";
 
 export function speakTool(synthesizer: Synthesizer): LocalTool {
   const { max_characters: max, timeout_seconds: seconds } = synthesizer.settings;
@@ -48,7 +48,12 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
         return {
           status: "done",
           content: `voice message sent to ${where}`,
-          outgoing: addresses.map((each) => ({ address: each, text: "", attachments: [sound], expiresInMs })),
+          outgoing: addresses.map((each) => ({
+            address: each,
+            text: "",
+            attachments: [sound],
+            expiresInMs: textExpiryMs,
+          })),
           sent: [sound],
         };
       } catch (error) {

@@ -27,7 +27,7 @@ export interface ApprovalContext {
   turn: ClaimedTurn;
   /** Of the session; "always" adds rules to them. */
   overrides: SessionOverrides;
-  say: (event: DurableEvent | LiveEvent) => void;
+  publish: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type StoredApproval = NonNullable<ToolStep["approval"]>;
@@ -38,16 +38,18 @@ interface Denial {
   interrupt: boolean;
 }
 
-/** The denial by a person or by timeout; undefined without one. */
-export function denialOf(approval: StoredApproval | undefined): Denial | undefined {
-  if (approval?.state === "denied") {
-    const by = approval.decidedBy ?? "a person";
-    const why = approval.message === undefined ? "." : `: ${approval.message}`;
-    return { content: `Not run: denied by ${by}${why}`, interrupt: approval.interrupt === true };
-  }
-  return approval?.state === "expired"
-    ? { content: "Not run: the approval request timed out.", interrupt: false }
-    : undefined;
+/** Denied by a person or by timeout. */
+type DeniedApproval = StoredApproval & { state: "denied" | "expired" };
+
+export function isDenied(approval: StoredApproval): approval is DeniedApproval {
+  return approval.state === "denied" || approval.state === "expired";
+}
+
+export function denialOf(approval: DeniedApproval): Denial {
+  if (approval.state === "expired") return { content: "Not run: the approval request timed out.", interrupt: false };
+  const by = approval.decidedBy ?? "a person";
+  const why = approval.message === undefined ? "." : `: ${approval.message}`;
+  return { content: `Not run: denied by ${by}${why}`, interrupt: approval.interrupt === true };
 }
 
 /** Whether the person approved the call with other arguments; key order is ignored. */
@@ -82,7 +84,7 @@ interface Question {
 /** Stores the question. Its expiry, ISO 8601; null: only an owner could answer, and no owner has an address. */
 export async function requestApproval(
   deps: ApprovalDeps,
-  { turn, say }: ApprovalContext,
+  { turn, publish }: ApprovalContext,
   { step, call, hash, decided, authorization }: Question,
 ): Promise<string | null> {
   const { reason } = decided;
@@ -92,12 +94,12 @@ export async function requestApproval(
   const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
   const summary = describeCall(call);
   const address = turn.root.replyTo;
-  const mine = address !== null && turn.root.trust === "owner";
+  const asksHere = address !== null && turn.root.trust === "owner";
   const ownerOnly = isOwnerOnly(turn);
   for (;;) {
     const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
     const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
-    const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
+    const outgoing: Outgoing[] = asksHere ? [{ address, text, expiresInMs }] : [];
     try {
       const { approval, seq } = await deps.leaderStore.request(store.approvalRequest, {
         turnId: turn.turnId,
@@ -112,7 +114,7 @@ export async function requestApproval(
         authorization,
         expiresInMs,
         outgoing,
-        ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+        ...(asksHere || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
         ownerOnly,
       });
       if (approval === null) return null;
@@ -124,7 +126,7 @@ export async function requestApproval(
       if (seq !== null) {
         const { id: approvalId, tool, expiresAt } = approval;
         const about = { approvalId, callId: step.callId, tool, summary: approval.summary, reason: approval.reason };
-        say({ type: "approval.requested", seq, turnId, ...about, expiresAt, input });
+        publish({ type: "approval.requested", seq, turnId, ...about, expiresAt, input });
       }
       return approval.expiresAt;
     } catch (error) {

@@ -1,5 +1,5 @@
-// Authorizes one tool call: runs the hooks, evaluates the permission rules, and requests approval where required. All of
-// it happens once per call: the question is stored with the outcome, and the answer resumes from it. Nothing here waits.
+// Authorizes one tool call: runs the hooks, evaluates the permission rules, and requests approval where required. A question is
+// stored with the outcome, and the answer resumes from it: for these calls all of it happens once. Nothing here waits.
 import { createHash } from "node:crypto";
 import type { ClaimedTurn, ParleySettings, StoredAuthorization, ToolStep } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
@@ -11,7 +11,7 @@ import { describeCall, tooLongToApprove } from "../policy/describe.ts";
 import { filePatterns } from "../policy/rules.ts";
 import { alwaysRules } from "../policy/session-rules.ts";
 import { rulesFor, principalOf, type TurnGrants } from "../policy/principal.ts";
-import { reachesWeb } from "../policy/web-access.ts";
+import { reachesWeb, webTargetOf } from "../policy/web-access.ts";
 import { guestRules, roleOf } from "../policy/workspace-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import { argumentErrors } from "../tools/validate-arguments.ts";
@@ -23,6 +23,7 @@ import { isContainedFor, isTainted, permissionTool, type Taint } from "../policy
 import {
   addAlwaysRules,
   denialOf,
+  isDenied,
   isRewritten,
   requestApproval,
   type ApprovalContext,
@@ -36,10 +37,10 @@ export type AuthorizationDeps = ApprovalDeps & Pick<TurnDeps, "runHooks" | "tool
 export interface AuthorizationContext extends ApprovalContext {
   policy: TurnPolicy;
   toolbox: Toolbox;
-  place: HookContext;
-  heard: Taint;
+  hookContext: HookContext;
+  taint: Taint;
   /** The addresses that owners wrote in this conversation. */
-  given: () => ReadonlySet<string>;
+  ownerAddresses: () => ReadonlySet<string>;
 }
 
 export type Authorization =
@@ -62,7 +63,11 @@ interface Subject {
   signal: AbortSignal;
 }
 
-/** Runs each hook once per call: a call with a stored outcome resumes from it. Rejects with the signal's reason. */
+/**
+ * Runs each hook once for the arguments of the model: a call with a stored question resumes from its outcome. Without a question
+ * nothing is stored, and a new leader evaluates a call that was not started again. Arguments that the approver edited run through
+ * PreToolUse as well. Rejects with the signal's reason.
+ */
 export async function authorizeToolCall(
   deps: AuthorizationDeps,
   context: AuthorizationContext,
@@ -81,27 +86,28 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   const { deps, context, step, tool, permissions, signal } = subject;
   const { name, aliases } = tool.descriptor;
   const facts = { tool: name, aliases, callId: step.callId, input: normalizeArguments(name, step.input) };
-  const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
-  if (asked.continue === false) return { verdict: "stop", text: stopText(asked) };
-  const notes = [...asked.contexts];
-  if (asked.decision === "deny") return refuse(`A hook denied this call: ${asked.reason ?? "no reason given"}.`, notes);
-  const input = normalizeArguments(name, asked.updatedInput ?? step.input);
+  const checked = await runPreToolUse(subject, facts.input);
+  if ("verdict" in checked) return checked;
+  const { hook: before, input, notes } = checked;
 
   const call = await parsed(subject, input);
-  const before = hookVerdict(asked, call);
-  let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
-  const askedByHook = decided.decision === "allow" && asked.decision === "ask" && decided.step === "matrix";
-  if (askedByHook) {
-    const reason = asked.reason ?? "A hook requires approval.";
+  const hookDecision = hookVerdict(before, call);
+  let decided = decidePermission(
+    call,
+    hookDecision === undefined ? permissions : { ...permissions, hook: hookDecision },
+  );
+  const askedByHook = before.decision === "ask";
+  if (askedByHook && decided.decision === "allow" && decided.step === "matrix") {
+    const reason = before.reason ?? "A hook requires approval.";
     decided = { ...decided, decision: "ask", reason, hookMayAnswer: false };
   }
   if (decided.hookMayAnswer) {
     const use = { ...facts, input, reason: decided.reason };
-    const answer = await deps.runHooks("PermissionRequest", context.place, use, signal);
-    if (answer.continue === false) return { verdict: "stop", text: stopText(answer) };
-    notes.push(...answer.contexts);
-    const rewritten = answer.updatedInput === null ? call : await parsed(subject, answer.updatedInput);
-    const hook = hookVerdict(answer, rewritten);
+    const requested = await deps.runHooks("PermissionRequest", context.hookContext, use, signal);
+    if (requested.continue === false) return { verdict: "stop", text: stopText(requested) };
+    notes.push(...requested.contexts);
+    const rewritten = requested.updatedInput === null ? call : await parsed(subject, requested.updatedInput);
+    const hook = hookVerdict(requested, rewritten);
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
   }
   deps.tools.permissionEvaluated(decided.decision);
@@ -111,8 +117,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   // A question of an older agent-core, which stored no authorization with it.
   const approval = step.approval?.callHash === hash ? step.approval : undefined;
   // A denial remains in force, even if rules have allowed the call since.
-  const denial = denied(approval, notes);
-  if (denial !== undefined) return denial;
+  if (approval !== undefined && isDenied(approval)) return denied(approval, notes);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await argumentErrors(tool.descriptor, final);
@@ -125,14 +130,31 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   const rules = rulesRevision(deps.settings, context);
   const always = alwaysRules(context.turn, call, permissions.tainted);
   const authorization = { input: final, notes, rules, askedByHook, always };
-  if (approval !== undefined) return answered(subject, approval, authorization);
+  if (approval !== undefined) return resolveApproval(subject, approval, authorization);
   const until = await requestApproval(deps, context, { step, call, hash, decided, authorization });
   if (until === null) {
     return refuse(`Not allowed: ${decidePermission(call, { ...permissions, canAsk: false }).reason}`, notes);
   }
   const message = `${call.tool.name}: ${summary}`;
-  await deps.runHooks("Notification", context.place, { type: "permission_prompt", message }, signal);
+  await deps.runHooks("Notification", context.hookContext, { type: "permission_prompt", message }, signal);
   return { verdict: "wait", until };
+}
+
+/**
+ * The verdict of the PreToolUse hooks on these arguments (JSON text), with the arguments they return; or the end of the call, if they
+ * deny it or end the turn.
+ */
+async function runPreToolUse(
+  { deps, context, step, tool, signal }: Subject,
+  input: string,
+): Promise<Authorization | { hook: Verdict; input: string; notes: string[] }> {
+  const { name, aliases } = tool.descriptor;
+  const use = { tool: name, aliases, callId: step.callId, input };
+  const hook = await deps.runHooks("PreToolUse", context.hookContext, use, signal);
+  if (hook.continue === false) return { verdict: "stop", text: stopText(hook) };
+  const notes = [...hook.contexts];
+  if (hook.decision === "deny") return refuse(`A hook denied this call: ${hook.reason ?? "no reason given"}.`, notes);
+  return { hook, input: normalizeArguments(name, hook.updatedInput ?? input), notes };
 }
 
 /** Continues a call that was evaluated before; the rules are evaluated again only if they have changed since. */
@@ -143,28 +165,40 @@ async function resume(
 ): Promise<Authorization> {
   const { deps, context, permissions } = subject;
   const { input, notes, rules, askedByHook } = authorization;
-  const denial = denied(approval, notes);
-  if (denial !== undefined) return denial;
-  if (rules !== rulesRevision(deps.settings, context)) {
-    const decided = decidePermission(await parsed(subject, input), permissions);
+  if (isDenied(approval)) return denied(approval, notes);
+  const call = await parsed(subject, input);
+  // What the approval of this call granted is no change of the rules.
+  const granted = approval.state === "allowed" ? (webTargetOf(call)?.rules ?? []) : [];
+  if (rules !== rulesRevision(deps.settings, context, granted)) {
+    const decided = decidePermission(call, permissions);
     deps.tools.permissionEvaluated(decided.decision);
     if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
     const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "matrix");
-    if (isAllowed && approval.updatedInput === undefined) return { verdict: "run", input, notes };
+    if (isAllowed && approval.state === "pending") return { verdict: "run", input, notes };
   }
-  return answered(subject, approval, authorization);
+  return resolveApproval(subject, approval, authorization);
 }
 
-/** What a question without a denial means for its call. */
-async function answered(
+/** What the state of its question means for a call. */
+async function resolveApproval(
   subject: Subject,
   approval: StoredApproval,
   { input, notes, always }: StoredAuthorization,
 ): Promise<Authorization> {
-  if (approval.state === "pending") return { verdict: "wait", until: approval.expiresAt };
-  if (isRewritten(subject.tool.descriptor.name, approval)) return judgeRewrite(subject, approval.updatedInput, notes);
-  if (approval.always && always !== null) await addAlwaysRules(subject.deps, subject.context, always);
-  return { verdict: "run", input, notes };
+  switch (approval.state) {
+    case "pending":
+      return { verdict: "wait", until: approval.expiresAt };
+    case "allowed":
+      if (isRewritten(subject.tool.descriptor.name, approval))
+        return judgeRewrite(subject, approval.updatedInput, notes);
+      if (approval.always && always !== null) await addAlwaysRules(subject.deps, subject.context, always);
+      return { verdict: "run", input, notes };
+    case "denied":
+    case "expired":
+      return denied({ ...approval, state: approval.state }, notes);
+    default:
+      return approval.state satisfies never;
+  }
 }
 
 /**
@@ -173,17 +207,12 @@ async function answered(
  * deny rules still apply. `edited`: JSON text. `before`: notes of the hooks on the original arguments.
  */
 async function judgeRewrite(subject: Subject, edited: string, before: readonly string[]): Promise<Authorization> {
-  const { deps, context, step, tool, permissions, signal } = subject;
-  const { name, aliases } = tool.descriptor;
-  const written = normalizeArguments(name, edited);
-  const use = { tool: name, aliases, callId: step.callId, input: written };
-  const verdict = await deps.runHooks("PreToolUse", context.place, use, signal);
-  if (verdict.continue === false) return { verdict: "stop", text: stopText(verdict) };
-  const notes = [...before, ...verdict.contexts];
-  if (verdict.decision === "deny") {
-    return refuse(`A hook denied this call: ${verdict.reason ?? "no reason given"}.`, notes);
-  }
-  const final = normalizeArguments(name, verdict.updatedInput ?? written);
+  const { deps, tool, permissions } = subject;
+  const checked = await runPreToolUse(subject, normalizeArguments(tool.descriptor.name, edited));
+  if ("verdict" in checked && checked.verdict !== "refuse") return checked;
+  const notes = [...before, ...checked.notes];
+  if ("verdict" in checked) return { ...checked, notes };
+  const { input: final } = checked;
   const call = await parsed(subject, final);
   const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
   const decided = decidePermission(call, { ...permissions, hook: approved });
@@ -199,11 +228,9 @@ function refuse(content: string, notes: string[]): Authorization {
   return { verdict: "refuse", content, notes };
 }
 
-/** The denial by a person or by timeout; undefined without one. */
-function denied(approval: StoredApproval | undefined, notes: string[]): Authorization | undefined {
-  const denial = denialOf(approval);
-  if (denial === undefined) return undefined;
-  return denial.interrupt ? { verdict: "interrupt", content: denial.content } : refuse(denial.content, notes);
+function denied(approval: Parameters<typeof denialOf>[0], notes: string[]): Authorization {
+  const { content, interrupt } = denialOf(approval);
+  return interrupt ? { verdict: "interrupt", content } : refuse(content, notes);
 }
 
 function parsed({ context, tool }: Subject, input: string): Promise<ParsedCall> {
@@ -212,32 +239,34 @@ function parsed({ context, tool }: Subject, input: string): Promise<ParsedCall> 
 
 function permissionContext(settings: ParleySettings, context: AuthorizationContext, tool: TurnTool): PermissionContext {
   const { turn, policy, overrides } = context;
-  const speaker = principalOf(turn.root.trust);
+  const principal = principalOf(turn.root.trust);
   const addresses = [turn.replyTo, turn.root.replyTo, ...turn.alsoTo].filter((address) => address !== null);
-  const tainted = settings.permissions.taint && isTainted(turn, context.heard);
+  const tainted = settings.permissions.taint && isTainted(turn, context.taint);
   return {
     mode: policy.permissionMode,
     allowBypass: settings.permissions.allow_bypass,
     disabled: settings.tools.disabled,
-    rules: rulesFor(speaker, settings.permissions, overrides, grantsOf(settings, turn)),
-    speaker,
+    rules: rulesFor(principal, settings.permissions, overrides, grantsOf(settings, turn)),
+    principal,
     tainted,
-    ...(tainted && reachesWeb(tool.descriptor) ? { given: context.given() } : {}),
+    ...(tainted && reachesWeb(tool.descriptor) ? { ownerAddresses: context.ownerAddresses() } : {}),
     canAsk: turn.root.approvals !== "none",
     ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: guestRules(settings, turn.root) } : {}),
     ownAddresses: addresses.map(formatAddress),
   };
 }
 
-/** SHA-256 of the rules and the mode that apply to the turn. */
+/** SHA-256 of the rules and the mode that apply to the turn, without the turn's grants in `except`. */
 function rulesRevision(
   { permissions, tools, webhooks }: ParleySettings,
   { turn, policy, overrides }: AuthorizationContext,
+  except: readonly string[] = [],
 ): string {
   const { allow, allow_bypass, ask, deny, guest_allow } = permissions;
   const ofSettings = [allow_bypass, allow, ask, deny, guest_allow, tools.disabled];
   const ofSession = [overrides.allow, overrides.allowTainted, overrides.ask, overrides.deny];
-  const ofTurn = [(turn.granted ?? []).toSorted(), webhooks[turn.root.webhook ?? ""]?.allow];
+  const granted = (turn.granted ?? []).filter((rule) => !except.includes(rule));
+  const ofTurn = [granted.toSorted(), webhooks[turn.root.webhook ?? ""]?.allow];
   return createHash("sha256")
     .update(JSON.stringify([policy.permissionMode, ofSettings, ofSession, ofTurn]))
     .digest("hex");

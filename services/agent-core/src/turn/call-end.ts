@@ -25,38 +25,58 @@ export interface Ended {
   durationMs: number | null;
 }
 
-/** Runs the hooks on a result once, then publishes the result they return. */
+/** Runs the hooks on a result once; a refused call has not run, so they do not concern it. */
 export async function runPostToolHooks(
   deps: RoundDeps,
   context: RoundContext,
-  { step, round, result, notes, sleeps, durationMs }: Ended,
+  ended: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
+  const { step, result } = ended;
+  if (result.refused === true) return endCall(deps, context, ended, { notes: [] });
   const [tool = step.tool, ...aliases] = context.toolbox.namesOf(step.tool);
   const use = { tool, aliases, callId: step.callId, input: step.input };
   const verdict = result.isError
-    ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
-    : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
-  const shown = rewrittenBy(verdict, result);
-  const outcome = outcomeOf(verdict, tool);
-  // Marked at once: a later leader does not run these hooks again.
-  if (verdict.ran > 0) {
-    await settleStep(deps, step, shown.isError ? "failed" : "done", shown, { hookOutcome: outcome });
+    ? await deps.runHooks("PostToolUseFailure", context.hookContext, { ...use, error: result.content }, signal)
+    : await deps.runHooks("PostToolUse", context.hookContext, { ...use, output: result.content }, signal);
+  return endCall(
+    deps,
+    context,
+    { ...ended, result: rewrittenBy(verdict, result) },
+    outcomeOf(verdict, tool),
+    verdict.ran,
+  );
+}
+
+/**
+ * Publishes a result and stores what its hooks returned, unless nothing was: a later leader, or this one after the turn was parked,
+ * does not run the hooks again. Published first: a leader that dies in between leaves an event too many, not one too few.
+ */
+export async function endCall(
+  deps: RoundDeps,
+  context: RoundContext,
+  { step, round, result, notes, sleeps, durationMs }: Ended,
+  hooks: HookOutcome,
+  hooksRun = 0,
+): Promise<CallEnd> {
+  const outcome = { ...hooks, notes: [...notes, ...hooks.notes], ...(sleeps ? { sleeps } : {}) };
+  if (durationMs !== null) publishFinished(context, step, result, durationMs);
+  if (hooksRun > 0 || outcome.notes.length > 0 || sleeps) {
+    await settleStep(deps, step, result.isError ? "failed" : "done", result, { hookOutcome: outcome });
     round.unsettled = round.unsettled.filter(({ n }) => n !== step.n);
   }
   round.released.push(step.n);
-  if (durationMs !== null) publishFinished(context, step, shown, durationMs);
-  return endAfterHooks(outcome, { result: shown, notes, sleeps });
+  return endOfStored(outcome, result);
 }
 
 /** Publishes the end of a call. */
-export function publishFinished(
-  { say }: RoundContext,
+function publishFinished(
+  { publish }: RoundContext,
   { turnId, callId, tool }: ToolStep,
   { isError, content, isolation }: ToolResult,
   durationMs: number,
 ): void {
-  say({
+  publish({
     type: "tool.finished",
     turnId,
     callId,
@@ -68,13 +88,9 @@ export function publishFinished(
   });
 }
 
-/** What the outcome of the hooks on a result means for its call. */
-export function endAfterHooks(
-  { stop, notes }: HookOutcome,
-  ended: { result: ToolResult; notes: readonly string[]; sleeps: boolean },
-): CallEnd {
-  if (stop !== undefined) return { end: "stop", text: stop };
-  return { end: "result", ...ended, notes: [...ended.notes, ...notes] };
+/** The end of a call whose hooks have run. */
+export function endOfStored({ stop, notes, sleeps = false }: HookOutcome, result: ToolResult): CallEnd {
+  return stop === undefined ? { end: "result", result, notes, sleeps } : { end: "stop", text: stop };
 }
 
 function outcomeOf(verdict: Verdict, tool: string): HookOutcome {

@@ -16,13 +16,11 @@ import { audienceOf, readsUntrusted } from "../policy/taint.ts";
 import { resolvePolicy } from "../policy/turn-policy.ts";
 import { closedParts, committedEvents, toolIntent, toolStep } from "../session/log-records.ts";
 import { appendMessages, applyRecord } from "../session/view.ts";
+import { textExpiryMs } from "../tools/message.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import { endWithAnswer, endWithMessages, type Decision } from "./next-action.ts";
 import { isTurnTainted, modelOf, okTokenOf, publish, taintShown, textsSent, type WritableTurn } from "./state.ts";
 import type { Round } from "./tool-round.ts";
-
-/** How long an answer may wait to be sent. */
-const replyExpiryMs = 24 * 60 * 60 * 1000;
 
 /** Takes over the outcome of a round of tools. */
 export function recordRound(turn: WritableTurn, round: Round): void {
@@ -104,7 +102,7 @@ export async function commitReply(
   turn.open = calls.map((call, index) => toolStep(claimed.turnId, n + 1 + index, call));
   turn.cancelRequested = committed.cancelRequested;
   override(turn, deps, committed.overrides);
-  turn.steering = committed.steerable ? "pending" : "none";
+  turn.inputWaits = committed.steerable;
   return finish === null ? undefined : { queued: committed.queued };
 }
 
@@ -216,12 +214,12 @@ function follow(turn: WritableTurn, deps: TurnDeps, events: readonly DurableEven
 
 function outgoingFor(turn: WritableTurn, deps: TurnDeps, finish: Finish): Outgoing[] {
   const { unspoken } = deps.settings.output;
-  const context = { output: turn.policy.output, said: textsSent(turn), unspoken, okToken: okTokenOf(deps, turn) };
+  const context = { output: turn.policy.output, sentTexts: textsSent(turn), unspoken, okToken: okTokenOf(deps, turn) };
   return toPeople(turn, endWithMessages(finish, context));
 }
 
 function toPeople({ claimed: { replyTo }, alsoTo }: WritableTurn, text: string | null): Outgoing[] {
   if (text === null) return [];
   const addresses = [...(replyTo === null ? [] : [replyTo]), ...alsoTo];
-  return addresses.map((address) => ({ address, text, expiresInMs: replyExpiryMs }));
+  return addresses.map((address) => ({ address, text, expiresInMs: textExpiryMs }));
 }

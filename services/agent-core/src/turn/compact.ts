@@ -40,9 +40,9 @@ export async function compactIfNeeded(
       policy: turn.policy,
       provider: turn.model,
       headings: headingsOf(deps, turn),
-      place: hookContextOf(turn),
+      hookContext: hookContextOf(turn),
       cause,
-      say: (event) => publish(deps, turn, event),
+      publish: (event) => publish(deps, turn, event),
     },
     signal,
   ).catch((error: unknown) => {

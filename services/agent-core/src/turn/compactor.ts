@@ -60,11 +60,11 @@ export interface CompactionWork {
   policy: TurnPolicy;
   provider: ModelProvider;
   headings: MessageHeaderOptions | undefined;
-  place: HookContext;
+  hookContext: HookContext;
   cause: CompactionCause;
   /** What a person wants the summary to keep. */
   instructions?: string | undefined;
-  say(event: DurableEvent | LiveEvent): void;
+  publish(event: DurableEvent | LiveEvent): void;
 }
 
 export interface Compacted {
@@ -117,12 +117,12 @@ export async function compact(
   const trigger = hookTrigger(plan);
   const before = await deps.runHooks(
     "PreCompact",
-    work.place,
+    work.hookContext,
     { trigger, promptTokens: plan.tokensBefore, instructions: work.instructions ?? null },
     signal,
   );
   if (before.decision === "deny" && work.cause !== "overflow") return null;
-  work.say({ type: "compaction.started", turnId: work.turnId, trigger: plan.trigger });
+  work.publish({ type: "compaction.started", turnId: work.turnId, trigger: plan.trigger });
   const instructions = [work.instructions ?? "", ...before.contexts].filter((text) => text !== "").join("\n");
   const written = await summarize(deps, work, plan, instructions, signal);
   const next = nextRecord(view.record, plan, written.summary, { tainted: work.tainted() });
@@ -141,7 +141,7 @@ export async function compact(
     model: written.asked ? written.provider.model : null,
   });
   const { tokensBefore, tokensAfter } = plan;
-  work.say({
+  work.publish({
     type: "compacted",
     seq,
     turnId: work.turnId,
@@ -156,7 +156,7 @@ export async function compact(
   );
   await deps.runHooks(
     "PostCompact",
-    work.place,
+    work.hookContext,
     { trigger, tokensBefore, tokensAfter, summary: written.summary },
     signal,
   );

@@ -1,6 +1,7 @@
 // Ends of turns: without a final model answer, after an internal error, the hooks on any end, and the notices for people.
 import { sessionEvent, store, type ClaimedTurn, type Finish } from "@parley/contracts";
 import type { ModelError } from "../model/provider.ts";
+import { textExpiryMs } from "../tools/message.ts";
 import { commitFinish } from "./commit.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import { hookContextOf, type TurnState, type WritableTurn } from "./state.ts";
@@ -26,7 +27,7 @@ export async function finishTurn(
 /** Runs the hooks on a turn's end. Never rejects: the turn has ended regardless of its hooks. */
 export async function reportEnd(turn: TurnState, deps: TurnDeps, finish: Finish): Promise<void> {
   const { claimed, policy } = turn;
-  const place = hookContextOf(turn);
+  const hookContext = hookContextOf(turn);
   const signal = AbortSignal.timeout(hooksTimeoutMs);
   try {
     if (claimed.parent !== null) {
@@ -36,10 +37,10 @@ export async function reportEnd(turn: TurnState, deps: TurnDeps, finish: Finish)
         exitReason: finish.exitReason,
         lastText: finish.text,
       };
-      await deps.runHooks("SubagentStop", place, facts, signal);
+      await deps.runHooks("SubagentStop", hookContext, facts, signal);
     }
     if (finish.exitReason === "max_turns" || finish.exitReason === "max_budget") {
-      await deps.runHooks("Notification", place, { type: "limit", message: finish.text }, signal);
+      await deps.runHooks("Notification", hookContext, { type: "limit", message: finish.text }, signal);
     }
   } catch (error) {
     deps.log.warn({ err: error, turn: claimed.turnId }, "turn end hooks failed: ignored, the turn has ended");
@@ -47,15 +48,13 @@ export async function reportEnd(turn: TurnState, deps: TurnDeps, finish: Finish)
 }
 
 const failureText = "I could not answer this because of an internal error. It has been logged; please try again.";
-/** How long the notice may wait to be sent. */
-const noticeExpiryMs = 24 * 60 * 60 * 1000;
 
 /** Ends a turn that failed because of an internal error, with a notice, so that queued input is processed. */
 export async function failTurn(
   { bus, leaderStore }: Pick<TurnDeps, "bus" | "leaderStore">,
   { turnId, sessionId, replyTo }: Pick<ClaimedTurn, "turnId" | "sessionId" | "replyTo">,
 ): Promise<void> {
-  const notice = { text: failureText, expiresInMs: noticeExpiryMs };
+  const notice = { text: failureText, expiresInMs: textExpiryMs };
   const { events } = await leaderStore.request(store.turnFinish, {
     turnId,
     parts: [],

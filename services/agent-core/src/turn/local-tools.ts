@@ -11,9 +11,9 @@ export type Ran = { result: ToolResult; sleeps: boolean } | { until: string | nu
 
 /** What a local tool receives for this call. */
 export function localContext(deps: RoundDeps, context: RoundContext, step: ToolStep): LocalContext {
-  const { policy, turn, say, heard } = context;
-  const audience = audienceOf(turn, heard);
-  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, heard), audience, say };
+  const { policy, turn, publish, taint } = context;
+  const audience = audienceOf(turn, taint);
+  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, taint), audience, publish };
 }
 
 /** Runs `work` for a local call and settles the call, unless it waits or the store has settled it. */

@@ -145,7 +145,7 @@ async function settleToolCalls(turn: WritableTurn, deps: TurnDeps, signals: Turn
   }
   const absorb = hasSteeringInput(turn, signals);
   if (!absorb && notes.length === 0 && skipped === null) return undefined;
-  if (absorb) turn.steering = "absorbed";
+  if (absorb) turn.inputWaits = false;
   const before = turnMessages(turn).length;
   await appendToLog(turn, deps, notes, { absorb, skipped });
   return runHooksOnInput(turn, deps, turnMessages(turn).slice(before), signals.stop);
@@ -154,17 +154,17 @@ async function settleToolCalls(turn: WritableTurn, deps: TurnDeps, signals: Turn
 /** The facts of the turn for one round of its tool calls. */
 function roundContext(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals): RoundContext {
   const { claimed, policy, toolbox } = turn;
-  const say: RoundContext["say"] = (event) => publish(deps, turn, event);
+  const publishEvent: RoundContext["publish"] = (event) => publish(deps, turn, event);
   return {
     turn: claimed,
     policy,
     // A copy: rules that an approval adds apply to later calls of the round; the next commit returns them.
     overrides: { ...turn.session.overrides },
     toolbox,
-    place: hookContextOf(turn),
-    heard: taintShown(deps, turn),
-    given: () => addressesGivenIn([...turn.view.messages, ...pendingMessages(turn)]),
-    say,
+    hookContext: hookContextOf(turn),
+    taint: taintShown(deps, turn),
+    ownerAddresses: () => addressesGivenIn([...turn.view.messages, ...pendingMessages(turn)]),
+    publish: publishEvent,
     slot: signals.slot,
     steered: () => hasSteeringInput(turn, signals),
     samplingCall: (n, tool) => ({
@@ -174,15 +174,15 @@ function roundContext(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals):
       limits: () => turn.policy.limits,
       progress: () => progressOf(deps, turn),
       used: (usage, costMicros) => turn.usage.add(usage, costMicros),
-      notice: (text) => say({ type: "notice", turnId: claimed.turnId, text }),
+      notice: (text) => publishEvent({ type: "notice", turnId: claimed.turnId, text }),
     }),
   };
 }
 
 /** Whether input that may join is waiting; remembered until it has joined. */
 function hasSteeringInput(turn: WritableTurn, signals: TurnSignals): boolean {
-  if (signals.inputCame()) turn.steering = "pending";
-  return turn.steering === "pending";
+  if (signals.inputCame()) turn.inputWaits = true;
+  return turn.inputWaits;
 }
 
 /** Input that joined runs through the prompt hooks as well. */
@@ -222,7 +222,7 @@ async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, sto
   const hasPast = view.messages.some(({ turnId }) => turnId !== claimed.turnId);
   const decision = nextAction(reply, {
     output: turn.policy.output,
-    said: textsSent(turn),
+    sentTexts: textsSent(turn),
     rounds,
     before: unfinishedText(messages),
     onMaxTokens: agent.on_max_tokens,

@@ -17,7 +17,7 @@ export type Decision =
 export interface DecideContext {
   output: OutputMode;
   /** Texts that the tool `message` has sent in this turn. */
-  said: readonly string[];
+  sentTexts: readonly string[];
   rounds: RoundHistory;
   /** Text of the preceding replies in this turn that were cut off or paused; this reply continues it. */
   before: string;
@@ -68,8 +68,9 @@ export function nextAction(reply: ModelReply, context: DecideContext): Decision 
  */
 function ended(parts: Part[], context: DecideContext): Decision {
   const finished: Decision = { next: "finish", parts, finish: end("end_turn", joined(context.before, parts)) };
-  const unheard = context.output === "message_tool" && context.said.length === 0 && context.unspoken === "reprompt";
-  if (!unheard || context.rounds.reprompted || isQuiet(finished.finish, context)) return finished;
+  const isUnsent =
+    context.output === "message_tool" && context.sentTexts.length === 0 && context.unspoken === "reprompt";
+  if (!isUnsent || context.rounds.reprompted || isQuiet(finished.finish, context)) return finished;
   return {
     next: "again",
     parts,
@@ -135,7 +136,7 @@ export function endWithAnswer(finish: Finish, output: DecideContext["output"], s
 /** The part of a turn's end that is sent to people; null when nothing or nothing new is to be sent. */
 export function endWithMessages(
   finish: Finish,
-  context: Pick<DecideContext, "output" | "said" | "unspoken" | "okToken">,
+  context: Pick<DecideContext, "output" | "sentTexts" | "unspoken" | "okToken">,
 ): string | null {
   if (isQuiet(finish, context)) return null;
   const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";
@@ -143,12 +144,12 @@ export function endWithMessages(
     case "final_text":
       return finish.text;
     case "both":
-      if (context.said.length > 0 && finish.text === silentAnswer) return null;
-      return context.said.includes(finish.text) ? null : finish.text;
+      if (context.sentTexts.length > 0 && finish.text === silentAnswer) return null;
+      return context.sentTexts.includes(finish.text) ? null : finish.text;
     case "message_tool":
       // Notices about limits, failures and refusals are always sent.
       if (!ended) return finish.text;
-      return context.said.length === 0 && context.unspoken !== "log" && finish.text !== silentAnswer
+      return context.sentTexts.length === 0 && context.unspoken !== "log" && finish.text !== silentAnswer
         ? finish.text
         : null;
     default:

@@ -153,15 +153,15 @@ export class TurnPreparer {
   async #news(policy: TurnPolicy, prefix: Prefix, reader: Reader): Promise<string | null> {
     const { view, toolbox } = reader;
     const { documents } = await this.#sources.current();
-    const told = knownVersions(prefix.told, view.messages);
+    const known = knownVersions(prefix.told, view.messages);
     const now = versionsOf(documents);
-    if (sameVersions(told, now)) return null;
-    const mine = new Set(view.messages.map((message) => message.turnId));
+    if (sameVersions(known, now)) return null;
+    const turnIds = new Set(view.messages.map((message) => message.turnId));
     const note = documentNotes({
       ...selectionOf(policy, reader, this.#deps.settings.context.daily_notes),
-      before: await this.#sources.documents.at(told),
+      before: await this.#sources.documents.at(known),
       after: documents,
-      isOwnTurn: (turnId) => mine.has(turnId),
+      isOwnTurn: (turnId) => turnIds.has(turnId),
       canRead: toolbox.find("read") !== undefined,
       context: this.#deps.settings.context,
     });

@@ -72,11 +72,11 @@ async function beginHooks(
   signal: AbortSignal,
 ): Promise<string[]> {
   const { claimed, view, policy } = turn;
-  const place = hookContextOf(turn);
+  const hookContext = hookContextOf(turn);
   const contexts: string[] = [];
   const isFirst = view.record === null && view.messages.every(({ turnId }) => turnId === claimed.turnId);
   if (isFirst) {
-    const started = await deps.runHooks("SessionStart", place, { source: "startup" }, signal);
+    const started = await deps.runHooks("SessionStart", hookContext, { source: "startup" }, signal);
     contexts.push(...started.contexts);
   }
   if (claimed.parent !== null) {
@@ -86,7 +86,7 @@ async function beginHooks(
       prompt: textOf(messages[0]?.parts ?? []),
       background: claimed.parent.mode === "background",
     };
-    const started = await deps.runHooks("SubagentStart", place, facts, signal);
+    const started = await deps.runHooks("SubagentStart", hookContext, facts, signal);
     contexts.push(...started.contexts);
   }
   return contexts;
@@ -99,6 +99,6 @@ async function recalledBy(
   messages: readonly Message[],
 ): Promise<string | null> {
   if (claimed.parent !== null) return null;
-  const said = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
-  return recallNotes({ ...deps, ...deps.enrichment }, claimed.turnId, said.join("\n"));
+  const userTexts = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
+  return recallNotes({ ...deps, ...deps.enrichment }, claimed.turnId, userTexts.join("\n"));
 }

@@ -1,4 +1,5 @@
-// What a running turn knows, as data, and what can be derived from it. Only `loop.ts` and `commit.ts` change it.
+// What a running turn knows, as data, and what can be derived from it. Only `loop.ts` and `commit.ts` assign to its fields; the
+// hooks, compaction and the end of a turn receive a WritableTurn to call them. The view outlives the turn and is updated in place.
 import type {
   ClaimedTurn,
   InlineSettlement,
@@ -28,7 +29,7 @@ import type { Toolbox } from "../tools/toolbox.ts";
 import { chooseModel } from "./choose-model.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 
-/** The state of a running turn in this leader. Only `loop.ts` and `commit.ts` take it in this form. */
+/** The state of a running turn in this leader. Only `loop.ts` and `commit.ts` assign to its fields. */
 export interface WritableTurn {
   readonly claimed: ClaimedTurn;
   readonly view: SessionView;
@@ -58,8 +59,8 @@ export interface WritableTurn {
   cancelRequested: boolean;
   /** Streamed text of a model call that is not committed; stored when the call is interrupted. */
   streamedText: string;
-  /** Input that may join the turn: none waits, some waits, or it has joined since the last commit. */
-  steering: "none" | "pending" | "absorbed";
+  /** Input that may join the turn waits. */
+  inputWaits: boolean;
   /** The provider refused a prompt as too long; compacting for that is tried once. */
   overflowed: boolean;
   /** The taint of the turn's messages that the view no longer contains. */
@@ -89,7 +90,7 @@ export function beginTurn(deps: TurnDeps, start: TurnStart): WritableTurn {
     nextStep: claimed.nextStep,
     cancelRequested: claimed.cancelRequested,
     streamedText: "",
-    steering: steerable ? "pending" : "none",
+    inputWaits: steerable,
     overflowed: false,
     alsoTo: claimed.alsoTo,
   };

@@ -12,7 +12,7 @@ import type { Permit } from "@parley/kit";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
 import { authorizeToolCall, deniedPaths, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
-import { endAfterHooks, previewChars, publishFinished, runPostToolHooks, type CallEnd } from "./call-end.ts";
+import { endCall, endOfStored, previewChars, runPostToolHooks, type CallEnd } from "./call-end.ts";
 import { callGroups } from "../tools/call-groups.ts";
 import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
 import type { SamplingCall } from "../sampling/service.ts";
@@ -142,21 +142,20 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
   const { step, round } = launch;
   if (step.result !== null && step.hookOutcome !== undefined) {
     round.released.push(step.n);
-    return endAfterHooks(step.hookOutcome, { result: step.result, notes: [], sleeps: false });
+    return endOfStored(step.hookOutcome, step.result);
   }
   // Settled before this leader took over: its hooks have not run.
   if (step.result !== null) {
     // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
-    const ended = { ...launch, result: step.result, notes: [], sleeps: false, durationMs };
+    const notes = step.approval?.authorization?.notes ?? [];
+    const ended = { ...launch, result: step.result, notes, sleeps: false, durationMs };
     return runPostToolHooks(deps, context, ended, signal);
   }
   const tool = context.toolbox.find(step.tool);
   if (tool === undefined) {
-    const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool));
-    round.released.push(step.n);
-    publishFinished(context, step, result, 0);
-    return { end: "result", result, notes: [], sleeps: false };
+    const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool), { refused: true });
+    return endCall(deps, context, { ...launch, result, notes: [], sleeps: false, durationMs: 0 }, { notes: [] });
   }
   // Started already: a sub-agent works on it, or a person was asked.
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
@@ -172,17 +171,17 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
     case "refuse":
     case "interrupt": {
       const result = await settle(deps, step, "failed", permitted.content, { refused: true });
-      round.released.push(step.n);
       const { turnId, callId } = step;
-      context.say({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
-      publishFinished(context, step, result, performance.now() - startedAt);
-      if (permitted.verdict === "interrupt") return { end: "stop", text: permitted.content, result };
-      return { end: "result", result, notes: permitted.notes, sleeps: false };
+      context.publish({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
+      const notes = permitted.verdict === "refuse" ? permitted.notes : [];
+      const durationMs = performance.now() - startedAt;
+      const end = await endCall(deps, context, { ...launch, result, notes, sleeps: false, durationMs }, { notes: [] });
+      return permitted.verdict === "interrupt" ? { end: "stop", text: permitted.content, result } : end;
     }
     default: {
       const { turnId, callId } = step;
       const preview = permitted.input.slice(0, previewChars);
-      context.say({ type: "tool.started", turnId, callId, tool: step.tool, input: preview });
+      context.publish({ type: "tool.started", turnId, callId, tool: step.tool, input: preview });
       faultPoint("agent.before_tool");
       const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
       if ("until" in ran) return { end: "waiting", until: ran.until };
@@ -211,7 +210,8 @@ async function resumeCall(
   const ran = await runLocal(deps, context, step, () => resume(step.input, localContext(deps, context, step)));
   if ("until" in ran) return { end: "waiting", until: ran.until };
   const durationMs = sinceMs(step.startedAt);
-  return runPostToolHooks(deps, context, { ...launch, ...ran, notes: [], durationMs }, signal);
+  const notes = step.approval?.authorization?.notes ?? [];
+  return runPostToolHooks(deps, context, { ...launch, ...ran, notes, durationMs }, signal);
 }
 
 async function run(
@@ -234,11 +234,11 @@ async function run(
           {
             sessionId: turn.sessionId,
             rootTurnId: turn.root.turnId,
-            audience: audienceOf(turn, context.heard),
+            audience: audienceOf(turn, context.taint),
             role: roleOf(turn.root.trust),
             workspace: workspaceOf(turn, deps.settings.workspace),
-            tainted: isTainted(turn, context.heard),
-            documents: documentRights(descriptor, audienceOf(turn, context.heard)),
+            tainted: isTainted(turn, context.taint),
+            documents: documentRights(descriptor, audienceOf(turn, context.taint)),
             minIsolation: context.policy.minIsolation,
             denyPaths: deniedPaths(deps.settings, context, tool),
             // Tool-runners know tools by their own names only.
@@ -248,7 +248,7 @@ async function run(
             asksMs: descriptor.asksMs ?? 0,
             asks: () => context.slot.release(),
             progress: (progress) =>
-              context.say({
+              context.publish({
                 type: "tool.progress",
                 turnId: turn.turnId,
                 callId: step.callId,

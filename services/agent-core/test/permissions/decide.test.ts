@@ -108,11 +108,11 @@ describe("the risk of a call", () => {
         fc.constantFrom("owner" as const, "user" as const, "guest" as const),
         fc.boolean(),
         fc.constantFrom<RuleLists>({}, { deny: ["*(irc:*)"] }, { ask: ["*(telegram:*)"] }, { allow: ["*(irc:*)"] }),
-        async (input, mode, speaker, tainted, lists) => {
+        async (input, mode, principal, tainted, lists) => {
           const judged = await Promise.all(
             ["message", "speak"].map(async (name) => {
               const call = await parseCall(named(name, said), { ...input, text: "x" });
-              const given = { mode, speaker, tainted, rules: compileRules(lists), ownAddresses: ["telegram:42"] };
+              const given = { mode, principal, tainted, rules: compileRules(lists), ownAddresses: ["telegram:42"] };
               return { ...assessRisk(call, ["telegram:42"]), ...decidePermission(call, context(given)) };
             }),
           );
@@ -193,7 +193,7 @@ describe("guests", () => {
 
   test("need approval above risk none in every mode", async () => {
     for (const mode of ["default", "accept_edits", "bypass"] as const) {
-      const guest = context({ mode, allowBypass: true, speaker: "guest" });
+      const guest = context({ mode, allowBypass: true, principal: "guest" });
       for (const risk of risks) {
         assert.equal(
           decidePermission(await ofRisk(risk), guest).decision,
@@ -208,7 +208,7 @@ describe("guests", () => {
   test('have only the allow rules for guests and "always" approvals of the session', async () => {
     const decide = async (line: string, session = {}): Promise<string> => {
       const rules = rulesFor("guest", settings, session);
-      return decidePermission(await command(line, walledExec), context({ speaker: "guest", rules })).decision;
+      return decidePermission(await command(line, walledExec), context({ principal: "guest", rules })).decision;
     };
     assert.equal(await decide("make"), "ask");
     assert.equal(await decide("date"), "allow");
@@ -353,7 +353,7 @@ describe("a PermissionRequest hook", () => {
       {},
       { tainted: true },
       { canAsk: false },
-      { speaker: "guest" },
+      { principal: "guest" },
       { rules: compileRules({ ask: ["exec"] }) },
     ] as const) {
       assert.deepEqual(decidePermission(call, context({ ...changes, hook: yes })).step, "hook");

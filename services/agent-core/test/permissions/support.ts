@@ -21,7 +21,7 @@ export function context({ rules = compileRules(), ...changes }: Changes = {}): P
     allowBypass: false,
     disabled: [],
     rules: "named" in rules ? rules : { ...rules, named, approved: [] },
-    speaker: "owner",
+    principal: "owner",
     tainted: false,
     canAsk: true,
     ...changes,

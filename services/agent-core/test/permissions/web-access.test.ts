@@ -21,7 +21,7 @@ interface Turn {
 
 async function decide(url: string, { tainted = true, given = new Set(), granted = [], allow }: Turn = {}) {
   const rules = rulesFor("owner", { ...settings, allow: allow ?? settings.allow }, {}, { turn: granted });
-  return decidePermission(await parseCall(fetchTool, { url }), context({ tainted, given, rules }));
+  return decidePermission(await parseCall(fetchTool, { url }), context({ tainted, ownerAddresses: given, rules }));
 }
 
 function message(text: string, from: Partial<Sender> = {}): Message {

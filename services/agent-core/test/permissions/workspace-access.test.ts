@@ -69,7 +69,7 @@ test("refuses a guest's workspace calls in every mode, even if other rules and h
     allowBypass: true,
     disabled: [],
     rules: { ...compileRules({ allow: ["*", ...workspaceTools] }), named: [], approved: [] },
-    speaker: "guest",
+    principal: "guest",
     tainted: false,
     canAsk: true,
     guestAllow: [],

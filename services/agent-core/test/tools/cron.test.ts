@@ -75,7 +75,7 @@ function context(
   const policy = resolvePolicy(settings, session);
   const leaderStore = new LeaderStore(bus, 1, (reason) => assert.fail(reason));
   const fixed = { bus, leaderStore, log, name: "cron", tainted: false, audience: "owner" as const };
-  return { ...fixed, settings, policy, turn, step, say: () => undefined };
+  return { ...fixed, settings, policy, turn, step, publish: () => undefined };
 }
 
 async function call(input: object, at: LocalContext = context()) {

@@ -89,7 +89,7 @@ export async function openToolContext(cleanup: Cleanup): Promise<ToolContextFixt
         name: tool,
         tainted: false,
         audience: "owner",
-        say: () => undefined,
+        publish: () => undefined,
       };
     },
     end: async (context, outcome) => {

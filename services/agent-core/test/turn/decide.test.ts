@@ -27,7 +27,7 @@ const reply = (stopReason: StopReason, parts: Part[]): ModelReply => ({
 
 const context = (overrides: Partial<DecideContext> = {}): DecideContext => ({
   output: "final_text",
-  said: [],
+  sentTexts: [],
   rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false },
   before: "",
   onMaxTokens: ["nudge", "exit"],
@@ -50,7 +50,7 @@ const stopReasons: StopReason[] = [
 
 const contexts: fc.Arbitrary<DecideContext> = fc.record({
   output: fc.constantFrom(...outputModes),
-  said: fc.array(fc.constantFrom("text", "another"), { maxLength: 2 }),
+  sentTexts: fc.array(fc.constantFrom("text", "another"), { maxLength: 2 }),
   rounds: fc.record({
     withoutTools: fc.nat(5),
     nudges: fc.nat(4),
@@ -203,14 +203,14 @@ describe("people who see only messages of the tool `message`", () => {
     assert.match(noteOf(first), /Nothing was said/);
     const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true };
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
-    assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, said: ["hello"] })).next, "finish");
+    assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, sentTexts: ["hello"] })).next, "finish");
   });
 
   // design: switch.5
   test("sends the last text only when nothing was sent and the settings allow it", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
     const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
-      endWithMessages(finish, { output: "message_tool", said: texts, unspoken });
+      endWithMessages(finish, { output: "message_tool", sentTexts: texts, unspoken });
     assert.equal(spoken("deliver"), "text");
     assert.equal(spoken("reprompt"), "text");
     assert.equal(spoken("log"), null);
@@ -221,14 +221,14 @@ describe("people who see only messages of the tool `message`", () => {
     for (const output of outputModes) {
       for (const exitReason of ["max_turns", "max_budget", "max_tokens", "refusal", "aborted", "error"] as const) {
         const end = { state: "failed", exitReason, text: "I stopped here." } as const;
-        assert.equal(endWithMessages(end, { output, said: ["hello"], unspoken: "log" }), "I stopped here.");
+        assert.equal(endWithMessages(end, { output, sentTexts: ["hello"], unspoken: "log" }), "I stopped here.");
       }
     }
   });
 
   test("treats a stop sequence as a normal end and sends no internal text", () => {
     const end = { state: "done", exitReason: "stop_sequence", text: "for myself" } as const;
-    assert.equal(endWithMessages(end, { output: "message_tool", said: ["hello"], unspoken: "deliver" }), null);
+    assert.equal(endWithMessages(end, { output: "message_tool", sentTexts: ["hello"], unspoken: "deliver" }), null);
   });
 });
 
@@ -237,7 +237,7 @@ test("sends no text twice and no silent answer after a message in the mode both"
   const spoken = (text: string, texts: string[]) =>
     endWithMessages(
       { state: "done", exitReason: "end_turn", text },
-      { output: "both", said: texts, unspoken: "deliver" },
+      { output: "both", sentTexts: texts, unspoken: "deliver" },
     );
   assert.equal(spoken("hello", ["hello"]), null);
   assert.equal(spoken("hello", ["hi"]), "hello");
@@ -250,7 +250,7 @@ test("sends no text twice and no silent answer after a message in the mode both"
 describe("a heartbeat's answer", () => {
   const okToken = "HEARTBEAT_OK";
   const spoken = (text: string, output: OutputMode, exitReason: "end_turn" | "error" = "end_turn") =>
-    endWithMessages({ state: "done", exitReason, text }, { output, said: [], unspoken: "deliver", okToken });
+    endWithMessages({ state: "done", exitReason, text }, { output, sentTexts: [], unspoken: "deliver", okToken });
 
   test("is sent to nobody when it contains the OK token, in any output mode", () => {
     for (const output of outputModes) {
@@ -267,7 +267,7 @@ describe("a heartbeat's answer", () => {
     assert.equal(nextAction(reply("end_turn", [ok]), context({ ...heard, okToken })).next, "finish");
     assert.equal(nextAction(reply("end_turn", [ok]), context(heard)).next, "again");
     const finish = { state: "done", exitReason: "end_turn", text: "HEARTBEAT_OK" } as const;
-    assert.equal(endWithMessages(finish, { output: "final_text", said: [], unspoken: "deliver" }), "HEARTBEAT_OK");
+    assert.equal(endWithMessages(finish, { output: "final_text", sentTexts: [], unspoken: "deliver" }), "HEARTBEAT_OK");
   });
 });
 

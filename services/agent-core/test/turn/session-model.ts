@@ -294,7 +294,7 @@ export class SessionModel {
       },
       {
         ...this.#around,
-        said: sentTexts(messages, (name) => name === "message"),
+        sentTexts: sentTexts(messages, (name) => name === "message"),
         rounds,
         before: unfinishedText(messages),
         canCompact: true,
