@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
-import { operations, registry, slashCommands, type Contract, type OperationDefinition } from "@parley/contracts";
+import {
+  channelEntries,
+  operations,
+  registry,
+  slashCommands,
+  type Contract,
+  type OperationDefinition,
+} from "@parley/contracts";
 
 const root = resolve(import.meta.dirname, "..");
 
@@ -131,16 +138,30 @@ describe("imports", () => {
     assert.deepEqual([...names], ["zod"]);
   });
 
-  test("name an adapter's folder only in the gateway's list of channels", () => {
-    const broken = files
-      .filter(
-        ({ path }) =>
-          path.startsWith("services/channel-gateway/src/") &&
-          !path.startsWith("services/channel-gateway/src/channels/"),
-      )
-      .filter(({ text }) => /["'`](telegram|irc)["'`]/.test(text))
-      .map(({ path }) => path);
+  test("name a channel only in its entry, its adapter and its test platform", () => {
+    const broken = channelEntries.flatMap(({ name }) => {
+      const own = [
+        "packages/contracts/src/channels/",
+        "packages/contracts/src/index.ts",
+        `services/channel-gateway/src/channels/${name}/`,
+        "packages/testing/src/",
+      ];
+      return files
+        .filter(({ path }) => path.includes("/src/") && !own.some((folder) => path.startsWith(folder)))
+        .filter(({ text }) => new RegExp(`\\b${name}\\b`, "i").test(text))
+        .map(({ path }) => `${path} names ${name}`);
+    });
     assert.deepEqual(broken, []);
+  });
+
+  test("have a folder with the name of each channel", () => {
+    for (const { name } of channelEntries) {
+      const index = `services/channel-gateway/src/channels/${name}/index.ts`;
+      assert.ok(
+        files.some(({ path }) => path === index),
+        `${index} is missing`,
+      );
+    }
   });
 });
 

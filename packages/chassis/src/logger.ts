@@ -8,7 +8,7 @@ const secretPatterns = [
   /\bsk-[A-Za-z0-9_-]{12,}/g,
   /\bBearer\s+[A-Za-z0-9._~+/=-]{12,}/g,
   /\bxox[abprs]-[A-Za-z0-9-]{10,}/g,
-  // A Telegram bot token, also inside a URL.
+  // A bot token of digits, a colon and letters, also inside a URL.
   /(?<!\d)\d{6,}:[A-Za-z0-9_-]{30,}/g,
   /(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/g,
 ];

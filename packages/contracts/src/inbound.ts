@@ -18,7 +18,7 @@ export type ReplyAddress = z.infer<typeof ReplyAddressSchema>;
 export const maxInboundBytes = 256 * 1024;
 
 export const InboundMessageSchema = z.object({
-  /** Kind of platform: `http`, `telegram`, `irc`, `hook` … */
+  /** Kind of platform: `http`, `hook`, or the name of a channel */
   channel: z.string().min(1),
   /** One login on it; `default` where there is only one. */
   account: z.string().min(1),

@@ -216,7 +216,22 @@ export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permission
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export { efforts, type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
 export { accountsOf, hasAccount } from "./settings/accounts.ts";
-export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
+export type { WebhookAccount } from "./settings/channels.ts";
+export {
+  channelEntry,
+  peopleSettings,
+  secretVariable,
+  type ChannelCapabilities,
+  type ChannelEntry,
+  type LengthUnit,
+  type PeoplePolicy,
+  type SendRates,
+  type TextFormat,
+  type TextLimits,
+} from "./channels/entry.ts";
+export { channelEntries, channelNamed, exampleAddress, secretsOf, type NamedChannelSecret } from "./channels/index.ts";
+export { ircChannel, type IrcAccount } from "./channels/irc.ts";
+export { telegramChannel, type TelegramAccount } from "./channels/telegram.ts";
 export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";

@@ -33,7 +33,7 @@ const graceMs = (drainMs: number) => drainMs - Math.min(closeMs, drainMs / 2);
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
   const configured =
     overrides.accounts === undefined
-      ? createAccounts(config.settings, config.channelSecrets)
+      ? await createAccounts(config.settings, config.channelSecrets)
       : { accounts: overrides.accounts, disabled: [] };
   const toObserve = createObservers(config.settings.observers, config.channelSecrets);
   const disabled = [

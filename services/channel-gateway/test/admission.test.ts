@@ -1,10 +1,10 @@
 // Authorization, session keys, queue modes and pairing codes: the pure functions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ContactRole } from "@parley/contracts";
+import type { ContactRole, PeoplePolicy } from "@parley/contracts";
 import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
-import { decideAccess, needsContact, type PeoplePolicy, type Sender } from "../src/ingress/access-policy.ts";
+import { decideAccess, needsContact, type Sender } from "../src/ingress/access-policy.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
 import { queueModeOf } from "../src/ingress/queue-mode.ts";
 import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";

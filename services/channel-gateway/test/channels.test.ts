@@ -7,7 +7,7 @@ import { store, type ParleySettings } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { Platform } from "./support/platform.ts";
-import type { PeoplePolicy } from "../src/ingress/access-policy.ts";
+import type { PeoplePolicy } from "@parley/contracts";
 
 let stack: GatewayStack;
 

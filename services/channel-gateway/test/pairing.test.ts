@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { store, WireError, type InputOf, type RequestContract } from "@parley/contracts";
-import type { PeoplePolicy } from "../src/ingress/access-policy.ts";
+import type { PeoplePolicy } from "@parley/contracts";
 import { InboundHandler, type InboundDeps } from "../src/ingress/inbound.ts";
 import { pairingCodeHash, pairingText } from "../src/operations/pairing-code.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { decideAccess, type PeoplePolicy } from "../src/ingress/access-policy.ts";
+import type { PeoplePolicy } from "@parley/contracts";
+import { decideAccess } from "../src/ingress/access-policy.ts";
 import type { InboundDraft } from "../src/channels/channel.ts";
 import { parse } from "../src/channels/telegram/parse.ts";
 

@@ -102,6 +102,6 @@ test("refuses updates until the bot's identity is known", async () => {
 test("neither polls nor owns a connection in webhook mode", () => {
   const adapter = adapterFor("http://127.0.0.1:1");
   assert.equal("connect" in adapter, false);
-  assert.equal(adapter.capabilities.ownedConnection, false);
+  assert.equal(adapter.ownedConnection, false);
   assert.throws(() => adapterFor("http://127.0.0.1:1", null), /webhook_secret_env/);
 });

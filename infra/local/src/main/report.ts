@@ -44,7 +44,7 @@ const Status = z.object({
   replicas: z.array(z.object({ details: z.object({ channels: z.string().optional() }) })),
 });
 
-/** One line each, for example `channel  telegram:main connected as @bot`; empty if nothing is configured or known. */
+/** One line each, for example `channel  <channel>:<account> connected as @bot`; empty if nothing is configured or known. */
 export async function channelLines({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string[]> {
   try {
     const response = await fetch(`${httpUrl}/api/status`, {

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 import { type ExplainedSettings, explainSettings, flagsAsVariable, scrub } from "@parley/chassis";
-import type { ParleySettings } from "@parley/contracts";
+import { channelEntries, secretsOf, type ParleySettings } from "@parley/contracts";
 
 import { homePath } from "./target.ts";
 import type { Io } from "../io/io.ts";
@@ -41,11 +41,11 @@ function namedSecrets({ channels, webhooks, observers }: ParleySettings): NamedS
   const add = (name: string | undefined, wantedBy: string): void => {
     if (name !== undefined) named.push({ name, wantedBy });
   };
-  for (const [account, telegram] of Object.entries(channels.telegram)) {
-    add(telegram.token_env, `[channels.telegram.${account}]`);
-    add(telegram.webhook_secret_env, `[channels.telegram.${account}]`);
+  for (const entry of channelEntries) {
+    for (const [account, own] of Object.entries(channels[entry.name] ?? {})) {
+      for (const { variable } of secretsOf(entry, own)) add(variable, `[channels.${entry.name}.${account}]`);
+    }
   }
-  for (const [account, irc] of Object.entries(channels.irc)) add(irc.password_env, `[channels.irc.${account}]`);
   for (const [id, hook] of Object.entries(webhooks)) add(hook.secret_env, `[webhooks.${id}]`);
   for (const observer of observers) add(observer.token_env, "[[observers]]");
   return named;

@@ -1,6 +1,6 @@
 // The commands `parley cron …` and `parley heartbeat …`.
 
-import type { Schedule } from "@parley/contracts";
+import { exampleAddress, type Schedule } from "@parley/contracts";
 
 import { api } from "../cluster/api.ts";
 import { UsageError } from "../io/io.ts";
@@ -27,7 +27,7 @@ function addressOf(given: string | undefined) {
   const conversation = rest.join(":");
   if (channel !== "" && account !== "" && conversation !== "") return { channel, account, conversation };
   throw new UsageError(
-    `--deliver: "${given}" is not an address. Write <channel>:<account>:<chat>, such as telegram:default:12345, or nowhere.`,
+    `--deliver: "${given}" is not an address. Write <channel>:<account>:<chat>, such as ${exampleAddress}, or nowhere.`,
   );
 }
 

@@ -27,7 +27,7 @@ without approval, runs commands in the sandbox by [permissions], and needs your 
 They cannot reach your files, memory and secrets, unless [workspace] share_with_users = true.
 guest: talks to the agent, which has no file or command tools for them except those in [permissions] guest_allow.
 owner: shares your thread, your memory and your workspace; the agent does for them everything that it does for you.
-An IRC nick proves nothing: write people as account:<name> in owners and allow_from (docs/configuration.md).`,
+A name that anybody can take, such as a nick, proves nothing: write people by the id of their account (docs/channels.md).`,
       options: { role: text("<role>", "owner, user or guest", ["owner", "user", "guest"]) },
       examples: ["parley pairing approve ABCD-EFGH", "parley pairing approve ABCD-EFGH --role owner"],
     },

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 
-import { queueModes } from "@parley/contracts";
+import { channelEntries, exampleAddress, queueModes } from "@parley/contracts";
 
 import { runChat } from "../chat/interactive.ts";
 import { sendOnce } from "../chat/once.ts";
@@ -106,6 +106,8 @@ function isOpen({ state }: Answer<typeof api.delivery>): boolean {
   return state === "pending" || state === "sending";
 }
 
+const [exampleChannel, exampleAccount, exampleChat] = exampleAddress.split(":");
+
 export const talkCommands: readonly CommandSpec[] = [
   {
     name: "chat",
@@ -165,14 +167,14 @@ gets a turn of its own, in a new session unless --conversation names one.`,
       ...targetOptions,
       ...jsonOption,
       ...conversationOptions,
-      channel: text("<kind>", "telegram, irc …"),
+      channel: text("<kind>", channelEntries.map(({ name }) => name).join(", ")),
       account: text("<name>", 'the account name in parley.toml; default "default"'),
       to: text("<chat>", "the chat on that channel"),
       wait: flag("wait for the delivery or the answer"),
       timeout: text("<seconds>", "how long to wait for a delivery; default 60"),
     },
     examples: [
-      "parley send --channel irc --account net --to '#team' 'the build is green' --wait",
+      `parley send --channel ${exampleChannel} --account ${exampleAccount} --to ${exampleChat} 'the build is green' --wait`,
       "parley send 'remind me of the meeting' --wait",
     ],
     run: send,

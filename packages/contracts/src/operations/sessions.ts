@@ -129,7 +129,7 @@ export const sessionsCancel = operation({
   ],
 });
 
-/** The route to bind: a session's key, such as `main` or `telegram:default:42`. */
+/** The route to bind: a session's key, such as `main` or `<channel>:<account>:<conversation>`. */
 const route = SessionRef.default(mainSessionKey);
 
 export const sessionsOpen = operation({

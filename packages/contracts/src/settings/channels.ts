@@ -1,47 +1,12 @@
-// Accounts on chat platforms, and inbound webhooks.
+// Accounts on chat platforms, from the entries of the channels, and inbound webhooks.
 import { z } from "zod";
+import { channelEntries } from "../channels/index.ts";
+import { secretVariable, type PeoplePolicy } from "../channels/entry.ts";
 import { NamedRule } from "./permissions.ts";
-
-const dmPolicy = z.enum(["pairing", "allowlist", "open", "disabled"]).default("pairing");
-const envName = z
-  .string()
-  .regex(/^PARLEY_CHANNEL_[A-Z0-9_]+$/, "must be the name of an environment variable that begins with PARLEY_CHANNEL_");
-
-const people = {
-  /** Platform ids of the owner's accounts: they share the owner's thread. */
-  owners: z.array(z.string()).default([]),
-  /** Platform ids of people who may talk to the agent. Empty: only the owners and people admitted by pairing. */
-  allow_from: z.array(z.string()).default([]),
-  dm_policy: dmPolicy,
-  /** Groups the agent takes part in. Empty: none. */
-  groups: z.array(z.string()).default([]),
-  /** In a group, answer only when mentioned. */
-  require_mention: z.boolean().default(true),
-};
-
-const TelegramSettings = z.strictObject({
-  ...people,
-  token_env: envName,
-  mode: z.enum(["poll", "webhook"]).default("poll"),
-  /** Contains the secret that Telegram sends with each update; required for `webhook`. */
-  webhook_secret_env: envName.optional(),
-  api_root: z.url().default("https://api.telegram.org"),
-});
-export type TelegramAccount = z.infer<typeof TelegramSettings>;
-
-const IrcSettings = z.strictObject({
-  ...people,
-  host: z.string(),
-  port: z.number().int().min(1).max(65_535).default(6697),
-  tls: z.boolean().default(true),
-  nick: z.string().regex(/^[A-Za-z[\]\\`_^{|}][A-Za-z0-9[\]\\`_^{|}-]{0,29}$/),
-  password_env: envName.optional(),
-});
-export type IrcAccount = z.infer<typeof IrcSettings>;
 
 const WebhookSettings = z.strictObject({
   /** Contains the shared secret of the signature. */
-  secret_env: envName,
+  secret_env: secretVariable,
   /** The sender's signature scheme: how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
   /** Destination of the agent's answer; left out: it stays in the session. */
@@ -56,11 +21,13 @@ export type WebhookAccount = z.infer<typeof WebhookSettings>;
 
 const accountName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/);
 
+/** The accounts of each channel by name; the entry of a channel defines their settings. */
 export const ChannelSettings = z
-  .strictObject({
-    telegram: z.record(accountName, TelegramSettings).default({}),
-    irc: z.record(accountName, IrcSettings).default({}),
-  })
+  .strictObject(
+    Object.fromEntries(
+      channelEntries.map(({ name, settings }) => [name, z.record(accountName, settings).default({})]),
+    ) as Record<string, z.ZodType<Record<string, PeoplePolicy>>>,
+  )
   .prefault({});
 
 /** Webhooks under `/hooks/` by name, to which other systems post. */

@@ -27,7 +27,7 @@ const SpeechSettings = z.strictObject({
   model: z.string().min(1),
   /** The service's name of the voice. */
   voice: z.string().min(1).default("alloy"),
-  /** Telegram shows `opus` as a voice message. */
+  /** Chat platforms show `opus` as a voice message. */
   format: z.enum(speechFormats).default("opus"),
   /** The environment variable with the key; left out: no key is sent. */
   key_env: z

@@ -1,5 +1,5 @@
 // `message`: sends a message to people during a turn, in this conversation or in another one.
-import type { Outgoing, ReplyAddress } from "@parley/contracts";
+import { exampleAddress, type Outgoing, type ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
 import { formatAddress } from "../prompt/message-header.ts";
 import { parseAddress, turnAddresses } from "./reply-address.ts";
@@ -23,7 +23,7 @@ export const messageTool = localTool({
     chat_id: z.string().optional().describe("The conversation in `channel`."),
     attachments: MessageAttachments,
   }),
-  examples: [{ text: "I am working on it." }, { text: "The report is done.", to: "telegram:main:4711" }],
+  examples: [{ text: "I am working on it." }, { text: "The report is done.", to: exampleAddress }],
   class: "idempotent",
   readOnly: false,
   risk: "low",

@@ -1,5 +1,5 @@
 // Resolves where a tool sends text: the turn's own conversation, or an address given by the model. Pure.
-import { accountsOf, hasAccount, type ParleySettings, type ReplyAddress } from "@parley/contracts";
+import { accountsOf, exampleAddress, hasAccount, type ParleySettings, type ReplyAddress } from "@parley/contracts";
 
 interface Here {
   replyTo: ReplyAddress | null;
@@ -21,7 +21,7 @@ export function parseAddress(
 ): ReplyAddress | string {
   const address = splitAddress(text);
   if (address === undefined)
-    return `"${text}", which is not of the form channel:account:conversation, such as telegram:default:12345`;
+    return `"${text}", which is not of the form channel:account:conversation, such as ${exampleAddress}`;
   const { channel, account } = address;
   const here = turnAddresses(turn).some((each) => each.channel === channel && each.account === account);
   if (here || hasAccount(settings, address)) return address;

@@ -1,5 +1,5 @@
 // `speak`: synthesizes a text and sends it as a voice message. Available only if a speech service is configured.
-import { WireError } from "@parley/contracts";
+import { exampleAddress, WireError } from "@parley/contracts";
 import { z } from "zod";
 import { audioFormat } from "../voice/audio-format.ts";
 import { SynthesisError, type Synthesizer } from "../voice/synthesizer.ts";
@@ -24,7 +24,7 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
         .describe("Name of a voice of the speech service, instead of the default one."),
       to: z.string().optional().describe("channel:account:conversation. Default: the current conversation."),
     }),
-    examples: [{ text: "Good morning. It is sunny today." }, { text: "Dinner is ready.", to: "telegram:main:4711" }],
+    examples: [{ text: "Good morning. It is sunny today." }, { text: "Dinner is ready.", to: exampleAddress }],
     // A repeated run after a crash synthesizes again but sends once: the outbox row is committed with the call.
     class: "idempotent",
     readOnly: false,

@@ -4,7 +4,7 @@ import type { Attachment, SpeechSettings } from "@parley/contracts";
 import { speakable } from "./speakable.ts";
 import { SynthesisError, type Synthesizer } from "./synthesizer.ts";
 
-/** File extensions by which Telegram and others recognize the format. */
+/** File extensions by which chat platforms recognize the format. */
 const extensions: Record<SpeechSettings["format"], string> = {
   opus: "ogg",
   mp3: "mp3",

@@ -1,8 +1,7 @@
 // The channel accounts of this replica: each adapter with its access policy, its lease if it needs one, and its delivery.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { errorMessage, WireError } from "@parley/contracts";
-import type { PeoplePolicy } from "../ingress/access-policy.ts";
+import { errorMessage, WireError, type PeoplePolicy } from "@parley/contracts";
 import type { AccountState, AccountStates } from "../delivery/account-states.ts";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";

@@ -1,11 +1,16 @@
-// The registry of platforms: creates the configured accounts from settings and secrets. No other file depends on the adapters.
-import { errorMessage } from "@parley/contracts";
-import type { ParleySettings } from "@parley/contracts";
+// Creates the configured accounts from settings and secrets, and loads their adapters. It knows channels only by their entries.
+import {
+  channelEntries,
+  errorMessage,
+  secretsOf,
+  type ChannelEntry,
+  type ParleySettings,
+  type PeoplePolicy,
+} from "@parley/contracts";
 import { OperationError } from "../operations/operation.ts";
 import type { Disabled } from "../delivery/account-states.ts";
 import type { ChannelAccount } from "./accounts.ts";
-import { createIrc } from "../channels/irc/index.ts";
-import { createTelegram } from "../channels/telegram/index.ts";
+import { loadAdapter } from "../channels/load.ts";
 
 export interface ConfiguredAccounts {
   accounts: ChannelAccount[];
@@ -14,43 +19,42 @@ export interface ConfiguredAccounts {
 }
 
 /** Creates the configured accounts. An account that fails is disabled with its reason and does not affect the others. */
-export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<string, string>): ConfiguredAccounts {
-  const { telegram, irc } = settings.channels;
+export async function createAccounts(
+  { channels }: Pick<ParleySettings, "channels">,
+  secrets: ReadonlyMap<string, string>,
+): Promise<ConfiguredAccounts> {
   const made: ConfiguredAccounts = { accounts: [], disabled: [] };
-  const add = (name: string, create: () => ChannelAccount): void => {
-    try {
-      made.accounts.push(create());
-    } catch (error) {
-      made.disabled.push({ name, reason: errorMessage(error) });
+  for (const entry of channelEntries) {
+    for (const [account, settings] of Object.entries(channels[entry.name] ?? {})) {
+      try {
+        made.accounts.push(await createAccount(entry, account, settings, secrets));
+      } catch (error) {
+        made.disabled.push({ name: `${entry.name}:${account}`, reason: errorMessage(error) });
+      }
     }
-  };
-  for (const [account, each] of Object.entries(telegram)) {
-    const where = `[channels.telegram.${account}]`;
-    add(`telegram:${account}`, () => {
-      const token = secretOf(secrets, each.token_env, `${where} token_env`);
-      const webhookSecret =
-        each.webhook_secret_env === undefined
-          ? {}
-          : { webhookSecret: secretOf(secrets, each.webhook_secret_env, `${where} webhook_secret_env`) };
-      return { adapter: createTelegram(account, each, { token, ...webhookSecret }), people: each };
-    });
-  }
-  for (const [account, each] of Object.entries(irc)) {
-    add(`irc:${account}`, () => {
-      const where = `[channels.irc.${account}] password_env`;
-      const password = each.password_env === undefined ? {} : { password: secretOf(secrets, each.password_env, where) };
-      return { adapter: createIrc(account, each, password), people: each };
-    });
   }
   return made;
 }
 
-/** Throws an Error that names the missing variable. */
-function secretOf(secrets: ReadonlyMap<string, string>, name: string, where: string): string {
-  const secret = secrets.get(name);
-  if (secret === undefined)
-    throw new Error(`${where}: the environment variable ${name} is not set; set it to the secret`);
-  return secret;
+async function createAccount(
+  entry: ChannelEntry,
+  account: string,
+  settings: PeoplePolicy,
+  secrets: ReadonlyMap<string, string>,
+): Promise<ChannelAccount> {
+  const values: Record<string, string> = {};
+  for (const { setting, variable, purpose } of secretsOf(entry, settings)) {
+    if (variable === undefined) continue;
+    const value = secrets.get(variable);
+    if (value === undefined) {
+      throw new Error(
+        `[channels.${entry.name}.${account}] ${setting}: the environment variable ${variable} is not set; set it to ${purpose}`,
+      );
+    }
+    values[setting] = value;
+  }
+  const createAdapter = await loadAdapter(entry.name);
+  return { adapter: createAdapter(account, settings, values), people: settings };
 }
 
 /** Returns a check that throws OperationError when no adapter serves an account: a text for it would wait until it expires. */

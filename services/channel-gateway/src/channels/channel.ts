@@ -1,21 +1,7 @@
 // The contract between the gateway and a channel adapter (one folder under `channels/` each). The gateway depends on no platform; an
 // adapter depends neither on the store, nor on sessions, nor on access rules.
-import type { InboundMessage, ReplyAddress } from "@parley/contracts";
+import type { ChannelCapabilities, InboundMessage, ReplyAddress } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
-
-/** What a platform can do, as data, so that no code branches on the platform's name. */
-interface ChannelCapabilities {
-  /** The longest text of one platform message; the adapter splits longer texts. */
-  maxTextLength: number;
-  lengthUnit: "utf16" | "bytes";
-  /** The platform drops a second send with the same key, so the gateway may retry a send with an unknown outcome. */
-  deduplicates: boolean;
-  /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
-  ownedConnection: boolean;
-  typing: boolean;
-  /** The adapter sends files; otherwise a text names the file. */
-  files?: boolean;
-}
 
 /** A file of an inbound message, still on the platform. The gateway fetches it only after it has authorized the sender. */
 export interface IncomingFile {
@@ -119,6 +105,8 @@ export interface ChannelAdapter {
   readonly channel: string;
   readonly account: string;
   readonly capabilities: ChannelCapabilities;
+  /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
+  readonly ownedConnection: boolean;
   /** For platforms that call the gateway: registers webhook routes below `/channels/<channel>/<account>`. The host limits the body size. */
   routes?(app: FastifyInstance, host: ChannelHost): void;
   /**

@@ -3,7 +3,7 @@ import type { Logger } from "@parley/chassis";
 
 /** A configured account, webhook or observer that cannot be used until the configuration changes. */
 export interface Disabled {
-  /** For example `telegram:main`, `hook:build`, `observer:0`. */
+  /** For example `<channel>:<account>`, `hook:build`, `observer:0`. */
   name: string;
   reason: string;
 }

@@ -98,8 +98,8 @@ export class Outbound {
 
   async #claim(): Promise<void> {
     const { bus, owner, log } = this.#deps;
-    const { channel, account, capabilities } = this.#adapter;
-    const lease = capabilities.ownedConnection ? this.#lease() : undefined;
+    const { channel, account, capabilities, ownedConnection } = this.#adapter;
+    const lease = ownedConnection ? this.#lease() : undefined;
     if (lease === null) return;
     try {
       faultPoint("outbox.before_claim");
@@ -191,7 +191,7 @@ export class Outbound {
   async #prepare({ text, attachment }: OutboxRow): Promise<Pick<OutboundText, "text" | "file"> | SendOutcome> {
     if (attachment === null) return { text };
     const { name, mediaType, bytes, sha256 } = attachment;
-    if (this.#adapter.capabilities.files !== true) {
+    if (!this.#adapter.capabilities.files) {
       return { text: `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]` };
     }
     try {

@@ -1,8 +1,5 @@
 // Decides who may write to the agent, and with which role. Pure: the caller supplies the settings and the stored contact.
-import type { ContactRole, TelegramAccount } from "@parley/contracts";
-
-/** The part of an account's settings that decides access. */
-export type PeoplePolicy = Pick<TelegramAccount, "owners" | "allow_from" | "dm_policy" | "groups" | "require_mention">;
+import type { ContactRole, PeoplePolicy } from "@parley/contracts";
 
 export interface Sender {
   contactId: string;

@@ -1,7 +1,7 @@
 // Authorizes the sender of a message at an account. An unknown sender who may pair receives a code.
 import type { Bus } from "@parley/bus";
-import { store, type ContactRole } from "@parley/contracts";
-import { decideAccess, needsContact, type PeoplePolicy } from "./access-policy.ts";
+import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
+import { decideAccess, needsContact } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "../operations/pairing-code.ts";

@@ -9,7 +9,7 @@ import type {
   SendOutcome,
 } from "../../src/channels/channel.ts";
 import type { ChannelAccount } from "../../src/accounts/accounts.ts";
-import type { PeoplePolicy } from "../../src/ingress/access-policy.ts";
+import type { PeoplePolicy } from "@parley/contracts";
 
 export interface ReceivedText {
   conversation: string;
@@ -65,12 +65,13 @@ export class Platform {
       channel: "test",
       account: this.#name,
       capabilities: {
-        maxTextLength: 1_000,
-        lengthUnit: "utf16",
+        text: { format: "plain", maxLength: 1_000, lengthUnit: "utf16", measured: "plain" },
         deduplicates: false,
-        ownedConnection: true,
         typing: true,
+        files: false,
+        actions: false,
       },
+      ownedConnection: true,
       connect: (host, lease) => this.#connect(replica, host, lease),
       send: (message) => this.#send(message),
       typing: async ({ conversation }) => {

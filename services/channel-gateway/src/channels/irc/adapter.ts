@@ -3,14 +3,14 @@
 // After a join the server may replay the channel's history (InspIRCd's chanhistory). Replayed messages with ids that are newer than the
 // last stored one are accepted: they arrived while the connection moved to another replica.
 import { isIP } from "node:net";
-import type { IrcAccount } from "@parley/contracts";
+import { ircChannel, type IrcAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
 import { InboundQueue } from "./inbound-queue.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { TokenBucket, type Pace } from "./rate-limit.ts";
 import { parse } from "./parse.ts";
-import { maxTextLength, sendFailure, Sender } from "./send.ts";
+import { sendFailure, Sender } from "./send.ts";
 
 /** Replayed messages older than this are ignored. */
 const oldestHistoryMs = 5 * 60_000;
@@ -134,15 +134,10 @@ export function createIrc(
   };
 
   return {
-    channel: "irc",
+    channel: ircChannel.name,
     account,
-    capabilities: {
-      maxTextLength,
-      lengthUnit: "bytes",
-      deduplicates: false,
-      ownedConnection: true,
-      typing: true,
-    },
+    capabilities: ircChannel.capabilities,
+    ownedConnection: true,
     connect,
     async send(message, signal) {
       const startedMs = performance.now();

@@ -1,6 +1,7 @@
 // Sends one answer as IRC lines and determines their outcome. IRC has no acknowledgements: an answer counts as sent when the server has
 // echoed the last line (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that
 // follows the last line, because servers process lines in order.
+import { ircChannel } from "@parley/contracts";
 import type { OutboundText, SendOutcome } from "../channel.ts";
 import type { IrcConnection } from "./connection.ts";
 import { isWord, type IrcLine } from "./line.ts";
@@ -8,8 +9,7 @@ import { fold, isChannel } from "./names.ts";
 import type { TokenBucket } from "./rate-limit.ts";
 import { toLines } from "./text.ts";
 
-/** The text limit of one line in bytes; leaves room for the longest names that most servers allow. */
-export const maxTextLength = 400;
+const { maxLength: maxTextLength } = ircChannel.capabilities.text;
 const tooFastRetryMs = 30_000;
 const longestRetryMs = 60_000;
 

@@ -1,12 +1,12 @@
 // The Telegram channel: one bot, either polling (one replica, leased) or by webhook (any replica). This file assembles the parts and
 // caches the bot's identity; it depends neither on the store nor on access rules.
 import { z } from "zod";
-import type { TelegramAccount } from "@parley/contracts";
+import { telegramChannel, type TelegramAccount } from "@parley/contracts";
 import type { ChannelAdapter } from "../channel.ts";
 import { createCall, type Answer } from "./api.ts";
 import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
-import { createSender, maxTextLength, targetOf } from "./send.ts";
+import { createSender, targetOf } from "./send.ts";
 import { User } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -43,16 +43,10 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
   };
 
   const adapter: ChannelAdapter = {
-    channel: "telegram",
+    channel: telegramChannel.name,
     account,
-    capabilities: {
-      maxTextLength,
-      lengthUnit: "utf16",
-      deduplicates: false,
-      ownedConnection: settings.mode === "poll",
-      typing: true,
-      files: true,
-    },
+    capabilities: telegramChannel.capabilities,
+    ownedConnection: settings.mode === "poll",
     send,
     async typing({ conversation }) {
       const target = targetOf(conversation);

@@ -2,14 +2,14 @@
 // again only if it certainly did not arrive.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { telegramChannel } from "@parley/contracts";
 import type { OutboundFile, OutboundText, SendOutcome } from "../channel.ts";
 import { richTextOf, type RichText } from "../text/rich-text.ts";
 import { splitRichText } from "../text/split.ts";
 import type { Answer, Call } from "./api.ts";
 import { htmlOf } from "./html.ts";
 
-/** The limit of one message in UTF-16 units, without markup. */
-export const maxTextLength = 4096;
+const { maxLength: maxTextLength } = telegramChannel.capabilities.text;
 /** Keeps a call of `send` below the gateway's timeout; remaining parts are left for the next attempt or abandoned. */
 const sendingMs = 7_000;
 const goOnMs = 100;

@@ -106,7 +106,7 @@ class Writer {
         this.#styled({ type: "bold" }, () => this.#inlines(node));
         return;
       case "blockquote": {
-        // Telegram does not support nested quotes, and plain-text platforms cannot show them readably.
+        // Not every platform supports nested quotes, and plain-text platforms cannot show them readably.
         if (this.#quoted) {
           this.#blocks(node.children, "\n\n");
           return;

@@ -1,0 +1,119 @@
+// What a channel is, as data: its settings, secrets, abilities, limits and set-up. Configuration, checks, secrets, documentation and the
+// gateway's delivery follow from it; no code branches on a channel's name.
+import { z } from "zod";
+
+/** How the host renders an answer before an adapter sends it. */
+export type TextFormat =
+  /** Markdown source, for platforms that render it themselves. */
+  | "markdown"
+  /** HTML with blocks: paragraphs, lists, tables. */
+  | "html"
+  /** HTML tags of ranges only; blocks are separated by line breaks. */
+  | "inline_html"
+  /** Plain text and the positions of styled ranges. */
+  | "ranges"
+  /** `*bold* _italic_ ~strike~`, links as `<url|label>`, `&<>` escaped. */
+  | "mrkdwn"
+  /** `*bold* _italic_ ~strike~`, links as text. */
+  | "single_asterisk"
+  | "plain";
+
+export type LengthUnit = "utf16" | "bytes" | "code_points";
+
+/** The text of one platform message. */
+export interface TextLimits {
+  format: TextFormat;
+  /** The longest text of one message. */
+  maxLength: number;
+  lengthUnit: LengthUnit;
+  /** Whether markup counts; a platform that parses markup before it counts has `plain`. */
+  measured: "plain" | "rendered";
+  /** Every message is one line: longer texts become several messages. */
+  singleLine?: true;
+}
+
+/** A limit of sends: a burst, then one per interval. */
+export interface SendRate {
+  burst: number;
+  everyMs: number;
+}
+
+/** The rates of an account, shared by all replicas. */
+export interface SendRates {
+  account?: SendRate;
+  /** For each conversation whose id matches the pattern (a regular expression); the first match applies. */
+  conversations?: readonly (SendRate & { pattern: string })[];
+}
+
+/** What a platform can do. */
+export interface ChannelCapabilities {
+  text: TextLimits;
+  rates?: SendRates;
+  /** The platform drops a second send with the same key, so a send with an unknown outcome may be repeated. */
+  deduplicates: boolean;
+  /** The platform has a typing indicator. */
+  typing: boolean;
+  /** The adapter sends files; otherwise a text names the file. */
+  files: boolean;
+  /** Messages may have buttons; otherwise people answer by text. */
+  actions: boolean;
+  /** What a command begins with, in addition to `/`, because clients of this platform keep `/` for themselves. */
+  commandPrefix?: string;
+}
+
+/** A secret of an account: a setting that names the environment variable with its value. */
+export interface ChannelSecret {
+  /** The setting, for example `token_env`. */
+  setting: string;
+  /** What it is, for people who set the account up. */
+  purpose: string;
+  /** The account needs it always, or if another setting has this value; omitted: optional. */
+  required?: true | { setting: string; value: string };
+}
+
+/** Settings of every account: who may write to the agent. */
+export const peopleSettings = {
+  /** Platform ids of the owner's accounts: they share the owner's thread. */
+  owners: z.array(z.string()).default([]),
+  /** Platform ids of people who may talk to the agent. Empty: only the owners and people admitted by pairing. */
+  allow_from: z.array(z.string()).default([]),
+  dm_policy: z.enum(["pairing", "allowlist", "open", "disabled"]).default("pairing"),
+  /** Groups the agent takes part in. Empty: none. */
+  groups: z.array(z.string()).default([]),
+  /** In a group, answer only when mentioned. */
+  require_mention: z.boolean().default(true),
+};
+
+const PeoplePolicySchema = z.object(peopleSettings);
+/** The part of an account's settings that decides access. */
+export type PeoplePolicy = z.infer<typeof PeoplePolicySchema>;
+
+/** The name of an environment variable that contains a secret. */
+export const secretVariable = z
+  .string()
+  .regex(/^PARLEY_CHANNEL_[A-Z0-9_]+$/, "must be the name of an environment variable that begins with PARLEY_CHANNEL_");
+
+/** One kind of platform. */
+export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<PeoplePolicy>> {
+  /** The name in settings and addresses, and of the adapter's folder. */
+  name: string;
+  /** The name for people. */
+  title: string;
+  /** The settings of one account. */
+  settings: S;
+  secrets: readonly ChannelSecret[];
+  capabilities: ChannelCapabilities;
+  /** The gateway opens one connection per account, which a lease protects; or the platform calls the gateway in a mode. */
+  connection: "leased" | "called" | { setting: string; leased: string };
+  /** An address on it, for examples. */
+  exampleAddress: string;
+  /** How an account is created, in order. */
+  setUp: readonly string[];
+  /** What the account must be allowed to do on the platform. */
+  permissions: readonly string[];
+}
+
+/** Defines an entry; its settings keep their type. */
+export function channelEntry<S extends z.ZodType<PeoplePolicy>>(entry: ChannelEntry<S>): ChannelEntry<S> {
+  return entry;
+}

@@ -1,0 +1,33 @@
+// All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
+import type { ChannelEntry, ChannelSecret } from "./entry.ts";
+import { ircChannel } from "./irc.ts";
+import { telegramChannel } from "./telegram.ts";
+
+export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel];
+
+/** The entry with this name; undefined for a name that is not a channel, such as `http`. */
+export function channelNamed(name: string): ChannelEntry | undefined {
+  return channelEntries.find((entry) => entry.name === name);
+}
+
+/** An address in the form `channel:account:conversation`, for examples in texts. */
+export const exampleAddress = telegramChannel.exampleAddress;
+
+/** A secret of an account and the variable that its settings name. */
+export interface NamedChannelSecret extends ChannelSecret {
+  /** The environment variable; undefined: the settings name none. */
+  variable: string | undefined;
+  /** The account cannot work without it. */
+  needed: boolean;
+}
+
+/** The secrets of one account, in the order of its entry. */
+export function secretsOf({ secrets }: ChannelEntry, settings: object): NamedChannelSecret[] {
+  const values = settings as Readonly<Record<string, unknown>>;
+  return secrets.map((secret) => {
+    const { setting, required } = secret;
+    const needed = typeof required === "object" ? values[required.setting] === required.value : required === true;
+    const variable = values[setting];
+    return { ...secret, variable: typeof variable === "string" ? variable : undefined, needed };
+  });
+}

@@ -1,0 +1,35 @@
+// IRC: one nick on one server.
+import { z } from "zod";
+import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+
+export const ircChannel = channelEntry({
+  name: "irc",
+  title: "IRC",
+  settings: z.strictObject({
+    ...peopleSettings,
+    host: z.string(),
+    port: z.number().int().min(1).max(65_535).default(6697),
+    tls: z.boolean().default(true),
+    nick: z.string().regex(/^[A-Za-z[\]\\`_^{|}][A-Za-z0-9[\]\\`_^{|}-]{0,29}$/),
+    password_env: secretVariable.optional(),
+  }),
+  secrets: [{ setting: "password_env", purpose: "the password of the nick's services account (SASL PLAIN)" }],
+  capabilities: {
+    // A line has 512 bytes with the sender, the target and the line end; 400 leave room for the longest names that most servers allow.
+    text: { format: "plain", maxLength: 400, lengthUnit: "bytes", measured: "plain", singleLine: true },
+    deduplicates: false,
+    typing: true,
+    files: false,
+    actions: false,
+  },
+  connection: "leased",
+  exampleAddress: "irc:net:#team",
+  setUp: [
+    "Register a nick with the network's services, if it has any (`/msg NickServ REGISTER`).",
+    "Set `host` and `nick`, and the variable that `password_env` names to the password of the services account.",
+    "List the channels that the agent joins in `groups`.",
+    "Write people as `account:<name>` in `owners` and `allow_from`: a nick alone proves nothing.",
+  ],
+  permissions: ["To join each channel in `groups` and to speak there."],
+});
+export type IrcAccount = z.infer<typeof ircChannel.settings>;

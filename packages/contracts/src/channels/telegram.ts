@@ -1,0 +1,45 @@
+// Telegram, through the Bot API. Limits: https://core.telegram.org/bots/faq#broadcasting-to-users
+import { z } from "zod";
+import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+
+export const telegramChannel = channelEntry({
+  name: "telegram",
+  title: "Telegram",
+  settings: z.strictObject({
+    ...peopleSettings,
+    token_env: secretVariable,
+    mode: z.enum(["poll", "webhook"]).default("poll"),
+    /** Contains the secret that Telegram sends with each update; required for `webhook`. */
+    webhook_secret_env: secretVariable.optional(),
+    api_root: z.url().default("https://api.telegram.org"),
+  }),
+  secrets: [
+    { setting: "token_env", purpose: "the bot's token from @BotFather", required: true },
+    {
+      setting: "webhook_secret_env",
+      purpose: "the secret that Telegram sends with each update",
+      required: { setting: "mode", value: "webhook" },
+    },
+  ],
+  capabilities: {
+    // 4,096 UTF-16 units after the markup has been parsed.
+    text: { format: "inline_html", maxLength: 4_096, lengthUnit: "utf16", measured: "plain" },
+    deduplicates: false,
+    typing: true,
+    files: true,
+    actions: false,
+  },
+  connection: { setting: "mode", leased: "poll" },
+  exampleAddress: "telegram:main:4711",
+  setUp: [
+    "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token.",
+    "Set the variable that `token_env` names to the token.",
+    "For groups: write `/setprivacy` to @BotFather and choose *Disable* if the agent should see messages that do not mention it.",
+    'For `mode = "webhook"`: set the variable that `webhook_secret_env` names to a random text, and register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
+  ],
+  permissions: [
+    "In a group: to be a member and to send messages.",
+    "To see every message of a group: privacy mode disabled, or to be an administrator.",
+  ],
+});
+export type TelegramAccount = z.infer<typeof telegramChannel.settings>;

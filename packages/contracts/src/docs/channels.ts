@@ -1,0 +1,104 @@
+// Generates docs/channels.md from the entries of the channels: what each can do, how an account is set up, and its settings.
+import { z } from "zod";
+import { secretsOf, channelEntries } from "../channels/index.ts";
+import { peopleSettings, type ChannelEntry, type SendRate } from "../channels/entry.ts";
+
+/** The whole page. */
+export function channelsDocument(): string {
+  return `${[
+    "# Channels",
+    "Generated from `packages/contracts/src/channels` by `npm run docs`; a test fails when it is stale.",
+    "A channel is a chat platform. Each account on it is a table `[channels.<channel>.<account>]` in `parley.toml`, which names the environment variables of its secrets; [configuration.md](configuration.md#people) describes who may write to it. `parley config check` reports missing variables. An account that cannot work is disabled with its reason, shown by `parley status`, and does not affect the others.",
+    "## What each channel can do",
+    capabilityTable(),
+    ...channelEntries.map(section),
+  ].join("\n\n")}\n`;
+}
+
+const yes = (value: boolean): string => (value ? "yes" : "no");
+
+function capabilityTable(): string {
+  const rows = channelEntries.map(({ title, capabilities }) => {
+    const { text, files, typing, actions, deduplicates, commandPrefix } = capabilities;
+    const length = `${text.maxLength} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}`;
+    const prefix = commandPrefix === undefined ? "`/`" : `\`${commandPrefix}\` or \`/\``;
+    return [title, text.format, length, prefix, yes(files), yes(actions), yes(typing), yes(deduplicates)];
+  });
+  return table(
+    ["channel", "text format", "longest message", "commands", "files", "buttons", "typing", "drops repeated sends"],
+    rows,
+  );
+}
+
+const units = { utf16: "UTF-16 units", bytes: "bytes", code_points: "characters" } as const;
+
+function section(entry: ChannelEntry): string {
+  const { name, title, setUp, permissions, secrets, capabilities } = entry;
+  const named = secretsOf(entry, {});
+  return [
+    `## ${title}`,
+    setUp.map((step, index) => `${index + 1}. ${step}`).join("\n"),
+    `The account needs these permissions on the platform:\n\n${permissions.map((each) => `- ${each}`).join("\n")}`,
+    ...(secrets.length === 0
+      ? []
+      : [
+          `Secrets, each in an environment variable that a setting of \`[channels.${name}.<account>]\` names:`,
+          table(
+            ["setting", "secret", "required"],
+            named.map(({ setting, purpose, required }) => [`\`${setting}\``, purpose, requirement(required)]),
+          ),
+        ]),
+    "Other settings:",
+    table(["setting", "values", "default"], settingRows(entry)),
+    ...ratesText(capabilities.rates),
+  ].join("\n\n");
+}
+
+function requirement(required: true | { setting: string; value: string } | undefined): string {
+  if (required === undefined) return "no";
+  return required === true ? "yes" : `if \`${required.setting} = "${required.value}"\``;
+}
+
+interface JsonProperty {
+  type?: string;
+  enum?: string[];
+  default?: unknown;
+  items?: { type?: string };
+}
+
+/** The settings of an entry without those of every channel and those that name secrets. */
+function settingRows({ settings, secrets }: ChannelEntry): string[][] {
+  const hidden = new Set([...Object.keys(peopleSettings), ...secrets.map(({ setting }) => setting)]);
+  const schema = z.toJSONSchema(settings, { io: "input" }) as {
+    properties?: Record<string, JsonProperty>;
+    required?: string[];
+  };
+  return Object.entries(schema.properties ?? {})
+    .filter(([name]) => !hidden.has(name))
+    .map(([name, { type = "any", enum: values, default: value }]) => {
+      const kind = values === undefined ? type : values.map((each) => `\`${each}\``).join(", ");
+      const fallback = schema.required?.includes(name) === true ? "required" : value === undefined ? "" : code(value);
+      return [`\`${name}\``, kind, fallback];
+    });
+}
+
+function ratesText(rates: ChannelEntry["capabilities"]["rates"]): string[] {
+  if (rates === undefined) return [];
+  const text = ({ burst, everyMs }: SendRate) => `${burst} at once, then one every ${everyMs / 1_000} s`;
+  const lines = [
+    ...(rates.account === undefined ? [] : [`- an account: ${text(rates.account)}`]),
+    ...(rates.conversations ?? []).map(
+      (each) => `- a conversation whose id matches \`${each.pattern}\`: ${text(each)}`,
+    ),
+  ];
+  return [`Messages are sent at these rates, which all replicas share:\n\n${lines.join("\n")}`];
+}
+
+function code(value: unknown): string {
+  return `\`${JSON.stringify(value)}\``;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}

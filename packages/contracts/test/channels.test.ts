@@ -1,0 +1,44 @@
+// The entries of the channels: names, secrets and the generated page.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { channelEntries, channelNamed, secretsOf } from "@parley/contracts";
+import { channelsDocument } from "../src/docs/channels.ts";
+
+test("docs/channels.md matches the entries", () => {
+  const written = readFileSync(new URL("../../../docs/channels.md", import.meta.url), "utf8");
+  assert.equal(written, channelsDocument(), "stale: run npm run docs");
+});
+
+test("entries have unique names that are valid in addresses and settings", () => {
+  const names = channelEntries.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of names) assert.match(name, /^[a-z][a-z0-9]*$/);
+  assert.equal(channelNamed("http"), undefined);
+});
+
+test("entries describe their set-up and every secret setting exists in the schema", () => {
+  for (const { name, setUp, permissions, secrets, settings, exampleAddress } of channelEntries) {
+    assert.ok(setUp.length > 0 && permissions.length > 0, name);
+    assert.ok(exampleAddress.startsWith(`${name}:`), name);
+    for (const { setting } of secrets) {
+      const { error } = settings.safeParse({ [setting]: "not a variable" });
+      assert.ok(
+        error?.issues.some(({ path }) => path[0] === setting),
+        `${name}: ${setting}`,
+      );
+    }
+  }
+});
+
+test("requires a secret that depends on another setting only when it has the value", () => {
+  const entry = channelEntries.find(({ secrets }) => secrets.some(({ required }) => typeof required === "object"));
+  assert.ok(entry);
+  const secret = entry.secrets.find(({ required }) => typeof required === "object");
+  assert.ok(secret && typeof secret.required === "object");
+  const { setting, value } = secret.required;
+  const needed = (settings: object) =>
+    secretsOf(entry, settings).find((each) => each.setting === secret.setting)?.needed;
+  assert.equal(needed({ [setting]: value }), true);
+  assert.equal(needed({}), false);
+});
