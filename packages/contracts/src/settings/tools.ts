@@ -54,9 +54,9 @@ const CommandVariable = VariableName.regex(
   "is reserved for another use in commands",
 );
 
-/** Tools for most tasks, and tools that report progress. */
+/** Tools for most tasks. */
 const alwaysShown =
-  "read write edit apply_patch grep glob ls exec process web_search web_fetch message ask_user sleep todo memory_search memory_get memory_write sessions_spawn delegate spawn Agent".split(
+  "read write edit grep glob exec web_search web_fetch message ask_user memory_search memory_write sessions_spawn delegate spawn Agent".split(
     " ",
   );
 
@@ -67,7 +67,7 @@ export const ToolSettings = z
     /** Names of tools the agent does not have; overrides `enabled`. */
     disabled: z.array(z.string()).default([]),
     /** Above this number of tools the prompt contains only those of `always`; the model finds the others with `tool_search`. 0: never. */
-    search_above: z.number().int().min(0).default(30),
+    search_above: z.number().int().min(0).default(16),
     /** Names of tools that the prompt always contains; `*` matches any text: `mcp__github__*`. */
     always: z.array(z.string().min(1)).default(alwaysShown),
     /** `readonly_parallel`: calls that only read run in parallel. Results are in call order in every mode. */

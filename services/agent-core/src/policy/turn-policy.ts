@@ -40,7 +40,7 @@ export interface TurnPolicy {
 
 /** The built-in profile: six read-only tools. */
 export const readerProfile: ProfileSettings = {
-  description: "Reads files and memory and reports; changes nothing.",
+  description: "Reads files and memory, and changes nothing",
   tools: ["read", "grep", "glob", "ls", "memory_search", "memory_get"],
   prompt: "minimal",
 };

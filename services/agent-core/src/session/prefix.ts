@@ -4,6 +4,7 @@
 import { hash } from "node:crypto";
 import { store, type ToolDescriptor } from "@parley/contracts";
 import { z } from "zod";
+import { advertisedSchema } from "../model/advertised-schema.ts";
 import { charsOfTools, tokensOf } from "../model/tokens.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { SessionView } from "./view.ts";
@@ -50,7 +51,7 @@ function showTools(tools: readonly ToolDescriptor[]): Shown {
       .map(({ name, description, inputSchema, examples, showExamples }) => ({
         name,
         description,
-        inputSchema,
+        inputSchema: advertisedSchema(inputSchema),
         ...(showExamples === true && examples !== undefined ? { examples } : {}),
       }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -8,13 +8,14 @@ const Option = z.union([z.string(), z.object({ label: z.string(), description: z
 const Question = z.object({ question: z.string().min(1), options: z.array(Option).max(4).optional() });
 
 const Input = z.object({
-  question: z.string().optional().describe("The question."),
-  options: z
-    .array(Option)
+  question: z.string().optional().describe("The question.").meta({ advertised: "name" }),
+  options: z.array(Option).max(4).optional().describe("Two to four answers; the person may give another one."),
+  questions: z
+    .array(Question)
     .max(4)
     .optional()
-    .describe("Two to four answers to choose from; the person may also give another answer."),
-  questions: z.array(Question).max(4).optional().describe("Several questions at once, instead of `question`."),
+    .describe("Several questions at once, instead of `question`.")
+    .meta({ advertised: false }),
 });
 
 export const askUserTool = localTool({
@@ -22,7 +23,7 @@ export const askUserTool = localTool({
   aliases: ["AskUserQuestion"],
   summary: "Ask the person a question and wait for the answer.",
   description:
-    "Ask the person you are working for a question and wait for the answer. Use it only for information that you cannot find out yourself and need in order to continue. The turn pauses until the answer arrives; if none arrives in time, the result reports that.",
+    "Ask the person a question and wait for the answer. Use it only for information that you need in order to continue and cannot find out yourself.",
   input: Input,
   examples: [
     { question: "Which day suits you?", options: ["Monday", "Tuesday"] },

@@ -12,7 +12,7 @@ const Input = z.object({
     .enum(["list", "add", "remove", "update", "run", "history"])
     .describe("What to do. run starts the job now, in addition to its schedule."),
   id: z.string().optional().describe("Id or name of the job; required except for list and add."),
-  job_id: z.string().optional().describe("Alias of `id`."),
+  job_id: z.string().optional().describe("Alias of `id`.").meta({ advertised: false }),
   name: z.string().max(120).optional().describe("Short name of the job, for people."),
   schedule: z
     .string()
@@ -20,11 +20,17 @@ const Input = z.object({
     .describe(
       "When the job runs: `at 2030-05-01T09:00`, `at +20m`, `every 30m`, `every 1h30m`, or a cron pattern of 5 or 6 fields such as `0 9 * * 1-5`.",
     ),
-  every_seconds: z.number().int().positive().optional().describe("Seconds between runs; alternative to `schedule`."),
-  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`."),
-  at: z.string().optional().describe("Time of a single run; alternative to `schedule`."),
+  every_seconds: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Seconds between runs; alternative to `schedule`.")
+    .meta({ advertised: false }),
+  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`.").meta({ advertised: false }),
+  at: z.string().optional().describe("Time of a single run; alternative to `schedule`.").meta({ advertised: false }),
   time_zone: z.string().optional().describe("IANA name such as Europe/Berlin. Default: the agent's time zone."),
-  tz: z.string().optional().describe("Alias of `time_zone`."),
+  tz: z.string().optional().describe("Alias of `time_zone`.").meta({ advertised: false }),
   prompt: z
     .string()
     .max(20_000)
@@ -32,7 +38,7 @@ const Input = z.object({
     .describe(
       "The message you receive when the job is due. Include all context: nothing else of this conversation is added.",
     ),
-  message: z.string().max(20_000).optional().describe("Alias of `prompt`."),
+  message: z.string().max(20_000).optional().describe("Alias of `prompt`.").meta({ advertised: false }),
   target: z
     .enum(["main", "own"])
     .optional()
@@ -68,7 +74,7 @@ const changing = new Set(["add", "update", "run"]);
 export const cronTool = localTool({
   name: "cron",
   aliases: [],
-  summary: "Schedule prompts for yourself: once, repeatedly, or by a cron pattern.",
+  summary: "Schedule reminders and recurring work.",
   description:
     "Manage scheduled jobs. When a job is due, you receive its prompt as a message. Actions: add (needs schedule and prompt), list, update (id and the fields to change), remove, run (now), history. Use it for reminders and recurring work.",
   input: Input,

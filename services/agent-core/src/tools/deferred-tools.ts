@@ -44,7 +44,7 @@ export function listDeferred(tools: readonly ToolDescriptor[]): string {
 }
 
 function toldLine({ name, summary }: ToolDescriptor): string {
-  const line = summary.replaceAll(/\s+/g, " ").trim();
+  const line = summary.replaceAll(/\s+/g, " ").trim().replace(/\.$/, "");
   const short = line.length > maxSummaryChars ? `${line.slice(0, maxSummaryChars)}…` : line;
   return short === "" ? `- ${name}` : `- ${name}: ${short}`;
 }

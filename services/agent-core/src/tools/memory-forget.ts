@@ -8,7 +8,7 @@ import { operationId } from "./operation-id.ts";
 export const memoryForgetTool = localTool({
   name: "memory_forget",
   aliases: [],
-  summary: "Remove lines from a note of your memory.",
+  summary: "Remove lines of a memory note.",
   description:
     "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as shown by memory_search and memory_get, or every line that contains a text. Older versions stay in the note's history, which people can read.",
   input: z.object({

@@ -10,7 +10,7 @@ const defaultLines = 200;
 export const memoryGetTool = localTool({
   name: "memory_get",
   aliases: [],
-  summary: "Read lines of a note of your memory.",
+  summary: "Read lines of a memory note.",
   description:
     "Read numbered lines of MEMORY.md or of a note below memory/. A warning precedes lines that were written after reading untrusted content.",
   input: z.object({

@@ -12,16 +12,18 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
     aliases: ["memory_recall"],
     summary: "Search your memory.",
     description:
-      "Search your memory: MEMORY.md, the notes below memory/ and, if enabled, earlier conversations. Use words that the text itself would contain: names, places, things. Returns the best passages with their source, lines, day and a score from 0 to 1.",
+      "Search MEMORY.md, the notes below memory/ and, if enabled, earlier conversations. Returns the best passages with source, lines, day and a score from 0 to 1.",
     input: z.object({
-      query: z.string().min(1).describe("What to look for, in the words in which it was probably written."),
-      max_results: z.number().int().min(1).max(50).default(defaultResults).describe("Maximum number of passages."),
-      min_score: z
+      query: z.string().min(1).describe("Words that the text would contain: names, places, things."),
+      max_results: z
         .number()
-        .min(0)
-        .max(1)
-        .default(0)
-        .describe("Omit passages with a lower score; 0.3 is a good threshold."),
+        .int()
+        .min(1)
+        .max(50)
+        .default(defaultResults)
+        .describe("Maximum number of passages.")
+        .meta({ advertised: "name" }),
+      min_score: z.number().min(0).max(1).default(0).describe("0.3 is a good threshold."),
     }),
     examples: [{ query: "which tea does Anna like", max_results: 5 }],
     class: "pure",

@@ -9,15 +9,14 @@ export const memoryWriteTool = localTool({
   name: "memory_write",
   aliases: ["memory_store"],
   summary: "Write something down in your memory.",
-  description:
-    "Add an entry to your memory, short and understandable by itself. Categories: core (MEMORY.md: lasting facts, preferences, decisions), daily (today's note) or conversation (the note of this conversation); or give the note's `path`. The entry is appended; to change existing text use edit.",
+  description: "Append an entry to your memory, short and understandable by itself. To change existing text use edit.",
   input: z.object({
-    content: z.string().trim().min(1).describe("The entry to remember."),
+    content: z.string().trim().min(1).describe("The entry to remember.").meta({ advertised: "name" }),
     category: z
       .enum(noteCategories)
       .default("core")
-      .describe("core: MEMORY.md. daily: today's note. conversation: the note of this conversation. Default core."),
-    path: z.string().optional().describe("MEMORY.md, or memory/….md; overrides the category."),
+      .describe("core: MEMORY.md (lasting facts). daily: today's note. conversation: its note."),
+    path: z.string().optional().describe("A note (memory/….md) instead of a category."),
   }),
   examples: [{ content: "Anna likes green tea." }, { content: "Called the plumber.", category: "daily" }],
   class: "idempotent",

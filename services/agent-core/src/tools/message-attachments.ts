@@ -10,9 +10,7 @@ export const MessageAttachments = z
   .array(AttachmentId)
   .max(maxAttachments)
   .optional()
-  .describe(
-    "Ids of attachments, or {id, name}. Ids come from the conversation, or from attach for a file of the workspace.",
-  );
+  .describe("Ids from the conversation or from attach.");
 
 /** The attachments to send, or a sentence that explains why they cannot be sent. */
 export async function attachmentsFor(

@@ -131,7 +131,7 @@ export const agentsListTool = localTool({
 export const sessionsSendTool = localTool({
   name: "sessions_send",
   aliases: [],
-  summary: "Send a message to another of your conversations.",
+  summary: "Write to another conversation of yours.",
   description:
     "Send a message, as yourself, to another of your sessions. It starts a turn there; you receive no answer here.",
   input: z.object({

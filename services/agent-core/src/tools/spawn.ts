@@ -8,21 +8,19 @@ const names = ["sessions_spawn", "delegate", "spawn", "Agent"] as const;
 
 const Input = z.object({
   prompt: z.string().optional().describe("The complete task: the sub-agent sees nothing else."),
-  task: z.string().optional().describe("Alias of `prompt`."),
-  profile: z.string().optional().describe("Profile of the sub-agent; see the tool's description."),
-  agent: z.string().optional().describe("Alias of `profile`."),
-  subagent_type: z.string().optional().describe("Alias of `profile`."),
-  description: z.string().optional().describe("The task in three to five words."),
-  label: z.string().optional().describe("Alias of `description`."),
-  mode: z
-    .enum(["wait", "background"])
-    .optional()
-    .describe("wait: the report is this call's result. background: it arrives later as a message."),
-  run_in_background: z.boolean().optional().describe("true: same as mode background."),
-  resume: z
+  task: z.string().optional().describe("Alias of `prompt`.").meta({ advertised: false }),
+  profile: z
     .string()
     .optional()
-    .describe("Id of one of your sub-agents that should continue with its existing context."),
+    .describe("Profile of the sub-agent; see the description.")
+    .meta({ advertised: "name" }),
+  agent: z.string().optional().describe("Alias of `profile`.").meta({ advertised: false }),
+  subagent_type: z.string().optional().describe("Alias of `profile`.").meta({ advertised: false }),
+  description: z.string().optional().describe("The task in three to five words."),
+  label: z.string().optional().describe("Alias of `description`.").meta({ advertised: false }),
+  mode: z.enum(["wait", "background"]).optional().describe("background: the report arrives later as a message."),
+  run_in_background: z.boolean().optional().describe("true: same as mode background.").meta({ advertised: false }),
+  resume: z.string().optional().describe("Id of an earlier sub-agent that continues."),
 });
 
 /** The tool with its configured name; its description lists the available profiles. */
@@ -35,7 +33,7 @@ export function spawnTool(settings: ParleySettings): LocalTool {
     name: subagents.tool_name,
     aliases: names.filter((name) => name !== subagents.tool_name),
     summary: "Give a task to a sub-agent.",
-    description: `Give a task to a sub-agent, which works independently and reports its result. Profiles: ${profiles}. Default profile: ${subagents.profile}. Modes: wait (the report is this call's result) or background (you continue; the report arrives as a message). Default mode: ${subagents.mode}.`,
+    description: `Give a task to a sub-agent, which works independently and reports its result. Profiles: ${profiles}. Default profile: ${subagents.profile}; default mode: ${subagents.mode}.`,
     input: Input,
     examples: [
       {

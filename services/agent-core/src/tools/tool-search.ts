@@ -2,6 +2,7 @@
 import { nearestName, type ToolDescriptor } from "@parley/contracts";
 import MiniSearch from "minisearch";
 import { z } from "zod";
+import { advertisedSchema } from "../model/advertised-schema.ts";
 import { callToolName } from "../prompt/indirect-calls.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
 
@@ -19,11 +20,11 @@ const maxFound = 20;
 /** Maximum characters of the definitions in one result; tools beyond it are listed by name. */
 const maxAnswerChars = 30_000;
 
-const howTo = `Call a tool with ${callToolName}: its name in \`tool\`, its arguments in \`input\`. Calling it directly by its own name has the same effect.`;
+const howTo = `Call a tool with ${callToolName}, or directly by its name.`;
 
 /** `listed`: the names of the deferred tools. */
 export function searchDescription(listed: string): string {
-  const text = `Find a tool that is not in your list of tools by its purpose, and get its definition with its arguments. ${howTo} If you do not know the arguments, search first.`;
+  const text = `Find a tool that is not in your list and get its definition.`;
   return listed === "" ? text : `${text}\n\nTools available by search:\n${listed}`;
 }
 
@@ -35,13 +36,15 @@ export function toolSearchTool(tools: Searchable): LocalTool {
     summary: "Find a tool that is not in your list of tools.",
     description: searchDescription(""),
     input: z.object({
-      query: z
-        .string()
-        .trim()
+      query: z.string().trim().min(1).max(500).describe(`What the tool should do, or ${select}name,name.`),
+      limit: z
+        .number()
+        .int()
         .min(1)
-        .max(500)
-        .describe(`A few words on what the tool should do; or ${select}name,name for tools whose names you know.`),
-      limit: z.number().int().min(1).max(maxFound).default(5).describe("Maximum number of tools in the result."),
+        .max(maxFound)
+        .default(5)
+        .describe("Maximum number of tools in the result.")
+        .meta({ advertised: false }),
     }),
     examples: [{ query: "remind me later" }, { query: `${select}cron,sessions_list` }],
     class: "pure",
@@ -70,10 +73,10 @@ export const callTool = localTool({
   name: callToolName,
   aliases: [],
   summary: "Call a tool that is not in your list of tools.",
-  description: `Call a tool found with ${searchToolName}. The effect is the same as calling that tool directly.`,
+  description: `Call a tool found with ${searchToolName}.`,
   input: z.object({
-    tool: z.string().describe("The tool's name."),
-    input: z.record(z.string(), z.unknown()).describe("Its arguments."),
+    tool: z.string().describe("The tool's name.").meta({ advertised: "name" }),
+    input: z.record(z.string(), z.unknown()).describe("Its arguments.").meta({ advertised: "name" }),
   }),
   examples: [{ tool: "cron", input: { action: "list" } }],
   class: "pure",
@@ -151,7 +154,7 @@ function definitions(tools: readonly ToolDescriptor[]): string {
   const texts: string[] = [];
   let chars = 0;
   for (const { name, description, inputSchema, examples } of tools) {
-    const text = JSON.stringify({ name, description, input_schema: inputSchema, examples });
+    const text = JSON.stringify({ name, description, input_schema: advertisedSchema(inputSchema), examples });
     chars += text.length;
     if (texts.length > 0 && chars > maxAnswerChars) break;
     texts.push(text);

@@ -34,7 +34,7 @@ describe("a toolbox", () => {
     assert.deepEqual(namesOf(box.shown(none)), ["exec", "mcp__kept__a", "read", "tool_call", "tool_search"]);
     const searching = box.shown(none).find(({ name }) => name === "tool_search");
     for (const name of [...rare, "mcp__files__b"])
-      assert.ok(searching?.description.includes(`- ${name}: Does ${name}.`));
+      assert.ok(searching?.description.includes(`- ${name}: Does ${name}`));
   });
 
   test("finds every tool by all its names, shown or deferred", () => {
@@ -79,6 +79,6 @@ describe("a toolbox", () => {
 test("lists names only for a server with many tools and shortens long summaries", () => {
   const many = Array.from({ length: 30 }, (_, index) => tool(`mcp__big__t${index}`));
   const text = listDeferred([tool("own"), ...many, tool("mcp__small__a", { summary: "word\n".repeat(200) })]);
-  assert.match(text, /^- own: Does own\.\nTools of the server big:\nmcp__big__t0, mcp__big__t1, /);
+  assert.match(text, /^- own: Does own\nTools of the server big:\nmcp__big__t0, mcp__big__t1, /);
   assert.match(text, /Tools of the server small:\n- mcp__small__a: word word [^\n]{1,120}…$/);
 });

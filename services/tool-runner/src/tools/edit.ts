@@ -14,12 +14,12 @@ export const editTool = defineTool({
   aliases: ["edit_file", "Edit"],
   summary: "Replace a passage of a text file.",
   description:
-    "Replace a passage of a text file. old_text must match exactly one place in the file, character for character and without line numbers: include enough context. With replace_all, every occurrence is replaced.",
+    "Replace text in a file. old_text must occur exactly once, character for character and without line numbers: include enough context, or set replace_all.",
   args: z.strictObject({
-    path: z.string().min(1).describe("The file, relative to the workspace."),
+    path: z.string().min(1).describe("In the workspace."),
     old_text: z.string().min(1).describe("Text to replace."),
     new_text: z.string().describe("Replacement text."),
-    replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+    replace_all: z.boolean().optional().describe("Replace every occurrence."),
   }),
   examples: [
     { path: "src/app.ts", old_text: "const port = 80;", new_text: "const port = 8080;" },

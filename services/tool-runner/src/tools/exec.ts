@@ -53,26 +53,26 @@ export function execTool(options: ExecOptions): Tool {
   const patience =
     times.backgroundAfterSeconds === 0
       ? "The call waits until the command ends."
-      : `A command still running after ${times.backgroundAfterSeconds} s moves to the background; the result then contains its id for the tool process.`;
+      : `A command still running after ${times.backgroundAfterSeconds} s moves to the background.`;
   return defineTool({
     name: "exec",
     aliases: ["shell", "bash", "Bash"],
     summary: "Run a shell command in the workspace.",
     description: [
-      "Run a shell command in the workspace. Returns its output (stdout and stderr, in order) and exit code.",
+      "Run a shell command in the workspace. Returns stdout and stderr in order, and the exit code.",
       networkSentence(hosts),
       ...(secretNames.length === 0
         ? []
         : [
             `In the owner's turns its environment contains these secrets: ${secretNames.join(", ")}; output shows them as ***.`,
           ]),
-      "Documents (MEMORY.md, memory/, skills/ and the like) are not on disk: commands cannot see them.",
-      `Long output is elided in the middle and saved to a file. ${patience}`,
-      "Set background to start it there at once: for servers, watchers and commands that need input. You are notified when it ends; do not wait for it without need. Processes that a command starts with & end with the command.",
+      "Commands cannot see documents (MEMORY.md, memory/, skills/…).",
+      `Long output is elided in the middle and saved. ${patience}`,
+      "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified of the end. Processes started with & end with the command.",
     ].join(" "),
     args: z.strictObject({
-      command: z.string().min(1).max(100_000).describe("The command line, for the shell."),
-      workdir: z.string().min(1).optional().describe("Working directory, relative to the workspace."),
+      command: z.string().min(1).max(100_000).describe("The command line, for the shell.").meta({ advertised: "name" }),
+      workdir: z.string().min(1).optional().describe("Working directory in the workspace."),
       timeout_seconds: z
         .number()
         .int()
@@ -80,7 +80,7 @@ export function execTool(options: ExecOptions): Tool {
         .max(longest)
         .optional()
         .describe(
-          `Wall time after which the command is stopped. Default ${times.timeoutSeconds}, in the background ${times.backgroundTimeoutSeconds}; at most ${longest}.`,
+          `Stops the command. Default ${times.timeoutSeconds}, in the background ${times.backgroundTimeoutSeconds}.`,
         ),
       wait_seconds: z
         .number()
@@ -90,11 +90,11 @@ export function execTool(options: ExecOptions): Tool {
         .optional()
         .describe(
           times.backgroundAfterSeconds === 0
-            ? "How long to wait before the command moves to the background. Default: until it ends."
-            : `How long to wait before the command moves to the background. Default ${times.backgroundAfterSeconds}.`,
+            ? "Time before the command moves to the background. Default: until it ends."
+            : `Time before it moves to the background. Default ${times.backgroundAfterSeconds}.`,
         ),
-      background: z.boolean().optional().describe("Do not wait: return the process id at once. Default false."),
-      notify: z.boolean().optional().describe("In the background: send you a message when it ends. Default true."),
+      background: z.boolean().optional().describe("Start it in the background."),
+      notify: z.boolean().optional().describe("Notify you of the end. Default true."),
     }),
     examples: [
       { command: "npm test", workdir: "app", timeout_seconds: 300 },
@@ -174,8 +174,8 @@ export function execTool(options: ExecOptions): Tool {
 
 function networkSentence(hosts: readonly string[]): string {
   return hosts.length === 0
-    ? "It runs in a sandbox without network, if the deployment has a sandbox; each result names the active isolation."
-    : `It runs in a sandbox that reaches only these hosts, through the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result names the active isolation.`;
+    ? "It runs in a sandbox without network, if there is one; each result names the isolation."
+    : `It runs in a sandbox that reaches only these hosts, through the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result names the isolation.`;
 }
 
 interface Waiting {

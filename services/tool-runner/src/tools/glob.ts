@@ -10,10 +10,10 @@ export const globTool = defineTool({
   aliases: ["Glob"],
   summary: "Find files by name.",
   description:
-    "Find workspace files by name, sorted by path: `*.ts` matches in any directory, `src/**/*.{ts,md}` from the search directory. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 500 files.",
+    "Find at most 500 workspace files by name: `*.ts` matches in any directory, `src/**/*.{ts,md}` from the search directory. Skips the same directories as grep.",
   args: z.strictObject({
-    pattern: z.string().min(1).max(1_000).describe("*, ?, [a-z], {a,b}, and ** for any directories."),
-    path: z.string().min(1).optional().describe("The directory to search. Default: the workspace."),
+    pattern: z.string().min(1).max(1_000).describe("*, ?, [a-z], {a,b}, ** for any directories."),
+    path: z.string().min(1).optional().describe("Directory. Default: the workspace."),
   }),
   examples: [{ pattern: "**/*.md" }, { pattern: "*.{ts,js}", path: "src" }],
   class: "pure",

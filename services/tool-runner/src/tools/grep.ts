@@ -15,18 +15,19 @@ export const grepTool = defineTool({
   aliases: ["Grep"],
   summary: "Find lines by a regular expression.",
   description:
-    "Find lines in the workspace's text files by a regular expression (ripgrep syntax, look-around included). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that may derive from untrusted content follow a warning. `.git`, `.parley` and `node_modules` are skipped unless path names them. At most 100 hits unless limit is set.",
+    "Search text files by a regular expression (ripgrep syntax, with look-around). Hits are `path:line: text`. `.git`, `.parley` and `node_modules` are skipped unless path names them.",
   args: z.strictObject({
-    pattern: z.string().min(1).max(1_000).describe("The regular expression."),
-    path: z.string().min(1).optional().describe("The file or directory to search. Default: the workspace."),
-    include: z.string().min(1).max(1_000).optional().describe("Search only files with matching names, e.g. `*.ts`."),
-    ignore_case: z.boolean().optional().describe("Default false."),
-    mode: z
-      .enum(["content", "files", "count"])
+    pattern: z.string().min(1).max(1_000).describe("The regular expression.").meta({ advertised: "name" }),
+    path: z.string().min(1).optional().describe("File or directory. Default: the workspace."),
+    include: z.string().min(1).max(1_000).optional().describe("Names of files: `*.ts`."),
+    ignore_case: z
+      .boolean()
       .optional()
-      .describe("Return lines, file names, or the number of matching lines per file. Default content."),
-    context: z.number().int().min(0).max(20).optional().describe("Lines shown before and after each hit. Default 0."),
-    limit: z.number().int().min(1).max(1_000).optional().describe("Maximum number of hits. Default 100."),
+      .describe("Whether upper and lower case match. Default false.")
+      .meta({ advertised: "name" }),
+    mode: z.enum(["content", "files", "count"]).optional().describe("Lines (default), file names, or hits per file."),
+    context: z.number().int().min(0).max(20).optional().describe("Lines around each hit."),
+    limit: z.number().int().min(1).max(1_000).optional().describe("Maximum hits. Default 100."),
   }),
   examples: [
     { pattern: "TODO|FIXME", include: "*.ts" },

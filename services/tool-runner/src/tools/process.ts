@@ -28,7 +28,7 @@ export function processTool(processes: BackgroundProcessApi): Tool {
   return defineTool({
     name: "process",
     aliases: ["TaskOutput"],
-    summary: "List, poll, send input to and stop background processes.",
+    summary: "Control background processes.",
     description: [
       "Control the background processes that exec started in this session.",
       "`list`: all processes. `poll`: output since the last poll, and whether the process has ended; wait_seconds waits for new output or the end.",
@@ -39,8 +39,8 @@ export function processTool(processes: BackgroundProcessApi): Tool {
       .strictObject({
         action: z.enum(["list", "poll", "log", "input", "signal"]).describe("What to do."),
         id: z.string().min(1).optional().describe("The process id. Required except for list."),
-        process_id: z.string().min(1).optional().describe("Alias of id."),
-        pid: z.string().min(1).optional().describe("Alias of id."),
+        process_id: z.string().min(1).optional().describe("Alias of id.").meta({ advertised: false }),
+        pid: z.string().min(1).optional().describe("Alias of id.").meta({ advertised: false }),
         wait_seconds: z
           .number()
           .int()

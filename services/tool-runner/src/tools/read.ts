@@ -28,18 +28,25 @@ export const readTool = defineTool({
   aliases: ["read_file", "Read"],
   summary: "Read a text file in pages, or view a picture or a PDF.",
   description:
-    "Read a workspace file. Text: lines are numbered; lines of memory and skills that may derive from untrusted content follow a warning. A page has at most 2,000 lines and 50 KB; if the file continues, the result contains the call for the next page. PNG, JPEG, GIF and WebP pictures and PDFs of at most 20 pages are shown to you directly, if you can see them; `pages` returns the text of PDF pages instead. A Jupyter notebook is shown cell by cell, with the numbers and ids that notebook_edit uses.",
+    "Read a workspace file, with line numbers. At most 2,000 lines and 50 KB a page. Pictures and short PDFs are shown to you directly if you can see them, notebooks by cell.",
   args: z.strictObject({
-    path: z.string().min(1).describe("The file, relative to the workspace."),
-    offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
-    limit: z.number().int().min(1).max(10_000).optional().describe("Number of lines to read."),
+    path: z.string().min(1).describe("In the workspace."),
+    offset: z.number().int().min(1).optional().describe("First line, from 1."),
+    limit: z
+      .number()
+      .int()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe("Number of lines to read.")
+      .meta({ advertised: "name" }),
     pages: z
       .string()
       .refine((text) => pageRange(text) !== undefined, {
         error: `one page or a range of at most ${maxPdfPages}, such as "3" or "1-5"`,
       })
       .optional()
-      .describe(`PDF only: the pages to read as text, at most ${maxPdfPages}, e.g. "1-5".`),
+      .describe(`PDF pages as text, at most ${maxPdfPages}: "1-5".`),
   }),
   examples: [{ path: "notes/plan.md" }, { path: "log.txt", offset: 2001, limit: 500 }],
   class: "pure",

@@ -12,9 +12,9 @@ export const writeTool = defineTool({
   aliases: ["write_file", "Write"],
   summary: "Create a file, or replace its complete content.",
   description:
-    "Create a workspace file, or replace its complete content. Missing directories are created. To change part of a file, use edit.",
+    "Create a workspace file and its directories, or replace its complete content. To change part of a file, use edit.",
   args: z.strictObject({
-    path: z.string().min(1).describe("The file, relative to the workspace."),
+    path: z.string().min(1).describe("In the workspace."),
     content: z.string().describe("The complete new content."),
   }),
   examples: [{ path: "notes/plan.md", content: "# Plan\n\nBuy tea.\n" }],
