@@ -1,71 +1,11 @@
-// `cron`: manages the agent's scheduled jobs. Accepts the argument names of other agent designs. The store parses the schedules.
+// `cron`: manages the agent's scheduled jobs. The store parses the schedules.
 import { store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
-import { z } from "zod";
+import { CronInput, promptOf, scheduleOf, zoneOf } from "./cron-input.ts";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 import { parseAddress } from "./reply-address.ts";
 import { operationId } from "./operation-id.ts";
-
-const Input = z.object({
-  action: z
-    .enum(["list", "add", "remove", "update", "run", "history"])
-    .describe("What to do. run starts the job now, in addition to its schedule."),
-  id: z.string().optional().describe("Id or name of the job; required except for list and add."),
-  job_id: z.string().optional().describe("Alias of `id`.").meta({ advertised: false }),
-  name: z.string().max(120).optional().describe("Short name of the job, for people."),
-  schedule: z
-    .string()
-    .optional()
-    .describe(
-      "When the job runs: `at 2030-05-01T09:00`, `at +20m`, `every 30m`, `every 1h30m`, or a cron pattern of 5 or 6 fields such as `0 9 * * 1-5`.",
-    ),
-  every_seconds: z
-    .number()
-    .int()
-    .positive()
-    .optional()
-    .describe("Seconds between runs; alternative to `schedule`.")
-    .meta({ advertised: false }),
-  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`.").meta({ advertised: false }),
-  at: z.string().optional().describe("Time of a single run; alternative to `schedule`.").meta({ advertised: false }),
-  time_zone: z.string().optional().describe("IANA name such as Europe/Berlin. Default: the agent's time zone."),
-  tz: z.string().optional().describe("Alias of `time_zone`.").meta({ advertised: false }),
-  prompt: z
-    .string()
-    .max(20_000)
-    .optional()
-    .describe(
-      "The message you receive when the job is due. Include all context: nothing else of this conversation is added.",
-    ),
-  message: z.string().max(20_000).optional().describe("Alias of `prompt`.").meta({ advertised: false }),
-  target: z
-    .enum(["main", "own"])
-    .optional()
-    .describe("main: the job runs in the owner's thread, with its history. own: the job has its own thread."),
-  deliver_to: z
-    .string()
-    .optional()
-    .describe(
-      "Where the answer is sent: `here` (this conversation), channel:account:conversation, `default` (where the owner wrote last), or `nowhere`.",
-    ),
-  overlap: z
-    .enum(["skip", "queue"])
-    .optional()
-    .describe("If the previous run is not finished: skip this run, or queue it."),
-  missed: z
-    .enum(["skip", "run_once"])
-    .optional()
-    .describe("For due times missed while Parley was not running: skip them, or run once."),
-  max_runs: z.number().int().min(1).optional().describe("The job ends after this number of runs."),
-  delete_after_run: z
-    .boolean()
-    .optional()
-    .describe("true: delete the job after its last run. Otherwise it is kept, disabled."),
-  enabled: z.boolean().optional().describe("false: pause the job."),
-  limit: z.number().int().min(1).max(100).optional().describe("For list and history: maximum number of entries."),
-});
-type Input = z.infer<typeof Input>;
 
 /** Origins of turns that may list and remove jobs: the owner, and jobs and heartbeats on the owner's behalf. */
 const mayLook = new Set(["owner", "cron", "heartbeat"]);
@@ -77,7 +17,7 @@ export const cronTool = localTool({
   summary: "Schedule reminders and recurring work.",
   description:
     "Manage scheduled jobs. When a job is due, you receive its prompt as a message. Actions: add (needs schedule and prompt), list, update (id and the fields to change), remove, run (now), history. Use it for reminders and recurring work.",
-  input: Input,
+  input: CronInput,
   examples: [
     { action: "add", schedule: "at +20m", prompt: "Remind me of the tea.", name: "tea" },
     {
@@ -97,7 +37,7 @@ export const cronTool = localTool({
   run: (input, context) => carryOut(input, context),
 });
 
-const actions: Record<Input["action"], (input: Input, context: LocalContext) => Promise<LocalOutcome>> = {
+const actions: Record<CronInput["action"], (input: CronInput, context: LocalContext) => Promise<LocalOutcome>> = {
   list,
   add,
   remove,
@@ -106,7 +46,7 @@ const actions: Record<Input["action"], (input: Input, context: LocalContext) => 
   history,
 };
 
-async function carryOut(input: Input, context: LocalContext): Promise<LocalOutcome> {
+async function carryOut(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   const refused = refusal(input.action, context);
   if (refused !== undefined) return failed(refused);
   try {
@@ -118,7 +58,7 @@ async function carryOut(input: Input, context: LocalContext): Promise<LocalOutco
 }
 
 /** Only turns of the owner may create jobs: not turns of guests, of jobs or of sub-agents. */
-function refusal(action: Input["action"], { turn }: LocalContext): string | undefined {
+function refusal(action: CronInput["action"], { turn }: LocalContext): string | undefined {
   if (turn.parent !== null)
     return "Sub-agents cannot use jobs. Report what should be scheduled; the agent you work for can schedule it.";
   if (!mayLook.has(turn.trust)) return "Only the owner may list and create jobs here.";
@@ -128,7 +68,7 @@ function refusal(action: Input["action"], { turn }: LocalContext): string | unde
   return undefined;
 }
 
-async function list({ limit = 50 }: Input, { leaderStore }: LocalContext): Promise<LocalOutcome> {
+async function list({ limit = 50 }: CronInput, { leaderStore }: LocalContext): Promise<LocalOutcome> {
   const { jobs, more } = await leaderStore.request(store.scheduleList, { all: true, limit });
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
@@ -139,7 +79,7 @@ async function list({ limit = 50 }: Input, { leaderStore }: LocalContext): Promi
   return { status: "done", content: lines.join("\n"), untrusted: jobs.some(isTainted) };
 }
 
-async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
+async function add(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   const { leaderStore, settings, turn, step } = context;
   const schedule = scheduleOf(input);
   if (schedule === undefined)
@@ -173,7 +113,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return done(`Added.\n${formatJob(job, Date.now())}`);
 }
 
-async function update(input: Input, context: LocalContext): Promise<LocalOutcome> {
+async function update(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const delivery = deliveryOf(input.deliver_to, context);
     if (typeof delivery === "string") return failed(delivery);
@@ -213,14 +153,14 @@ function isTainted({ tainted, lastRun }: Schedule): boolean {
   return tainted === true || lastRun?.turn?.tainted === true;
 }
 
-function remove(input: Input, context: LocalContext): Promise<LocalOutcome> {
+function remove(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     await context.leaderStore.request(store.scheduleRemove, { id: job.id });
     return done(`Removed ${job.id} "${job.name}".`);
   });
 }
 
-function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
+function runNow(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const { step, leaderStore } = context;
     // A repeated call yields the same run.
@@ -229,7 +169,7 @@ function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
   });
 }
 
-function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
+function history(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const { runs } = await context.leaderStore.request(store.scheduleGet, { id: job.id, runs: input.limit ?? 20 });
     if (runs.length === 0) {
@@ -242,7 +182,7 @@ function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
 }
 
 async function withJob(
-  input: Input,
+  input: CronInput,
   { leaderStore }: LocalContext,
   work: (job: Schedule) => Promise<LocalOutcome>,
 ): Promise<LocalOutcome> {
@@ -252,22 +192,6 @@ async function withJob(
   return job === null
     ? failed(`Failed: id: there is no job "${id}", or several jobs have that name. The action list shows them.`)
     : work(job);
-}
-
-/** The schedule from any of its four arguments. */
-function scheduleOf({ schedule, every_seconds, cron_expr, at }: Input): string | undefined {
-  if (schedule !== undefined) return schedule;
-  if (every_seconds !== undefined) return `every ${every_seconds}s`;
-  if (cron_expr !== undefined) return `cron ${cron_expr}`;
-  return at === undefined ? undefined : `at ${at}`;
-}
-
-function promptOf({ prompt, message }: Input): string | undefined {
-  return prompt ?? message;
-}
-
-function zoneOf({ time_zone, tz }: Input): string | undefined {
-  return time_zone ?? tz;
 }
 
 /** `undefined`: not given. `null`: where the owner wrote last. */
