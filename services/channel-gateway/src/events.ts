@@ -5,7 +5,7 @@ export interface GatewayEvents {
   inbound(channel: string, result: "stored" | "duplicate" | "ignored" | "command" | "refused", reason?: string): void;
   /** A platform reused the id of a stored message for a different text. */
   idReused(channel: string, inboxId: string): void;
-  outbound(channel: string, outcome: "sent" | "retry" | "unknown" | "dropped"): void;
+  outbound(channel: string, outcome: "sent" | "part" | "retry" | "unknown" | "doubtful" | "dropped"): void;
   hook(id: string, result: "stored" | "duplicate" | "refused", reason?: string): void;
   leaseTaken(name: string, fence: number): void;
   leaseLost(name: string, reason: string): void;

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { store, type ParleySettings } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+import { AnswerParts } from "../src/channels/text/parts.ts";
 import { Platform } from "./support/platform.ts";
 import type { PeoplePolicy } from "@parley/contracts";
 
@@ -121,7 +122,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     let refusals = 2;
     platform.fate = async ({ text, address }) => {
       if (address.conversation === "slow") await release.promise;
-      if (text === "b-1" && refusals-- > 0) return { state: "retry", afterMs: 20, reason: "429" };
+      if (text?.plain === "b-1" && refusals-- > 0) return { state: "retry", afterMs: 20, reason: "429" };
       return null;
     };
     const send = async (conversation: string, text: string) => {
@@ -146,8 +147,8 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     );
 
     platform.fate = async ({ text }) => {
-      if (text === "throws") throw new Error("a bug");
-      return text === "blocked" ? { state: "dropped", reason: "blocked by the user" } : null;
+      if (text?.plain === "throws") throw new Error("a bug");
+      return text?.plain === "blocked" ? { state: "dropped", reason: "blocked by the user" } : null;
     };
     const ids = [await send("c", "throws"), await send("c", "blocked"), await send("c", "after")];
     await platform.until(() => platform.sent.at(-1)?.text === "after");
@@ -166,6 +167,86 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
         .status,
       404,
     );
+  });
+
+  test("sends a long text in messages, and continues with the rest after an unknown one", async () => {
+    const platform = new Platform("parts");
+    const gateway = await start(platform, {});
+    platform.fate = async ({ text }) =>
+      text?.plain.startsWith("b") === true ? { state: "unknown", reason: "cut" } : null;
+    const text = ["a", "b", "c"].map((letter) => letter.repeat(900)).join("\n\n");
+    const body = { channel: "test", account: "parts", conversation: "c", text };
+    const { outboxId } = await gateway.json<{ outboxId: string }>("/api/send", { body });
+    await platform.until(() => platform.sent.length === 2);
+    assert.deepEqual(
+      platform.sent.map((each) => each.text[0]),
+      ["a", "c"],
+    );
+    await gateway.call("/api/send", { body: { ...body, text: "end" } });
+    await platform.until(() => platform.sent.length === 3);
+    const { state, error } = await gateway.json<{ state: string; error: string }>(`/api/outbox/${outboxId}`);
+    assert.deepEqual([state, error], ["unknown", "cut"]);
+  });
+
+  test("sends the rest of a long text once after its sender died at any message", async () => {
+    const limits = new Platform("limits").account({}).adapter.capabilities.text;
+    const letters = ["a", "b", "c", "d"];
+    const text = letters.map((letter) => letter.repeat(900)).join("\n\n");
+    const dead = { replica: "dead", incarnation: "dead" };
+    const bus = await stack.stack.bus("channel-gateway");
+    const cases = letters.flatMap((_, sent) => [
+      { sent, inFlight: false },
+      { sent, inFlight: true },
+    ]);
+    const platforms = cases.map(
+      ({ sent, inFlight }) => new Platform(`died-${sent}-${inFlight ? "flight" : "between"}`),
+    );
+    const ids: string[] = [];
+    for (const [index, { sent, inFlight }] of cases.entries()) {
+      const { channel, account } = platforms[index]?.account({}).adapter ?? assert.fail();
+      const outgoing = { address: { channel, account, conversation: "c" }, text, expiresInMs: 600_000 };
+      const { outboxId } = await bus.request(store.outboxPut, { opId: randomUUID(), outgoing });
+      ids.push(outboxId);
+      const claim = () =>
+        bus.request(store.outboxClaim, {
+          opId: randomUUID(),
+          owner: dead,
+          channel,
+          account,
+          deduplicates: false,
+          continues: true,
+          limit: 1,
+          claimMs: 60_000,
+        });
+      const parts = new AnswerParts(limits);
+      for (let done = 0, position = 0; done < sent; done++) {
+        await claim();
+        position = parts.at("answer", text, position)?.next ?? assert.fail();
+        const outcome = { state: "part" as const, providerMessageId: `dead-${done}`, position };
+        await bus.request(store.outboxSettle, { opId: randomUUID(), outboxId, owner: dead, outcome });
+      }
+      if (inFlight) assert.equal((await claim()).rows.length, 1);
+    }
+    const gateway = await stack.gateway({
+      name: "heir",
+      overrides: { accounts: platforms.map((platform) => platform.account({}, "heir")) },
+    });
+    for (const [index, { sent, inFlight }] of cases.entries()) {
+      const platform = platforms[index] ?? assert.fail();
+      const rest = letters.slice(inFlight ? sent + 1 : sent);
+      await platform.until(() => platform.sent.length >= rest.length);
+      for (;;) {
+        const { state } = await gateway.json<{ state: string }>(`/api/outbox/${ids[index]}`);
+        if (state === "pending" || state === "sending") continue;
+        assert.equal(state, inFlight ? "unknown" : "sent");
+        break;
+      }
+      assert.deepEqual(
+        platform.sent.map((each) => each.text[0]),
+        rest,
+        `${sent} sent, ${inFlight ? "one in flight" : "none in flight"}`,
+      );
+    }
   });
 
   test("moves the connection to another replica when its owner drains, without loss", async () => {

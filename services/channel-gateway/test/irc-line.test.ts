@@ -4,7 +4,6 @@ import * as fc from "fast-check";
 import { lineReader } from "../src/channels/irc/framing.ts";
 import { formatLine, IrcSyntaxError, isWord, parseLine } from "../src/channels/irc/line.ts";
 import { fold } from "../src/channels/irc/names.ts";
-import { toLines, maxLines, splitBytes } from "../src/channels/irc/text.ts";
 
 /** Any text, including lone surrogates and control characters. */
 const anyText = fc.oneof(
@@ -47,20 +46,6 @@ test("never formats more than one line, for any text, target and tag", () => {
       }
       assert.doesNotMatch(line, /[\r\n\0]/);
       assert.deepEqual(parseLine(line)?.params[0], target);
-    }),
-  );
-});
-
-test("limits lines and bytes and removes control characters for any answer", () => {
-  fc.assert(
-    fc.property(anyText, fc.integer({ min: 20, max: 400 }), (text, limit) => {
-      const lines = toLines(text, "ann: ", limit);
-      assert.ok(lines.length <= maxLines + 1);
-      for (const line of lines) {
-        assert.ok(Buffer.byteLength(line) <= limit);
-        assert.doesNotMatch(line, /\p{Cc}/u);
-        assert.ok(line.isWellFormed() && line !== "");
-      }
     }),
   );
 });
@@ -110,24 +95,4 @@ test("folds names by the case mapping of the server", () => {
   assert.equal(fold("Ann[1]\\^", "rfc1459"), "ann{1}|~");
   assert.equal(fold("Ann[1]^", "rfc1459-strict"), "ann{1}^");
   assert.equal(fold("Ann[1]", "ascii"), "ann[1]");
-});
-
-test("converts an answer to plain lines with link URLs and stops after 12 lines", () => {
-  assert.deepEqual(toLines("**Hi** [docs](https://a.b/c), <https://d.e>\n\n```ts\nlet a;\n\n  b\n```", "", 400), [
-    "Hi docs (https://a.b/c), https://d.e",
-    "let a;",
-    "  b",
-  ]);
-  const many = Array.from({ length: 30 }, (_, line) => `line ${line}`).join("\n");
-  const lines = toLines(many, "ann: ", 400);
-  assert.equal(lines.length, 13);
-  assert.equal(lines[0], "ann: line 0");
-  assert.equal(lines.at(-1), "… (18 more lines)");
-  assert.deepEqual(toLines(" \n ", "ann: ", 400), []);
-});
-
-test("splits a long line by bytes, between words and never inside a character", () => {
-  assert.deepEqual(splitBytes("one two three", 8), ["one two", "three"]);
-  assert.deepEqual(splitBytes("ääää", 3), ["ä", "ä", "ä", "ä"]);
-  assert.deepEqual(splitBytes("😀😀", 7), ["😀", "😀"]);
 });

@@ -4,14 +4,15 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import { WireError, type IrcAccount } from "@parley/contracts";
+import { ircChannel, WireError, type IrcAccount } from "@parley/contracts";
 import { startIi, startInspIrcd, type Ii } from "@parley/testing";
-import type { ChannelAdapter, LeaseRef, OutboundText, SendOutcome } from "../src/channels/channel.ts";
+import type { ChannelAdapter, LeaseRef, OutboundPart, SendOutcome } from "../src/channels/channel.ts";
 import { createIrc, type IrcTuning } from "../src/channels/irc/index.ts";
 import { TestHost } from "./support/channel-host.ts";
+import { firstPart, sendAnswer } from "./support/parts.ts";
 import { letIn, startScriptedIrc } from "./support/scripted-irc.ts";
 
-const swift: IrcTuning = { pace: { burst: 1_000, everyMs: 1 }, times: { nickRetryMs: 100 } };
+const swift: IrcTuning = { times: { nickRetryMs: 100 } };
 const modern = "message-tags server-time echo-message labeled-response batch account-tag";
 
 function settingsFor(port: number, more: Partial<IrcAccount> = {}): IrcAccount {
@@ -61,13 +62,16 @@ async function connecting(adapter: ChannelAdapter, host: TestHost, lease: LeaseR
   await adapter.connect?.(host, lease);
 }
 
-function answer(conversation: string, text: string, replyToId?: string): OutboundText {
-  const address = { channel: "irc", account: "main", conversation, ...(replyToId === undefined ? {} : { replyToId }) };
-  return { address, text, idempotencyKey: "turn-1:0", attempts: 0 };
+function answer(conversation: string, text: string, replyToId?: string): OutboundPart {
+  return firstPart(ircChannel.capabilities.text, addressOf(conversation, replyToId), text);
+}
+
+function addressOf(conversation: string, replyToId?: string) {
+  return { channel: "irc", account: "main", conversation, ...(replyToId === undefined ? {} : { replyToId }) };
 }
 
 /** Sends until the outcome is not `retry`; each attempt waits for a connection. */
-async function untilTaken(adapter: ChannelAdapter, message: OutboundText): Promise<SendOutcome> {
+async function untilTaken(adapter: ChannelAdapter, message: OutboundPart): Promise<SendOutcome> {
   for (;;) {
     const outcome = await adapter.send(message, soon());
     if (outcome.state !== "retry") return outcome;
@@ -110,17 +114,16 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.equal(bot.host.accepted.length, 2, "our own messages are not received");
   });
 
-  test("sends an answer of 9,000 characters as ordered lines with a note of omitted lines", async () => {
+  test("sends an answer of 9,000 characters as ordered lines", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
     const words = Array.from({ length: 1_500 }, (_, number) => `w${number}ä`).join(" ");
     assert.ok(words.length > 9_000);
-    assert.equal((await bot.adapter.send(answer("#agents", words), soon())).state, "sent");
-    await ann.hear("#agents", /more lines\)$/);
-    const heard = heardFrom(ann, "parley", "#agents");
-    assert.equal(heard.length, 13);
-    assert.ok(words.startsWith(heard.slice(0, 12).join(" ")), "nothing is missing or swapped up to the cut");
+    const outcomes = await sendAnswer(bot.adapter, addressOf("#agents"), words, soon());
+    assert.ok(outcomes.length > 20 && outcomes.every(({ state }) => state === "sent"));
+    await ann.hear("#agents", /w1499ä$/);
+    assert.equal(heardFrom(ann, "parley", "#agents").join(" "), words);
   });
 
   test("never sends a command of the protocol from a model's text or target", async () => {
@@ -135,7 +138,11 @@ describe("the IRC channel", { concurrency: 12 }, () => {
       "\u0001ACTION waves\u0001",
       "z",
     ];
-    for (const text of attempts) assert.equal((await bot.adapter.send(answer("#agents", text), soon())).state, "sent");
+    for (const text of attempts) {
+      for (const { state } of await sendAnswer(bot.adapter, addressOf("#agents"), text, soon())) {
+        assert.equal(state, "sent");
+      }
+    }
     for (const target of ["#agents,ann", "#agents x", "ann\r\nQUIT", ":x", ""]) {
       assert.equal((await bot.adapter.send(answer(target, "x"), soon())).state, "dropped");
     }
@@ -175,10 +182,8 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     await ann.say("#agents", "parley: hi");
     const [draft] = await bot.host.untilAccepted(1);
     assert.match(draft?.externalId ?? "", /^sha256:/);
-    assert.deepEqual(await bot.adapter.send(answer("#agents", "hello\nthere"), soon()), {
-      state: "sent",
-      providerMessageId: null,
-    });
+    const sent = { state: "sent", providerMessageId: null };
+    assert.deepEqual(await sendAnswer(bot.adapter, addressOf("#agents"), "hello\nthere", soon()), [sent, sent]);
     await ann.hear("#agents", /there/);
     assert.equal((await bot.adapter.send(answer("nobody", "hello"), soon())).state, "dropped");
   });
@@ -286,7 +291,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
     const outcome = await bot.adapter.send(answer("#agents", "hello"), soon());
-    assert.deepEqual(outcome, { state: "unknown", reason: "1 of 1 lines written, then: the connection broke" });
+    assert.deepEqual(outcome, { state: "unknown", reason: "the connection broke" });
   });
 
   test("reports an unknown outcome when the echo does not arrive in time", async () => {
@@ -294,27 +299,6 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
     assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.timeout(50))).state, "unknown");
     assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.abort())).state, "retry");
-  });
-
-  test("limits the rate of outgoing lines", async () => {
-    await using server = await startInspIrcd();
-    await using bot = await running(
-      createIrc("main", settingsFor(server.port), {}, { pace: { burst: 2, everyMs: 100 } }),
-    );
-    const started = performance.now();
-    await bot.adapter.send(answer("#agents", "1\n2\n3\n4\n5"), soon());
-    assert.ok(performance.now() - started >= 290);
-    const waits = await bot.adapter.send(answer("#agents", "a\n".repeat(13)), soon());
-    assert.equal(waits.state, "sent");
-  });
-
-  test("postpones an answer before its first line when it cannot be sent in time", async () => {
-    await using server = await startInspIrcd();
-    const pace = { burst: 5, everyMs: 1_000 };
-    await using bot = await running(createIrc("main", settingsFor(server.port), {}, { pace }));
-    assert.equal((await bot.adapter.send(answer("#agents", "1\n2\n3\n4\n5"), soon())).state, "sent");
-    const second = await bot.adapter.send(answer("#agents", "a\n".repeat(13)), soon());
-    assert.ok(second.state === "retry" && second.afterMs > 3_500 && second.afterMs <= 4_500);
   });
 
   test("closes the connection when the server stops responding", async () => {

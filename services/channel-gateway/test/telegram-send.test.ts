@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TelegramAccount } from "@parley/contracts";
+import { telegramChannel, type TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import type { ChannelAdapter, OutboundText, SendOutcome } from "../src/channels/channel.ts";
+import type { ChannelAdapter, OutboundPart, SendOutcome } from "../src/channels/channel.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
+import { firstPart, sendAnswer } from "./support/parts.ts";
 
 const token = "7000001:AAStandInTokenOfAStandInBotForTests";
 
@@ -21,13 +22,15 @@ function adapterFor(peer: Pick<TelegramPeer, "url">, mode: TelegramAccount["mode
   return createTelegram("main", settings, { token, webhookSecret: "s3cret" });
 }
 
-function answer(text: string, more: Partial<OutboundText["address"]> = {}, key = "turn-1:0"): OutboundText {
-  return {
-    address: { channel: "telegram", account: "main", conversation: "42", ...more },
-    text,
-    idempotencyKey: key,
-    attempts: 0,
-  };
+const addressOf = (more: Partial<OutboundPart["address"]> = {}) => ({
+  channel: "telegram",
+  account: "main",
+  conversation: "42",
+  ...more,
+});
+
+function answer(text: string, more: Partial<OutboundPart["address"]> = {}): OutboundPart {
+  return firstPart(telegramChannel.capabilities.text, addressOf(more), text);
 }
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
@@ -63,8 +66,11 @@ test("sends an answer of 9,000 characters in order, with only its first part as 
   await using peer = await startTelegramPeer();
   const lines = Array.from({ length: 300 }, (_, line) => `${line} **bold** & <some> text of a line`);
   assert.ok(lines.join("\n").length > 9_000);
-  const outcome = await adapterFor(peer).send(answer(lines.join("\n"), { replyToId: "3" }), soon());
-  assert.equal(outcome.state, "sent");
+  const outcomes = await sendAnswer(adapterFor(peer), addressOf({ replyToId: "3" }), lines.join("\n"), soon());
+  assert.deepEqual(
+    outcomes.map(({ state }) => state),
+    ["sent", "sent", "sent"],
+  );
   assert.deepEqual(
     peer.sent.map((message) => message.replyToId),
     [3, null, null],
@@ -97,7 +103,7 @@ test("reports retry when a message certainly did not arrive", async () => {
   const adapter = adapterFor(peer);
   peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 7 });
   const flood = await adapter.send(answer("a"), soon());
-  assert.deepEqual({ ...flood, reason: "" }, { state: "retry", afterMs: 7_000, reason: "" });
+  assert.deepEqual({ ...flood, reason: "" }, { state: "retry", afterMs: 7_000, reason: "", scope: "conversation" });
   peer.fail("sendMessage", { kind: "server_error" });
   assert.equal((await adapter.send(answer("a"), soon())).state, "retry");
   peer.fail("sendMessage", { kind: "bad_gateway" });
@@ -107,7 +113,7 @@ test("reports retry when a message certainly did not arrive", async () => {
 });
 
 const picture = { name: "a.jpg", mediaType: "image/jpeg", content: Buffer.from("ffd8ffe0", "hex") };
-const withFile = (file: OutboundText["file"]): OutboundText => ({
+const withFile = (file: OutboundPart["file"]): OutboundPart => ({
   ...answer("", { conversation: "-1001:5", replyToId: "9" }),
   ...(file === undefined ? {} : { file }),
 });
@@ -161,6 +167,7 @@ test("reports retry, unknown or dropped for files as for texts", async () => {
       state: "retry",
       afterMs: 3_000,
       reason: "",
+      scope: "conversation",
     },
   );
   peer.fail("sendPhoto", { kind: "reset_after_commit" });
@@ -201,57 +208,6 @@ test("reports dropped when a message can never arrive", async () => {
   assert.equal((await adapter.send(answer("a"), soon())).state, "dropped");
   assert.equal((await adapter.send(answer("a", { conversation: "43" }), soon())).state, "dropped");
   assert.equal((await adapter.send(answer("a", { conversation: "nonsense" }), soon())).state, "dropped");
-  assert.equal((await adapter.send(answer(" \n"), soon())).state, "dropped");
-});
-
-test("waits for a flood limit in a long answer and sends no part twice", async () => {
-  await using peer = await startTelegramPeer();
-  const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
-  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 1 }));
-  assert.equal((await adapterFor(peer).send(answer(text), soon())).state, "sent");
-  assert.deepEqual(
-    peer.sent.map((message) => message.text[0]),
-    ["a", "b", "c"],
-  );
-});
-
-test("continues an interrupted long answer at the next part on a retry", async () => {
-  await using peer = await startTelegramPeer();
-  const adapter = adapterFor(peer);
-  const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
-  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 90 }));
-  const stopped = await adapter.send(answer(text), soon());
-  assert.equal(stopped.state, "retry");
-  assert.match(reasonOf(stopped), /1 of 3 parts sent/);
-  assert.equal((await adapter.send({ ...answer(text), attempts: 1 }, soon())).state, "sent");
-  assert.deepEqual(
-    peer.sent.map((message) => message.text[0]),
-    ["a", "b", "c"],
-  );
-});
-
-test("sends a very long answer in several attempts within the time limit", async () => {
-  await using peer = await startTelegramPeer();
-  const adapter = adapterFor(peer);
-  const text = Array.from({ length: 3 }, (_, part) => String(part).repeat(4_000)).join("\n\n");
-  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 8 }));
-  const first = await adapter.send(answer(text), soon());
-  assert.ok(
-    first.state === "retry" && first.afterMs === 8_000,
-    "the gateway waits when the pause exceeds the time limit",
-  );
-  assert.equal((await adapter.send({ ...answer(text), attempts: 1 }, soon())).state, "sent");
-  assert.deepEqual(
-    peer.sent.map((message) => message.text[0]),
-    ["0", "1", "2"],
-  );
-});
-
-test("reports unknown for a partially sent answer when another replica may retry", async () => {
-  await using peer = await startTelegramPeer();
-  const text = ["a", "b"].map((letter) => letter.repeat(4_000)).join("\n\n");
-  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 90 }));
-  assert.equal((await adapterFor(peer, "webhook").send(answer(text), soon())).state, "unknown");
 });
 
 test("shows the typing indicator and ignores its failure", async () => {

@@ -366,6 +366,91 @@ describe("outbox", () => {
       assert.equal(again.rows.length, account === "dedup" ? 1 : 0);
     }
   });
+
+  type Outcome = InputOf<typeof store.outboxSettle>["outcome"];
+  const settleRow = (outboxId: string, outcome: Outcome, by = owner) =>
+    gateway.request(store.outboxSettle, { opId: randomUUID(), outboxId, owner: by, outcome });
+
+  test("a long text is continued at its position by any replica, with its own key for each message", async () => {
+    const { outboxId } = await queue("parts", "c", "long");
+    await queue("parts", "c", "next");
+    const [first] = (await claimOutbox("parts", { continues: true })).rows;
+    assert.deepEqual([first?.position, first?.parts], [0, 0]);
+    await settleRow(outboxId, { state: "part", providerMessageId: "1", position: 40 });
+    const other = { replica: "gateway-2", incarnation: "two" };
+    const [second] = (await claimOutbox("parts", { owner: other, continues: true })).rows;
+    assert.deepEqual([second?.text, second?.position, second?.parts], ["long", 40, 1], "the next text waits");
+    assert.notEqual(second?.idempotencyKey, first?.idempotencyKey);
+    await settleRow(outboxId, { state: "sent", providerMessageId: "2" }, other);
+    const { state, providerMessageId } = await gateway.request(store.outboxGet, { outboxId });
+    assert.deepEqual([state, providerMessageId], ["sent", "1"]);
+  });
+
+  test("a message in flight at a crash is interrupted, and its text ends as unknown after the rest", async () => {
+    const { outboxId } = await queue("flight", "c", "long");
+    await claimOutbox("flight", { continues: true });
+    await settleRow(outboxId, { state: "part", providerMessageId: "1", position: 40 });
+    await claimOutbox("flight", { continues: true });
+    const reborn = { ...owner, incarnation: "reborn" };
+    const [row] = (await claimOutbox("flight", { owner: reborn, continues: true })).rows;
+    assert.deepEqual([row?.position, row?.interrupted], [40, true]);
+    await settleRow(outboxId, { state: "doubtful", reason: "crashed", position: 80 }, reborn);
+    const [last] = (await claimOutbox("flight", { owner: reborn, continues: true })).rows;
+    assert.deepEqual([last?.position, last?.interrupted], [80, false]);
+    await settleRow(outboxId, { state: "sent", providerMessageId: "3" }, reborn);
+    const { state, error } = await gateway.request(store.outboxGet, { outboxId });
+    assert.deepEqual([state, error], ["unknown", "crashed"]);
+  });
+
+  test("rates of the account and of conversations hold for all replicas together", async () => {
+    const conversations = ["g1", "g2", "d1", "d2", "d3"];
+    for (const conversation of conversations) {
+      for (const text of ["1", "2", "3"]) await queue("rates", conversation, text);
+    }
+    const rates = {
+      account: { burst: 6, everyMs: 60_000 },
+      conversations: [
+        { pattern: "^g", burst: 1, everyMs: 60_000 },
+        { pattern: "", burst: 2, everyMs: 60_000 },
+      ],
+    };
+    const sent: string[] = [];
+    for (let round = 0; round < 4; round++) {
+      const claims = await Promise.all(
+        ["one", "two"].map(async (incarnation) => {
+          const by = { replica: `gateway-${incarnation}`, incarnation };
+          const { rows, waitMs } = await claimOutbox("rates", { owner: by, continues: true, rates });
+          for (const row of rows) await settleRow(row.outboxId, { state: "sent", providerMessageId: null }, by);
+          return { rows, waitMs };
+        }),
+      );
+      sent.push(...claims.flatMap(({ rows }) => rows.map(({ address }) => address.conversation)));
+      if (round === 3) assert.ok(claims.every(({ waitMs = 0 }) => waitMs > 50_000 && waitMs <= 60_000));
+    }
+    assert.equal(sent.length, 6, "the account's burst");
+    const count = (conversation: string) => sent.filter((each) => each === conversation).length;
+    for (const conversation of conversations) assert.ok(count(conversation) <= (conversation.startsWith("g") ? 1 : 2));
+  });
+
+  test("a pause of a conversation outlives its text, and a second one pauses the account for all", async () => {
+    const limited: Outcome = { state: "retry", afterMs: 60_000, reason: "429", scope: "conversation" };
+    const { outboxId } = await queue("storm", "a", "first");
+    await queue("storm", "a", "second");
+    await claimOutbox("storm", { continues: true });
+    await settleRow(outboxId, limited);
+    await query("UPDATE parley.outbox SET expires_at = now() - interval '1 second' WHERE id = $1", [outboxId]);
+    assert.deepEqual((await claimOutbox("storm", { continues: true })).rows, [], "the next text of the chat waits too");
+    const other = await queue("storm", "b", "other");
+    assert.equal((await claimOutbox("storm", { continues: true })).rows.length, 1, "other chats go on");
+    await settleRow(other.outboxId, { ...limited, afterMs: 30_000 });
+    await queue("storm", "c", "third");
+    const { rows, waitMs = 0 } = await claimOutbox("storm", {
+      owner: { replica: "gateway-2", incarnation: "two" },
+      continues: true,
+    });
+    assert.deepEqual(rows, []);
+    assert.ok(waitMs > 25_000 && waitMs <= 30_000, String(waitMs));
+  });
 });
 
 describe("pairing", () => {

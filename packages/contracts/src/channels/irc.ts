@@ -17,6 +17,8 @@ export const ircChannel = channelEntry({
   capabilities: {
     // A line has 512 bytes with the sender, the target and the line end; 400 leave room for the longest names that most servers allow.
     text: { format: "plain", maxLength: 400, lengthUnit: "bytes", measured: "plain", singleLine: true },
+    // Servers disconnect clients that send faster.
+    rates: { account: { burst: 5, everyMs: 1_000 } },
     deduplicates: false,
     typing: true,
     files: false,

@@ -24,6 +24,14 @@ export const telegramChannel = channelEntry({
   capabilities: {
     // 4,096 UTF-16 units after the markup has been parsed.
     text: { format: "inline_html", maxLength: 4_096, lengthUnit: "utf16", measured: "plain" },
+    // About 30 messages a second in all, one a second in a chat, 20 a minute in a group; short bursts are accepted.
+    rates: {
+      account: { burst: 30, everyMs: 34 },
+      conversations: [
+        { pattern: "^-", burst: 10, everyMs: 3_000 },
+        { pattern: "", burst: 10, everyMs: 1_000 },
+      ],
+    },
     deduplicates: false,
     typing: true,
     files: true,

@@ -15,12 +15,21 @@ export const OutboxRowSchema = z.object({
   /** Passed to platforms that deduplicate. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),
+  /** Where the message to send begins in the text, in UTF-16 units of its plain form; left out: at the start. */
+  position: z.number().int().nonnegative().optional(),
+  /** Messages of this text that were sent. Left out: none. */
+  parts: z.number().int().nonnegative().optional(),
+  /** The sender crashed while the message at `position` was in flight, so it may have arrived. Left out: false. */
+  interrupted: z.boolean().optional(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
   /** W3C trace context of the turn that sends it; null without tracing. */
   trace: z.string().nullable(),
 });
 export type OutboxRow = z.infer<typeof OutboxRowSchema>;
+
+/** A burst, then one message per interval. */
+const SendRate = z.object({ burst: z.number().int().positive(), everyMs: z.number().positive() });
 
 const Owner = z.object({
   /** Stable name of the replica, e.g. the pod. */
@@ -53,7 +62,7 @@ export const outboxGet = storeRequest({
 export const outboxClaim = storeRequest({
   subject: "store.outbox.claim",
   clients: ["channel-gateway"],
-  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they become `unknown`. Expired rows become `dropped`.",
+  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight, within the rates and after the pauses that the platform demanded. A claim is for one platform message: a longer text becomes `pending` again after each. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they are returned as `interrupted`, or become `unknown` where the caller cannot continue texts. Expired rows become `dropped`.",
   input: z.object({
     opId: z.uuid(),
     owner: Owner,
@@ -62,24 +71,51 @@ export const outboxClaim = storeRequest({
     /** For channels with an owned connection: FENCED when the caller no longer owns it. */
     lease: LeaseRef.optional(),
     deduplicates: z.boolean(),
+    /** The caller sends one message of a text per claim and settles `part` and `doubtful`. Left out by an older gateway. */
+    continues: z.boolean().optional(),
+    /** Charged for each claimed row. Left out: no limits. */
+    rates: z
+      .object({
+        account: SendRate.optional(),
+        conversations: z.array(SendRate.extend({ pattern: z.string() })).optional(),
+      })
+      .optional(),
     limit: z.number().int().min(1).max(100),
     /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),
   }),
-  output: z.object({ rows: z.array(OutboxRowSchema) }),
+  output: z.object({
+    rows: z.array(OutboxRowSchema),
+    /** When the next row that a rate or a pause holds back may be claimed. Left out: none is held back. */
+    waitMs: z.number().optional(),
+  }),
 });
 
 export const outboxSettle = storeRequest({
   subject: "store.outbox.settle",
   clients: ["channel-gateway"],
-  doc: "Settle a claimed row: `sending → sent | pending (retry) | unknown | dropped`.",
+  doc: "Settle a claimed row: `sending → sent | pending (retry, part, doubtful) | unknown | dropped`. A text with a `doubtful` message ends as `unknown`. A `retry` with a scope pauses the conversation or the account for all replicas; a pause is never shortened.",
   input: z.object({
     opId: z.uuid(),
     outboxId: z.string(),
     owner: Owner,
     outcome: z.discriminatedUnion("state", [
       z.object({ state: z.literal("sent"), providerMessageId: z.string().nullable() }),
-      z.object({ state: z.literal("retry"), afterMs: z.number().int().nonnegative(), reason: z.string() }),
+      /** One message of the text was sent; the next one begins at `position`. */
+      z.object({
+        state: z.literal("part"),
+        providerMessageId: z.string().nullable(),
+        position: z.number().int().positive(),
+      }),
+      /** One message may have arrived and is not sent again; the next one begins at `position`. */
+      z.object({ state: z.literal("doubtful"), reason: z.string(), position: z.number().int().positive() }),
+      z.object({
+        state: z.literal("retry"),
+        afterMs: z.number().int().nonnegative(),
+        reason: z.string(),
+        /** What the platform limits; left out: only this text waits. */
+        scope: z.enum(["conversation", "account"]).optional(),
+      }),
       z.object({ state: z.literal("unknown"), reason: z.string() }),
       z.object({ state: z.literal("dropped"), reason: z.string() }),
     ]),

@@ -2,6 +2,7 @@
 // adapter depends neither on the store, nor on sessions, nor on access rules.
 import type { ChannelCapabilities, InboundMessage, ReplyAddress } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
+import type { RenderedText } from "./text/render.ts";
 
 /** A file of an inbound message, still on the platform. The gateway fetches it only after it has authorized the sender. */
 export interface IncomingFile {
@@ -73,13 +74,15 @@ export interface ChannelHost {
   fetch: typeof fetch;
 }
 
-export interface OutboundText {
+/** One platform message: a text within the limits of the channel's entry, or a file. The host splits, renders and paces. */
+export interface OutboundPart {
+  /** `replyToId` only for the first message of an answer. */
   address: ReplyAddress;
-  /** Empty when a file is sent. */
-  text: string;
-  /** Only for adapters with `files`. */
+  /** In the format of the channel's entry; null: a file is sent. */
+  text: RenderedText | null;
+  /** Only for channels with `files`. */
   file?: OutboundFile;
-  /** Stable over retries. */
+  /** Stable over retries of this message. */
   idempotencyKey: string;
   /** The number of earlier attempts. */
   attempts: number;
@@ -92,12 +95,13 @@ export interface OutboundFile {
 }
 
 /**
- * sent · retry: certainly not delivered (refused connection, 429, 5xx before the platform accepted it) · unknown: the request was sent
- * and no answer arrived · dropped: can never be delivered (blocked by the user, chat deleted).
+ * sent · retry: certainly not delivered (refused connection, 429, 5xx before the platform accepted it); `scope`: the platform limits the
+ * conversation or the account, which pauses on every replica · unknown: the request was sent and no answer arrived · dropped: can never be
+ * delivered (blocked by the user, chat deleted).
  */
 export type SendOutcome =
   | { state: "sent"; providerMessageId: string | null }
-  | { state: "retry"; afterMs: number; reason: string }
+  | { state: "retry"; afterMs: number; reason: string; scope?: "conversation" | "account" }
   | { state: "unknown"; reason: string }
   | { state: "dropped"; reason: string };
 
@@ -114,8 +118,10 @@ export interface ChannelAdapter {
    * calls it again, with backoff, while it holds the lease. Throws AccountRejectedError when the platform refuses the credentials.
    */
   connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
-  /** Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */
-  send(message: OutboundText, signal: AbortSignal): Promise<SendOutcome>;
+  /** The longest text of the next message to this address when it is shorter than in the entry, in the entry's unit. */
+  maxLength?(address: ReplyAddress): number;
+  /** Sends one message. Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */
+  send(part: OutboundPart, signal: AbortSignal): Promise<SendOutcome>;
   /** Shows the typing indicator, if the platform has one. */
   typing?(address: ReplyAddress): Promise<void>;
 }

@@ -1,13 +1,23 @@
-// Delivery for one account: claims outbox rows, sends them through the adapter, and settles their outcome. The store returns one row
-// per conversation at a time, so each conversation keeps its order while others proceed in parallel.
+// Delivery for one account: claims outbox rows, sends the next message of each through the adapter, and settles its outcome. The store
+// returns one row per conversation at a time, so each conversation keeps its order while others proceed in parallel. A long text is claimed
+// again for each of its messages, so any replica continues it.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { fetchBlob, type Bus, type Served } from "@parley/bus";
 import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
-import { errorMessage, outboxReady, sizeText, store, WireError, type OutboxRow } from "@parley/contracts";
-import type { ChannelAdapter, LeaseRef, OutboundText, SendOutcome } from "../channels/channel.ts";
+import {
+  errorMessage,
+  outboxReady,
+  sizeText,
+  store,
+  WireError,
+  type InputOf,
+  type OutboxRow,
+  type SendRates,
+} from "@parley/contracts";
+import type { ChannelAdapter, LeaseRef, OutboundPart, SendOutcome } from "../channels/channel.ts";
+import { AnswerParts } from "../channels/text/parts.ts";
 import type { GatewayEvents } from "../events.ts";
-import { AccountBackoff } from "./account-backoff.ts";
 
 export interface OutboundDeps {
   bus: Bus;
@@ -32,13 +42,21 @@ const backstopMs = 2_000;
 const settleForMs = 25_000;
 const settlePauseMs = 500;
 
+/** The outcome of one message, and where the next one begins. */
+type PartOutcome = InputOf<typeof store.outboxSettle>["outcome"];
+
+type PreparedPart = Pick<OutboundPart, "text" | "file"> & { next: number | null };
+
+/** A crashed sender had begun to send the message: it may have arrived, so it is not sent again. */
+const interrupted: SendOutcome = { state: "unknown", reason: "the sender crashed while sending" };
+
 export class Outbound {
   readonly #deps: OutboundDeps;
   readonly #adapter: ChannelAdapter;
   /** The lease of an owned connection; null while this replica does not hold it. */
   readonly #lease: () => LeaseRef | null;
   readonly #onFenced: (lease: LeaseRef) => void;
-  readonly #pacing = new AccountBackoff();
+  readonly #parts: AnswerParts;
   readonly #sending = new Set<Promise<void>>();
   readonly #hint: Served;
   readonly #backstop: NodeJS.Timeout;
@@ -55,6 +73,7 @@ export class Outbound {
   ) {
     this.#deps = deps;
     this.#adapter = adapter;
+    this.#parts = new AnswerParts(adapter.capabilities.text);
     this.#lease = lease.held;
     this.#onFenced = lease.fenced;
     this.#hint = deps.bus.subscribe(outboxReady, { channel: adapter.channel }, ({ account }) => {
@@ -72,11 +91,6 @@ export class Outbound {
       return;
     }
     if (this.#sending.size >= maxInFlight) return;
-    const pauseMs = this.#pacing.pauseMs(performance.now());
-    if (pauseMs > 0) {
-      this.#wakeIn(pauseMs);
-      return;
-    }
     this.#claiming = this.#claim().finally(() => {
       this.#claiming = undefined;
       if (this.#again) {
@@ -103,18 +117,21 @@ export class Outbound {
     if (lease === null) return;
     try {
       faultPoint("outbox.before_claim");
-      const { rows } = await bus.request(store.outboxClaim, {
+      const { rows, waitMs } = await bus.request(store.outboxClaim, {
         opId: randomUUID(),
         owner,
         channel,
         account,
         ...(lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } }),
         deduplicates: capabilities.deduplicates,
+        continues: true,
+        ...(capabilities.rates === undefined ? {} : { rates: ratesOf(capabilities.rates) }),
         limit: maxInFlight - this.#sending.size,
         claimMs,
       });
       faultPoint("outbox.after_claim");
       for (const row of rows) this.#start(row);
+      if (waitMs !== undefined) this.#wakeIn(waitMs);
     } catch (error) {
       if (WireError.is(error, "FENCED") && lease !== undefined) this.#onFenced(lease);
       else log.warn({ err: error, channel, account }, "outbox claim failed");
@@ -136,9 +153,6 @@ export class Outbound {
     const outcome = await this.#sendTraced(row);
     faultPoint("outbox.after_send");
     this.#deps.events.outbound(this.#adapter.channel, outcome.state);
-    if (outcome.state === "retry") {
-      this.#pacing.refused(row.address.conversation, outcome.afterMs, performance.now());
-    } else this.#pacing.accepted();
     await this.#settle(row, outcome);
     faultPoint("outbox.after_settle");
     // The store measures the pause from the settlement.
@@ -146,7 +160,7 @@ export class Outbound {
   }
 
   /** Sends in a span below the turn that created the row, even if the turn ended long ago or on another replica. */
-  #sendTraced(row: OutboxRow): Promise<SendOutcome> {
+  #sendTraced(row: OutboxRow): Promise<PartOutcome> {
     const { channel, account } = this.#adapter;
     const attributes = {
       [parleyAttribute.channel]: channel,
@@ -158,28 +172,38 @@ export class Outbound {
     return inSpan(`send ${channel}`, { kind: "producer", parent: row.trace, attributes }, async (span) => {
       const outcome = await this.#send(row);
       span.setAttribute(parleyAttribute.outcome, outcome.state);
-      if (outcome.state !== "sent") failSpan(span, outcome.state);
+      if (outcome.state !== "sent" && outcome.state !== "part") failSpan(span, outcome.state);
       return outcome;
     });
   }
 
-  async #send(row: OutboxRow): Promise<SendOutcome> {
+  /** Sends the message at the row's position. */
+  async #send(row: OutboxRow): Promise<PartOutcome> {
+    const prepared = await this.#prepare(row);
+    if ("state" in prepared) return prepared;
+    const { next, ...content } = prepared;
+    const outcome = row.interrupted === true ? interrupted : await this.#sendPart(row, content);
+    if (next === null) return outcome;
+    if (outcome.state === "sent") return { ...outcome, state: "part", position: next };
+    return outcome.state === "unknown" ? { ...outcome, state: "doubtful", position: next } : outcome;
+  }
+
+  async #sendPart(row: OutboxRow, content: Pick<OutboundPart, "text" | "file">): Promise<SendOutcome> {
     const withinMs = row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs;
     const timeout = AbortSignal.timeout(withinMs);
     const late = Promise.withResolvers<SendOutcome>();
     timeout.addEventListener("abort", () =>
       late.resolve({ state: "unknown", reason: `no answer within ${withinMs / 1_000} s` }),
     );
-    const prepared = await this.#prepare(row);
-    if ("state" in prepared) return prepared;
-    const message = {
-      address: row.address,
-      ...prepared,
+    const { replyToId: _, ...conversation } = row.address;
+    const part = {
+      address: (row.position ?? 0) === 0 ? row.address : conversation,
+      ...content,
       idempotencyKey: row.idempotencyKey,
       attempts: row.attempts,
     };
     try {
-      return await Promise.race([this.#adapter.send(message, timeout), late.promise]);
+      return await Promise.race([this.#adapter.send(part, timeout), late.promise]);
     } catch (error) {
       const { channel, account } = this.#adapter;
       this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "send failed: the adapter threw");
@@ -187,15 +211,17 @@ export class Outbound {
     }
   }
 
-  /** Returns the text or file for the adapter, or an outcome when the content is not available. */
-  async #prepare({ text, attachment }: OutboxRow): Promise<Pick<OutboundText, "text" | "file"> | SendOutcome> {
-    if (attachment === null) return { text };
+  /** Returns the message for the adapter and the position of the next one, or an outcome when the content is not available. */
+  async #prepare(row: OutboxRow): Promise<PreparedPart | SendOutcome> {
+    const { attachment } = row;
+    if (attachment === null) return this.#textAt(row, row.text);
     const { name, mediaType, bytes, sha256 } = attachment;
     if (!this.#adapter.capabilities.files) {
-      return { text: `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]` };
+      return this.#textAt(row, `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]`);
     }
     try {
-      return { text: "", file: { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) } };
+      const file = { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) };
+      return { text: null, file, next: null };
     } catch (error) {
       if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
       const reason = errorMessage(error);
@@ -207,8 +233,15 @@ export class Outbound {
     }
   }
 
+  #textAt({ outboxId, address, position = 0 }: OutboxRow, text: string): PreparedPart | SendOutcome {
+    const part = this.#parts.at(outboxId, text, position, this.#adapter.maxLength?.(address));
+    if (part !== null) return { text: part.rendered, next: part.next };
+    // Nothing is left of a text whose earlier messages were sent, for example after the rendering changed with an upgrade.
+    return position === 0 ? { state: "dropped", reason: "empty text" } : { state: "sent", providerMessageId: null };
+  }
+
   /** Retries while the store is unavailable, so that a sent text is not recorded as unsent. */
-  async #settle(row: OutboxRow, outcome: SendOutcome): Promise<void> {
+  async #settle(row: OutboxRow, outcome: PartOutcome): Promise<void> {
     const { bus, owner, log } = this.#deps;
     const opId = randomUUID();
     const deadline = performance.now() + settleForMs;
@@ -240,4 +273,12 @@ export class Outbound {
       this.wake();
     }, ms);
   }
+}
+
+/** The rates in the form of the store's request. */
+function ratesOf({ account, conversations }: SendRates) {
+  return {
+    ...(account === undefined ? {} : { account }),
+    ...(conversations === undefined ? {} : { conversations: [...conversations] }),
+  };
 }

@@ -5,7 +5,7 @@ import type {
   ChannelHost,
   LeaseRef,
   InboundDraft,
-  OutboundText,
+  OutboundPart,
   SendOutcome,
 } from "../../src/channels/channel.ts";
 import type { ChannelAccount } from "../../src/accounts/accounts.ts";
@@ -37,7 +37,7 @@ export class Platform {
   /** The maximum number of simultaneous connections. */
   mostAtOnce = 0;
   /** Decides the outcome of a send; null: sent. */
-  fate: (message: OutboundText) => Promise<SendOutcome | null> = async () => null;
+  fate: (message: OutboundPart) => Promise<SendOutcome | null> = async () => null;
   readonly #name: string;
   #open = 0;
   #counter = 0;
@@ -108,10 +108,10 @@ export class Platform {
     }
   }
 
-  async #send(message: OutboundText): Promise<SendOutcome> {
+  async #send(message: OutboundPart): Promise<SendOutcome> {
     const fate = await this.fate(message);
     if (fate !== null) return fate;
-    this.sent.push({ conversation: message.address.conversation, text: message.text });
+    this.sent.push({ conversation: message.address.conversation, text: message.text?.plain ?? "" });
     this.#changed();
     return { state: "sent", providerMessageId: `p-${this.sent.length}` };
   }

@@ -1,5 +1,5 @@
-// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls and
-// rewinds in small batches, on one replica at a time.
+// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, rewinds
+// and send limits in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { collectUnreferenced, type BlobCollection } from "./blobs.ts";
 import type { Database } from "../db/database.ts";
@@ -76,6 +76,11 @@ function expired(options: RetentionOptions): ExpiredRows[] {
       table: "rewind_permits",
       key: "rewind_id, secret_hash",
       condition: `created_at < now() - interval '1 day' LIMIT ${batch}`,
+    },
+    {
+      table: "send_limits",
+      key: "channel, account, conversation",
+      condition: `next_at < now() - interval '1 day' AND coalesce(blocked_until < now(), true) LIMIT ${batch}`,
     },
     {
       table: "checkpoints",

@@ -8,17 +8,15 @@ import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
 import { InboundQueue } from "./inbound-queue.ts";
 import { isWord, type IrcLine } from "./line.ts";
-import { TokenBucket, type Pace } from "./rate-limit.ts";
 import { parse } from "./parse.ts";
-import { sendFailure, Sender } from "./send.ts";
+import { prefixOf, sendFailure, Sender } from "./send.ts";
 
 /** Replayed messages older than this are ignored. */
 const oldestHistoryMs = 5 * 60_000;
 /** Replayed times are truncated to seconds; a message that is read twice is recognised as a duplicate by its id. */
 const historyTimeMs = 1_000;
-/** Limits below the gateway's send timeout: for the connection, and for writing the last line. */
+/** Limit below the gateway's send timeout. */
 const connectedWithinMs = 4_000;
-const sendingMs = 8_500;
 
 export interface IrcSecrets {
   /** Password of the services account with the nick's name; used only for SASL PLAIN. */
@@ -28,8 +26,6 @@ export interface IrcSecrets {
 /** Overrides for tests and for servers with different limits. */
 export interface IrcTuning {
   times?: Partial<ConnectionTimes>;
-  /** Default: 5 lines at once, then 1 line per second. */
-  pace?: Pace;
 }
 
 class IrcSettingsError extends Error {
@@ -40,7 +36,7 @@ export function createIrc(
   account: string,
   settings: IrcAccount,
   secrets: IrcSecrets,
-  { times = {}, pace = { burst: 5, everyMs: 1_000 } }: IrcTuning = {},
+  { times = {} }: IrcTuning = {},
 ): ChannelAdapter {
   const { host: server, port, tls, nick, groups } = settings;
   if (secrets.password !== undefined && !tls && !isLoopback(server)) {
@@ -53,7 +49,6 @@ export function createIrc(
     throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not a valid IRC channel name.`);
   }
   const spellings = [...groups, ...settings.owners, ...settings.allow_from];
-  const pacer = new TokenBucket(pace);
   let current: { connection: IrcConnection; sender: Sender } | null = null;
   const waiting = new Set<() => void>();
   const untilConnected = async (signal: AbortSignal): Promise<void> => {
@@ -108,7 +103,7 @@ export function createIrc(
       throw error;
     });
     if (connection === null) return;
-    const sender = new Sender(connection, pacer);
+    const sender = new Sender(connection);
     senders.set(connection, sender);
     current = { connection, sender };
     for (const go of waiting) go();
@@ -139,11 +134,15 @@ export function createIrc(
     capabilities: ircChannel.capabilities,
     ownedConnection: true,
     connect,
-    async send(message, signal) {
-      const startedMs = performance.now();
+    maxLength(address) {
+      const room = current?.connection.roomFor(address.conversation) ?? ircChannel.capabilities.text.maxLength;
+      return room - Buffer.byteLength(prefixOf(address));
+    },
+    async send(part, signal) {
+      if (part.text === null) return { state: "dropped", reason: "files are not supported" };
       if (current === null) await untilConnected(AbortSignal.any([signal, AbortSignal.timeout(connectedWithinMs)]));
-      if (current === null) return sendFailure(message, "not connected");
-      return current.sender.send(message, signal, sendingMs - (performance.now() - startedMs));
+      if (current === null) return sendFailure(part, "not connected");
+      return current.sender.send(part, part.text.plain, signal);
     },
     async typing({ conversation }) {
       if (current === null || !isWord(conversation) || !current.connection.has("message-tags")) return;

@@ -1,15 +1,11 @@
-// Sends one answer as IRC lines and determines their outcome. IRC has no acknowledgements: an answer counts as sent when the server has
-// echoed the last line (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that
-// follows the last line, because servers process lines in order.
-import { ircChannel } from "@parley/contracts";
-import type { OutboundText, SendOutcome } from "../channel.ts";
+// Sends one line to IRC and determines its outcome. IRC has no acknowledgements: a line counts as sent when the server has echoed it
+// (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that follows the line, because
+// servers process lines in order.
+import type { OutboundPart, SendOutcome } from "../channel.ts";
 import type { IrcConnection } from "./connection.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { fold, isChannel } from "./names.ts";
-import type { TokenBucket } from "./rate-limit.ts";
-import { toLines } from "./text.ts";
 
-const { maxLength: maxTextLength } = ircChannel.capabilities.text;
 const tooFastRetryMs = 30_000;
 const longestRetryMs = 60_000;
 
@@ -38,59 +34,43 @@ type End =
 
 interface Pending {
   target: string;
-  /** The label or PING token of the last line. */
-  last: string | null;
   end: (end: End) => void;
+}
+
+/** An IRC answer in a channel begins with the nick of its addressee. */
+export function prefixOf({ conversation, replyToId }: OutboundPart["address"]): string {
+  return isChannel(conversation) && replyToId !== undefined && isWord(replyToId) ? `${replyToId}: ` : "";
 }
 
 /** The sending half of one connection. */
 export class Sender {
   readonly #connection: IrcConnection;
-  readonly #pacer: TokenBucket;
   /** Labels and PING tokens of lines that wait for a response. */
   readonly #marks = new Map<string, Pending>();
   /** Batches that respond to a labeled line: batch reference to label. */
   readonly #batches = new Map<string, string>();
   #lineNumber = 0;
 
-  constructor(connection: IrcConnection, pacer: TokenBucket) {
+  constructor(connection: IrcConnection) {
     this.#connection = connection;
-    this.#pacer = pacer;
   }
 
-  /** `withinMs`: the time limit for writing the last line. */
-  async send(message: OutboundText, signal: AbortSignal, withinMs: number): Promise<SendOutcome> {
-    const connection = this.#connection;
-    const { conversation: target, replyToId } = message.address;
+  async send(part: OutboundPart, text: string, signal: AbortSignal): Promise<SendOutcome> {
+    const { conversation: target } = part.address;
     if (!isWord(target) || target.includes(",")) return { state: "dropped", reason: "not an IRC conversation" };
-    const prefix = isChannel(target) && replyToId !== undefined && isWord(replyToId) ? `${replyToId}: ` : "";
-    const lines = toLines(message.text, prefix, Math.min(maxTextLength, connection.roomFor(target)));
-    if (lines.length === 0) return { state: "dropped", reason: "empty text" };
-    const turns = this.#pacer.reserve(lines.length, withinMs);
-    if ("waitMs" in turns)
-      return { state: "retry", afterMs: turns.waitMs, reason: "rate limit: other lines are queued" };
-
     const { promise: ended, resolve } = Promise.withResolvers<End>();
-    const pending: Pending = { target: fold(target, connection.mapping), last: null, end: resolve };
-    let over = false;
-    void ended.then(() => (over = true));
-    let written = 0;
-    const stopped = (reason: string): SendOutcome =>
-      written === 0
-        ? sendFailure(message, reason)
-        : { state: "unknown", reason: `${written} of ${lines.length} lines written, then: ${reason}` };
+    const pending: Pending = { target: fold(target, this.#connection.mapping), end: resolve };
+    if (signal.aborted || !this.#write(pending, target, `${prefixOf(part.address)}${text.replaceAll("\t", "    ")}`)) {
+      return sendFailure(part, signal.aborted ? "cancelled" : "not connected");
+    }
     try {
-      for (const [index, text] of lines.entries()) {
-        if (!(await turns.next(signal))) return stopped("cancelled");
-        if (over) break;
-        if (!this.#write(pending, target, text, index === lines.length - 1)) return stopped("not connected");
-        written += 1;
-      }
       const end = await orAborted(ended, signal);
-      if (end.state === "lost") return stopped(signal.aborted ? "no confirmation in time" : "the connection broke");
+      if (end.state === "lost") {
+        return { state: "unknown", reason: signal.aborted ? "no confirmation in time" : "the connection broke" };
+      }
       if (end.state === "confirmed") return { state: "sent", providerMessageId: end.messageId };
       if (!tooFast.has(end.code)) return { state: "dropped", reason: end.reason };
-      return written === 1 ? { state: "retry", afterMs: tooFastRetryMs, reason: end.reason } : stopped(end.reason);
+      return { state: "retry", afterMs: tooFastRetryMs, reason: end.reason, scope: "conversation" };
     } finally {
       for (const [mark, waiting] of this.#marks) if (waiting === pending) this.#marks.delete(mark);
     }
@@ -113,7 +93,7 @@ export class Sender {
         code: line.command,
         reason: `${line.command} ${line.params.at(-1) ?? ""}`.trim(),
       });
-    } else if (mark === pending.last) {
+    } else if (mark !== undefined) {
       pending.end({ state: "confirmed", messageId: line.tags.get("msgid") ?? null });
     }
     return true;
@@ -125,18 +105,18 @@ export class Sender {
     this.#marks.clear();
   }
 
-  #write(pending: Pending, target: string, text: string, last: boolean): boolean {
+  #write(pending: Pending, target: string, text: string): boolean {
     const connection = this.#connection;
     if (!connection.isOpen) return false;
     this.#lineNumber += 1;
     const mark = `p${this.#lineNumber.toString(36)}`;
-    const labeled = connection.has("labeled-response", "echo-message");
     this.#marks.set(mark, pending);
-    if (last) pending.last = mark;
     const params = [target, text];
-    if (labeled) return connection.write({ tags: { label: mark }, command: "PRIVMSG", params });
+    if (connection.has("labeled-response", "echo-message")) {
+      return connection.write({ tags: { label: mark }, command: "PRIVMSG", params });
+    }
     const left = connection.write({ command: "PRIVMSG", params });
-    if (last) connection.write({ command: "PING", params: [mark] });
+    connection.write({ command: "PING", params: [mark] });
     return left;
   }
 
@@ -149,7 +129,7 @@ export class Sender {
 }
 
 /** The outcome when nothing was written: retried with exponential backoff, so that a server may be down for minutes. */
-export function sendFailure({ attempts }: OutboundText, reason: string): SendOutcome {
+export function sendFailure({ attempts }: OutboundPart, reason: string): SendOutcome {
   return { state: "retry", afterMs: Math.min(1_000 * 2 ** attempts, longestRetryMs), reason };
 }
 

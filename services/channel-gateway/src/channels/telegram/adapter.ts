@@ -6,7 +6,7 @@ import type { ChannelAdapter } from "../channel.ts";
 import { createCall, type Answer } from "./api.ts";
 import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
-import { createSender, targetOf } from "./send.ts";
+import { sendPart, targetOf } from "./send.ts";
 import { User } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -32,7 +32,6 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
   const api = { apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch };
   const call = createCall(api);
   const download = createDownload(call, api);
-  const send = createSender(call, settings.mode === "poll");
 
   let known: User | null = null;
   const identify = async (signal: AbortSignal): Promise<Answer<User>> => {
@@ -47,7 +46,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     account,
     capabilities: telegramChannel.capabilities,
     ownedConnection: settings.mode === "poll",
-    send,
+    send: (part, signal) => sendPart(call, part, signal),
     async typing({ conversation }) {
       const target = targetOf(conversation);
       if (target === null) return;

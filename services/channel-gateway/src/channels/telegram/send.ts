@@ -1,101 +1,25 @@
-// Sends one answer as one or more Telegram messages, in order, each at most once. Telegram does not deduplicate, so a message is sent
-// again only if it certainly did not arrive.
-import { setTimeout as delay } from "node:timers/promises";
+// Sends one message to Telegram, at most once. Telegram does not deduplicate, so a message is sent again only if it certainly did not arrive.
 import { z } from "zod";
-import { telegramChannel } from "@parley/contracts";
-import type { OutboundFile, OutboundText, SendOutcome } from "../channel.ts";
-import { richTextOf, type RichText } from "../text/rich-text.ts";
-import { splitRichText } from "../text/split.ts";
+import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import type { RenderedText } from "../text/render.ts";
 import type { Answer, Call } from "./api.ts";
-import { htmlOf } from "./html.ts";
-
-const { maxLength: maxTextLength } = telegramChannel.capabilities.text;
-/** Keeps a call of `send` below the gateway's timeout; remaining parts are left for the next attempt or abandoned. */
-const sendingMs = 7_000;
-const goOnMs = 100;
-const remembered = 1_000;
 
 const Sent = z.object({ message_id: z.number().int() });
 type Target = { chat_id: number | string; message_thread_id?: number };
 
-interface Progress {
-  parts: number;
-  firstId: string | null;
-  chatId: string | null;
-}
-
-/**
- * Creates the function that sends texts. It keeps the progress of a long text in memory, by idempotency key, so that a retry continues.
- * After a crash between two parts the outcome is unknown, as documented. `resumable`: retries reach this process, because it alone sends
- * for the account; otherwise a partially sent text is not sent again.
- */
-export function createSender(
-  call: Call,
-  resumable: boolean,
-): (message: OutboundText, signal: AbortSignal) => Promise<SendOutcome> {
-  const begun = new Map<string, Progress>();
-
-  return async (message, signal) => {
-    const target = targetOf(message.address.conversation);
-    if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
-    if (message.file !== undefined) return sendFile(call, target, { ...message, file: message.file }, signal);
-    const parts = splitRichText(richTextOf(message.text), maxTextLength);
-    if (parts.length === 0) return { state: "dropped", reason: "empty text" };
-    const progress = begun.get(message.idempotencyKey) ?? { parts: 0, firstId: null, chatId: null };
-    begun.delete(message.idempotencyKey);
-    const untilMs = performance.now() + sendingMs;
-
-    while (progress.parts < parts.length) {
-      const part = parts[progress.parts] ?? { text: "", ranges: [] };
-      const first = progress.parts === 0;
-      if (!first && resumable && performance.now() > untilMs) {
-        remember(begun, message.idempotencyKey, progress);
-        return {
-          state: "retry",
-          afterMs: goOnMs,
-          reason: `${progress.parts} of ${parts.length} parts sent so far`,
-        };
-      }
-      if (progress.chatId !== null) target.chat_id = Number(progress.chatId);
-      const answer = await sendPart(call, target, part, first ? message.address.replyToId : undefined, signal);
-      if (answer.kind === "ok") {
-        progress.parts += 1;
-        progress.firstId ??= String(answer.result.message_id);
-        continue;
-      }
-      if (answer.kind === "refused" && answer.movedTo !== null && progress.chatId === null) {
-        progress.chatId = answer.movedTo;
-        continue;
-      }
-      const outcome = outcomeOf(answer, message.attempts);
-      if (first) return outcome;
-      const told = partly(outcome, progress.parts, parts.length);
-      if (outcome.state !== "retry") return told;
-      const waited =
-        performance.now() + outcome.afterMs <= untilMs &&
-        !signal.aborted &&
-        (await delay(outcome.afterMs, true, { signal }).catch(() => false));
-      if (waited) continue;
-      if (!resumable) return { state: "unknown", reason: told.reason };
-      remember(begun, message.idempotencyKey, progress);
-      return told;
-    }
-    return { state: "sent", providerMessageId: progress.firstId };
-  };
-}
-
-function remember(begun: Map<string, Progress>, key: string, progress: Progress): void {
-  begun.set(key, progress);
-  const [oldest] = begun.keys();
-  if (begun.size > remembered && oldest !== undefined) begun.delete(oldest);
-}
-
-function partly(
-  outcome: Exclude<SendOutcome, { state: "sent" }>,
-  done: number,
-  all: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  return { ...outcome, reason: `${done} of ${all} parts sent, then: ${outcome.reason}` };
+/** Sends a text or a file. A group that became a supergroup has a new id, which Telegram reports; the message then goes there. */
+export async function sendPart(call: Call, part: OutboundPart, signal: AbortSignal): Promise<SendOutcome> {
+  const target = targetOf(part.address.conversation);
+  if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
+  const parameters = { ...target, ...replyOf(part.address.replyToId) };
+  const send = (to: typeof parameters) =>
+    part.text === null ? sendFile(call, to, part.file, signal) : sendText(call, to, part.text, signal);
+  let answer = await send(parameters);
+  if (answer.kind === "refused" && answer.movedTo !== null) {
+    answer = await send({ ...parameters, chat_id: Number(answer.movedTo) });
+  }
+  if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
+  return outcomeOf(answer, part.attempts);
 }
 
 /** `<chat>[:<topic>]` */
@@ -125,23 +49,17 @@ function shownAs({ mediaType, content }: OutboundFile): { method: string; parame
 
 async function sendFile(
   call: Call,
-  target: Target,
-  { address, file, attempts }: OutboundText & { file: OutboundFile },
+  parameters: Target,
+  file: OutboundFile | undefined,
   signal: AbortSignal,
-): Promise<SendOutcome> {
-  const parameters = { ...target, ...replyOf(address.replyToId) };
+): Promise<Answer<{ message_id: number }>> {
+  if (file === undefined) return { kind: "unreached", reason: "the message has neither text nor file" };
   const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { parameter, ...file });
   const shown = shownAs(file);
-  let answer = await (shown === null ? upload("sendDocument", "document") : upload(shown.method, shown.parameter));
-  const notShown =
-    shown !== null && answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.description);
-  if (notShown) answer = await upload("sendDocument", "document");
-  if (answer.kind === "refused" && answer.movedTo !== null) {
-    parameters.chat_id = Number(answer.movedTo);
-    answer = await upload("sendDocument", "document");
-  }
-  if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
-  return outcomeOf(answer, attempts);
+  if (shown === null) return upload("sendDocument", "document");
+  const answer = await upload(shown.method, shown.parameter);
+  const notShown = answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.description);
+  return notShown ? upload("sendDocument", "document") : answer;
 }
 
 function replyOf(replyToId: string | undefined) {
@@ -149,25 +67,20 @@ function replyOf(replyToId: string | undefined) {
   return { reply_parameters: { message_id: Number(replyToId), allow_sending_without_reply: true } };
 }
 
-async function sendPart(
+async function sendText(
   call: Call,
   target: Target,
-  part: RichText,
-  replyToId: string | undefined,
+  { text, plain, ranges }: RenderedText,
   signal: AbortSignal,
 ): Promise<Answer<{ message_id: number }>> {
-  const rest = {
-    ...target,
-    link_preview_options: { is_disabled: true },
-    ...replyOf(replyToId),
-  };
-  if (part.ranges.length > 0) {
-    const answer = await call("sendMessage", { ...rest, text: htmlOf(part), parse_mode: "HTML" }, Sent, signal);
+  const parameters = { ...target, link_preview_options: { is_disabled: true } };
+  if (ranges.length > 0) {
+    const answer = await call("sendMessage", { ...parameters, text, parse_mode: "HTML" }, Sent, signal);
     const misread =
       answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.description);
     if (!misread) return answer;
   }
-  return call("sendMessage", { ...rest, text: part.text }, Sent, signal);
+  return call("sendMessage", { ...parameters, text: plain }, Sent, signal);
 }
 
 /** Converts a failed call to the delivery outcome of its message. */
@@ -179,7 +92,9 @@ function outcomeOf(
   if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
   if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
   const { status, description: reason } = answer;
-  if (status === 429) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
+  if (status === 429) {
+    return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason, scope: "conversation" };
+  }
   // A proxy timed out, but the platform may have accepted the message.
   if (status === 504) return { state: "unknown", reason };
   if (status >= 500) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };

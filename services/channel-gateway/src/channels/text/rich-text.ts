@@ -1,6 +1,6 @@
 // Converts Markdown to plain text with styled ranges (bold, code, link …) through a syntax tree. Independent of platforms, their markup
 // and their length limits.
-import type { Definition, Nodes, Parents, PhrasingContent, RootContent, Table } from "mdast";
+import type { Definition, Nodes, Parents, PhrasingContent, Root, RootContent, Table } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
@@ -24,13 +24,23 @@ export interface RichText {
 
 /** Converts Markdown to text with ranges. Never throws: input that is too complex or too deeply nested stays unchanged. */
 export function richTextOf(markdown: string): RichText {
-  const source = clean(markdown);
-  if (isTangled(source)) return { text: source.trim(), ranges: [] };
+  const source = cleanMarkdown(markdown);
   try {
-    const tree = fromMarkdown(source, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
-    return new Writer(definitionsIn(tree)).write(tree);
+    const tree = parseMarkdown(source);
+    if (tree !== null) return new Writer(definitionsIn(tree)).write(tree);
   } catch (error) {
-    if (error instanceof RangeError) return { text: source.trim(), ranges: [] };
+    if (!(error instanceof RangeError)) throw error;
+  }
+  return { text: source.trim(), ranges: [] };
+}
+
+/** The syntax tree of cleaned Markdown; null when it is too complex or too deeply nested. */
+export function parseMarkdown(source: string): Root | null {
+  if (isTangled(source)) return null;
+  try {
+    return fromMarkdown(source, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+  } catch (error) {
+    if (error instanceof RangeError) return null;
     throw error;
   }
 }
@@ -47,7 +57,7 @@ function isTangled(source: string): boolean {
 }
 
 /** Removes characters that chat platforms refuse: lone surrogates and control characters other than tab and line feed. */
-function clean(text: string): string {
+export function cleanMarkdown(text: string): string {
   return text
     .toWellFormed()
     .replace(/\r\n?/g, "\n")

@@ -1,19 +1,87 @@
-// Splits a text with ranges into messages of a platform's length. Lengths are in UTF-16 units; independent of markup. A split code block
-// becomes two ranges with the same language, so that it is closed and reopened.
+// Splits a text with ranges into messages of a platform's length. A split code block becomes two ranges with the same language, so that it
+// is closed and reopened. Positions are in UTF-16 units of the whole text: an answer that is partly sent continues at its position.
+import type { TextLimits } from "@parley/contracts";
+import { lengthOf, mostUtf16 } from "./measure.ts";
+import { render, type RangeFormat, type RenderedText } from "./render.ts";
 import type { Range, RichText } from "./rich-text.ts";
 
-/** Returns pieces of at most `limit` UTF-16 units, split at the best available boundary: paragraph, line, sentence, word, code point. */
-export function splitRichText(rich: RichText, limit: number): RichText[] {
-  const pieces: RichText[] = [];
-  let from = 0;
-  while (from < rich.text.length) {
-    const rest = rich.text.length - from;
-    const to = rest <= limit ? rich.text.length : cutPoint(rich, from, limit);
-    const piece = slice(rich, from, to);
-    if (piece.text !== "") pieces.push(piece);
-    from = to;
+export type RangeLimits = Omit<TextLimits, "format"> & { format: RangeFormat };
+
+/** A message of an answer, and the position of the next one; null: it is the last one. */
+export interface TextPart {
+  rendered: RenderedText;
+  next: number | null;
+}
+
+/**
+ * Returns the message that begins at `from`, split at the best boundary: paragraph, line, sentence, word, code point. Null when the rest
+ * is empty.
+ */
+export function partAt(rich: RichText, from: number, limits: RangeLimits): TextPart | null {
+  let start = startAfter(rich, from, limits.singleLine);
+  while (start < rich.text.length) {
+    const to = endOf(rich, start, limits);
+    const rendered = renderedSlice(rich, start, to, limits);
+    const next = startAfter(rich, to, limits.singleLine);
+    // A piece may be only white space: the padding of a table.
+    if (rendered.plain !== "") return { rendered, next: next === rich.text.length ? null : next };
+    start = next;
   }
-  return pieces;
+  return null;
+}
+
+/** Where the next message begins, after blank lines where a message is one line; the end of the text when only white space follows. */
+function startAfter({ text }: RichText, from: number, isLine = false): number {
+  const rest = text.slice(from);
+  if (!/\S/.test(rest)) return text.length;
+  return isLine ? from + (/^(?:[^\S\n]*\n)*/.exec(rest)?.[0].length ?? 0) : from;
+}
+
+function renderedSlice(rich: RichText, from: number, to: number, limits: RangeLimits): RenderedText {
+  const rendered = render(slice(rich, from, to, limits.singleLine), limits.format);
+  // A link whose address alone exceeds the limit is sent as its label.
+  return measured(rendered, limits) <= limits.maxLength
+    ? rendered
+    : render({ text: rendered.plain, ranges: [] }, limits.format);
+}
+
+function measured(rendered: RenderedText, { measured: counted, lengthUnit }: RangeLimits): number {
+  return lengthOf(counted === "plain" ? rendered.plain : rendered.text, lengthUnit);
+}
+
+function endOf(rich: RichText, from: number, limits: RangeLimits): number {
+  const { text } = rich;
+  const lineEnd = limits.singleLine === true ? lineEndAfter(text, from) : text.length;
+  const fits = (to: number): boolean =>
+    measured(render(slice(rich, from, to, limits.singleLine), limits.format), limits) <= limits.maxLength;
+  const most = Math.min(lineEnd, from + mostUtf16(limits.maxLength, limits.lengthUnit));
+  if (most === lineEnd && fits(lineEnd)) return lineEnd;
+  let low = from;
+  let high = most;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  // The rest of a link that is too long for one message is sent without its address.
+  const room = low > from ? low - from : roomWithoutMarkup(text, from, limits);
+  return Math.min(lineEnd, cutPoint(rich, from, room));
+}
+
+function lineEndAfter(text: string, from: number): number {
+  const end = text.indexOf("\n", from);
+  return end === -1 ? text.length : end;
+}
+
+function roomWithoutMarkup(text: string, from: number, { maxLength, lengthUnit }: RangeLimits): number {
+  let length = 0;
+  let end = from;
+  for (const character of text.slice(from, from + mostUtf16(maxLength, lengthUnit))) {
+    length += lengthOf(character, lengthUnit);
+    if (length > maxLength && end > from) break;
+    end += character.length;
+  }
+  return end - from;
 }
 
 /** Returns the end of the piece that begins at `from`: after the white space of the best boundary that leaves the piece long enough. */
@@ -42,6 +110,7 @@ function cutPoint({ text, ranges }: RichText, from: number, limit: number): numb
   );
 }
 
+/** `at`, or the position before it when that is inside a surrogate pair; `at` is at least two units after the start of the piece. */
 function codePointBoundary(text: string, at: number): number {
   const unit = text.charCodeAt(at);
   const before = text.charCodeAt(at - 1);
@@ -49,13 +118,17 @@ function codePointBoundary(text: string, at: number): number {
   return insidePair ? at - 1 : at;
 }
 
-/** The text between two positions, trimmed (inside a code block only of line breaks), with its part of each range. */
-function slice({ text, ranges }: RichText, from: number, to: number): RichText {
+/**
+ * The text between two positions, trimmed, with its part of each range. Inside a code block, and where a message is one line, its
+ * indentation stays.
+ */
+function slice({ text, ranges }: RichText, from: number, to: number, isLine = false): RichText {
   const codeAt = (at: number): boolean =>
     ranges.some((range) => range.type === "pre" && range.start <= at && at < range.end);
   let start = from;
   let end = to;
-  while (start < end && isSpace(text, start) && !(codeAt(start) && text[start] !== "\n")) start += 1;
+  const isIndentation = (at: number): boolean => text[at] !== "\n" && (isLine || codeAt(at));
+  while (start < end && isSpace(text, start) && !isIndentation(start)) start += 1;
   while (end > start && isSpace(text, end - 1)) end -= 1;
   return {
     text: text.slice(start, end),

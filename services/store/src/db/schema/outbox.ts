@@ -1,7 +1,7 @@
 // Texts and attachments to send.
 import type { Attachment } from "@parley/contracts";
 import { sql } from "drizzle-orm";
-import { index, integer, text, unique, uuid } from "drizzle-orm/pg-core";
+import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
 import { counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
 import { turns } from "./turns.ts";
 
@@ -30,6 +30,10 @@ export const outbox = parley.table(
     settledAt: time("settled_at"),
     trace: text("trace"),
     attachment: json<Attachment>("attachment"),
+    position: integer("position").notNull().default(0),
+    parts: integer("parts").notNull().default(0),
+    doubtfulParts: integer("doubtful_parts").notNull().default(0),
+    interrupted: boolean("interrupted").notNull().default(false),
   },
   (table) => [
     unique("outbox_turn_id_ordinal_key").on(table.turnId, table.ordinal),
@@ -38,4 +42,16 @@ export const outbox = parley.table(
       sql`state IN ('pending', 'sending')`,
     ),
   ],
+);
+
+export const sendLimits = parley.table(
+  "send_limits",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    conversation: text("conversation").notNull(),
+    nextAt: since("next_at"),
+    blockedUntil: time("blocked_until"),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account, table.conversation] })],
 );

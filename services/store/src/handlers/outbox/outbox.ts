@@ -1,10 +1,18 @@
 // The outbox: `pending → sending → sent | unknown | dropped`. A row is claimed before it is sent, one per conversation at a time, which
 // preserves the order and detects possible duplicates.
 import { faultPoint } from "@parley/chassis";
-import { type store, WireError, type OutboxRow, type OutputOf } from "@parley/contracts";
+import {
+  type store,
+  WireError,
+  type InputOf,
+  type OutboxRow,
+  type OutputOf,
+  type ReplyAddress,
+} from "@parley/contracts";
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
+import { block, debit, lockAllowance } from "./limits.ts";
 import type { Handlers } from "../handler.ts";
 
 interface Row {
@@ -19,6 +27,9 @@ interface Row {
   body: string;
   attachment: string | null;
   attempts: number;
+  position: number;
+  parts: number;
+  interrupted: boolean;
   expires_at: string;
   trace: string | null;
 }
@@ -36,8 +47,11 @@ function outboxRowOf(row: Row): OutboxRow {
     },
     text: JSON.parse(row.body) as string,
     attachment: row.attachment === null ? null : (JSON.parse(row.attachment) as OutboxRow["attachment"]),
-    idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}`,
+    idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}${row.position === 0 ? "" : `-${row.position}`}`,
     attempts: row.attempts - 1,
+    position: row.position,
+    parts: row.parts,
+    interrupted: row.interrupted,
     expiresAt: row.expires_at,
     trace: row.trace,
   };
@@ -49,21 +63,48 @@ const leftBehind = `
   state = 'sending' AND channel = $1 AND account = $2
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
 
+const columns =
+  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, position, parts, interrupted, expires_at, trace";
+
+/** The oldest open row of each conversation, and when its limits allow to send it. */
+const heads = (pattern: string, slackMs: string) => `
+  SELECT first.id, first.state, greatest(first.not_before, l.blocked_until, l.next_at - r.slack_ms * interval '1 millisecond') AS due_at
+  FROM (
+    SELECT DISTINCT ON (conversation) id, state, not_before, conversation FROM parley.outbox
+    WHERE channel = $1 AND account = $2 AND state IN ('pending', 'sending') ORDER BY conversation, id
+  ) AS first
+  LEFT JOIN parley.send_limits l ON l.channel = $1 AND l.account = $2 AND l.conversation = first.conversation
+  LEFT JOIN LATERAL (
+    SELECT slack_ms FROM unnest(${pattern}::text[], ${slackMs}::float8[]) WITH ORDINALITY AS rate(pattern, slack_ms, place)
+    WHERE first.conversation ~ rate.pattern ORDER BY place LIMIT 1
+  ) r ON true`;
+
 const claimRows = {
   name: "outbox-claim",
   text: `
     UPDATE parley.outbox SET
       state = 'sending', attempts = attempts + 1, claim_replica = $3, claim_incarnation = $4,
-      claim_until = now() + $5 * interval '1 millisecond', error = NULL
+      claim_until = now() + $5 * interval '1 millisecond', error = CASE WHEN doubtful_parts > 0 THEN error END
     WHERE state = 'pending' AND id IN (
-      SELECT id FROM (
-        SELECT DISTINCT ON (conversation) id, state, not_before FROM parley.outbox
-        WHERE channel = $1 AND account = $2 AND state IN ('pending', 'sending') ORDER BY conversation, id
-      ) AS first
-      WHERE state = 'pending' AND not_before <= now() ORDER BY id LIMIT $6
+      SELECT id FROM (${heads("$7", "$8")}) AS head WHERE state = 'pending' AND due_at <= now() ORDER BY id LIMIT $6
     )
-    RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace`,
+    RETURNING ${columns}`,
 };
+
+const nextDue = {
+  name: "outbox-next-due",
+  text: `SELECT extract(epoch FROM min(due_at) - now())::float8 * 1000 AS wait_ms
+         FROM (${heads("$3", "$4")}) AS head WHERE state = 'pending' AND due_at > now()`,
+};
+
+/** What becomes of the rows of a crashed sender. */
+function recovery({ deduplicates, continues }: InputOf<typeof store.outboxClaim>): string {
+  const crashed = "the sender crashed while sending";
+  if (deduplicates) return `UPDATE parley.outbox SET state = 'pending', error = '${crashed}' WHERE ${leftBehind}`;
+  return continues === true
+    ? `UPDATE parley.outbox SET state = 'pending', interrupted = true, not_before = now() WHERE ${leftBehind}`
+    : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = '${crashed}' WHERE ${leftBehind}`;
+}
 
 async function checkLease(client: PoolClient, lease: { name: string; fence: number }): Promise<void> {
   const { rowCount } = await client.query("SELECT FROM parley.leases WHERE name = $1 AND fence = $2 FOR SHARE", [
@@ -77,12 +118,19 @@ const settleRow = {
   name: "outbox-settle",
   text: `
     UPDATE parley.outbox SET
-      state = CASE WHEN $3 = 'retry' THEN 'pending' ELSE $3 END,
-      provider_message_id = coalesce($4, provider_message_id),
-      error = $5,
+      state = CASE WHEN $3 IN ('retry', 'part', 'doubtful') THEN 'pending' WHEN $3 = 'sent' AND doubtful_parts > 0 THEN 'unknown' ELSE $3 END,
+      provider_message_id = coalesce(provider_message_id, $4),
+      error = CASE WHEN $3 IN ('part', 'sent') THEN (CASE WHEN doubtful_parts > 0 THEN error END) ELSE $5 END,
       not_before = now() + $6 * interval '1 millisecond',
-      settled_at = CASE WHEN $3 = 'retry' THEN NULL ELSE now() END
-    WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2`,
+      position = coalesce($7, position),
+      parts = parts + CASE WHEN $3 IN ('part', 'sent') THEN 1 ELSE 0 END,
+      doubtful_parts = doubtful_parts + CASE WHEN $3 IN ('doubtful', 'unknown') THEN 1 ELSE 0 END,
+      -- Each message of a text has its own attempts.
+      attempts = CASE WHEN $3 IN ('part', 'doubtful') THEN 0 ELSE attempts END,
+      interrupted = false,
+      settled_at = CASE WHEN $3 IN ('retry', 'part', 'doubtful') THEN NULL ELSE now() END
+    WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2
+    RETURNING channel, account, conversation`,
 };
 
 export const outboxHandlers = {
@@ -124,27 +172,43 @@ export const outboxHandlers = {
            WHERE state = 'pending' AND channel = $1 AND account = $2 AND expires_at < now()`,
             [channel, account],
           );
-          await client.query(
-            input.deduplicates
-              ? `UPDATE parley.outbox SET state = 'pending', error = 'the sender crashed' WHERE ${leftBehind}`
-              : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = 'the sender crashed while sending' WHERE ${leftBehind}`,
-            [channel, account, owner.replica, owner.incarnation, lease !== undefined],
-          );
+          await client.query(recovery(input), [
+            channel,
+            account,
+            owner.replica,
+            owner.incarnation,
+            lease !== undefined,
+          ]);
+          const allowance = await lockAllowance(client, input);
+          if (allowance.rows === 0) return { result: { rows: [], waitMs: allowance.waitMs } };
+          const slack = [
+            input.rates?.conversations?.map(({ pattern }) => pattern) ?? [],
+            input.rates?.conversations?.map(({ burst, everyMs }) => (burst - 1) * everyMs) ?? [],
+          ];
           const { rows } = await client.query<Row>({
             ...claimRows,
-            values: [channel, account, owner.replica, owner.incarnation, input.claimMs, input.limit],
+            values: [channel, account, owner.replica, owner.incarnation, input.claimMs, allowance.rows, ...slack],
           });
+          await debit(
+            client,
+            input,
+            rows.map(({ conversation }) => conversation),
+          );
+          const next = await client.query<{ wait_ms: number | null }>({
+            ...nextDue,
+            values: [channel, account, ...slack],
+          });
+          const waitMs = next.rows[0]?.wait_ms ?? null;
           const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);
           // An empty claim changes nothing, so it needs no memo.
           return {
-            result: { rows: claimed },
+            result: { rows: claimed, ...(waitMs === null ? {} : { waitMs }) },
             ...(rows.length === 0 ? {} : { memo: { ids: rows.map((row) => row.id) } }),
           };
         },
         async replay(client, memo) {
           const { rows } = await client.query<Row>(
-            `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace
-           FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
+            `SELECT ${columns} FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
             [(memo as { ids: number[] }).ids, owner.incarnation],
           );
           return { rows: rows.map(outboxRowOf) };
@@ -161,18 +225,23 @@ export const outboxHandlers = {
       {
         name: "outbox_settle",
         async run(client) {
-          const { rowCount } = await client.query({
+          const { rows } = await client.query<ReplyAddress>({
             ...settleRow,
             values: [
               input.outboxId,
               input.owner.incarnation,
               outcome.state,
-              outcome.state === "sent" ? outcome.providerMessageId : null,
-              outcome.state === "sent" ? null : outcome.reason,
+              "providerMessageId" in outcome ? outcome.providerMessageId : null,
+              "reason" in outcome ? outcome.reason : null,
               outcome.state === "retry" ? outcome.afterMs : 0,
+              "position" in outcome ? outcome.position : null,
             ],
           });
-          const result = { settled: rowCount === 1 };
+          const [address] = rows;
+          if (address !== undefined && outcome.state === "retry" && outcome.scope !== undefined) {
+            await block(client, address, outcome.afterMs, outcome.scope);
+          }
+          const result = { settled: address !== undefined };
           return { result, memo: result };
         },
       },

@@ -1,0 +1,126 @@
+// Renders text with ranges in the formats that platforms accept. Pure.
+import type { TextFormat } from "@parley/contracts";
+import type { Range, RichText } from "./rich-text.ts";
+
+/** One message as an adapter sends it. */
+export interface RenderedText {
+  /** In the channel's format. */
+  text: string;
+  /** Without markup: for platforms that show both, and when a platform refuses the markup. */
+  plain: string;
+  /** Styled ranges of `plain`, in UTF-16 units. */
+  ranges: readonly Range[];
+}
+
+/** The formats that are rendered from ranges. */
+export type RangeFormat = Exclude<TextFormat, "markdown" | "html">;
+
+export function render(rich: RichText, format: RangeFormat): RenderedText {
+  return { text: renderers[format](rich), plain: rich.text, ranges: rich.ranges };
+}
+
+const renderers: Record<RangeFormat, (rich: RichText) => string> = {
+  plain: ({ text }) => text,
+  ranges: ({ text }) => text,
+  inline_html: (rich) => marked(rich, { escape: escapeHtml, tags: htmlTags, quote: null }),
+  mrkdwn: (rich) =>
+    marked(rich, { escape: escapeEntities, tags: asteriskTags((url) => [`<${url}|`, ">"]), quote: "> " }),
+  single_asterisk: (rich) =>
+    marked(rich, { escape: (text) => text, tags: asteriskTags((url) => ["", ` (${url})`]), quote: "> " }),
+};
+
+interface Markup {
+  escape: (text: string) => string;
+  /** What opens and closes a range; a range of a quote is `tags` or the prefix of its lines. */
+  tags: (range: Range) => readonly [string, string];
+  /** The prefix of each quoted line; null: quotes have tags. */
+  quote: string | null;
+}
+
+/** Ranges are nested or disjoint, so each closes before the one that contains it. */
+function marked({ text, ranges }: RichText, { escape, tags, quote }: Markup): string {
+  let out = "";
+  let at = 0;
+  const open: Range[] = [];
+  const quoted = (): boolean => quote !== null && open.some(({ type }) => type === "blockquote");
+  const upTo = (position: number): void => {
+    const piece = escape(text.slice(at, position));
+    out += quoted() ? piece.replaceAll("\n", `\n${quote}`) : piece;
+    at = position;
+  };
+  const tagsOf = (range: Range): readonly [string, string] =>
+    range.type === "blockquote" && quote !== null ? [quote, ""] : tags(range);
+  const closeUntil = (position: number): void => {
+    for (let range = open.at(-1); range !== undefined && range.end <= position; range = open.at(-1)) {
+      upTo(range.end);
+      out += tagsOf(range)[1];
+      open.pop();
+    }
+  };
+  for (const range of ranges) {
+    closeUntil(range.start);
+    // No platform allows formatting inside code.
+    if (open.some(({ type }) => type === "pre" || type === "code")) continue;
+    upTo(range.start);
+    out += tagsOf(range)[0];
+    open.push(range);
+  }
+  closeUntil(text.length);
+  upTo(text.length);
+  return out;
+}
+
+const simpleTags = { bold: "b", italic: "i", strikethrough: "s", code: "code", blockquote: "blockquote" } as const;
+
+function htmlTags(range: Range): readonly [string, string] {
+  if (range.type === "link") return [`<a href="${escapeHtml(range.url)}">`, "</a>"];
+  if (range.type === "pre") {
+    return range.language === null
+      ? ["<pre>", "</pre>"]
+      : [`<pre><code class="language-${escapeHtml(range.language)}">`, "</code></pre>"];
+  }
+  const tag = simpleTags[range.type];
+  return [`<${tag}>`, `</${tag}>`];
+}
+
+const marks = { bold: "*", italic: "_", strikethrough: "~", code: "`", blockquote: "" } as const;
+
+function asteriskTags(link: (url: string) => readonly [string, string]): Markup["tags"] {
+  return (range) => {
+    if (range.type === "link") return link(range.url);
+    if (range.type === "pre") return ["```\n", "\n```"];
+    return [marks[range.type], marks[range.type]];
+  };
+}
+
+function escapeEntities(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+function escapeHtml(text: string): string {
+  return escapeEntities(text).replaceAll('"', "&quot;");
+}
+
+/** The text in which the URL of a link follows its label; of its ranges, only code blocks remain. */
+export function withUrls({ text, ranges }: RichText): RichText {
+  let plain = "";
+  let at = 0;
+  const inserted: { at: number; length: number }[] = [];
+  const links = ranges.flatMap((range) => (range.type === "link" ? [range] : []));
+  for (const { start, end, url } of links.toSorted((left, right) => left.end - right.end)) {
+    plain += text.slice(at, end);
+    at = end;
+    const label = text.slice(start, end);
+    if (label === url || `mailto:${label}` === url || /^https?:\/\/$/.test(url.replace(label, ""))) continue;
+    const address = ` (${url})`;
+    plain += address;
+    inserted.push({ at: end, length: address.length });
+  }
+  const moved = (position: number): number =>
+    position + inserted.reduce((sum, each) => (each.at <= position ? sum + each.length : sum), 0);
+  const code = ranges.filter(({ type }) => type === "pre");
+  return {
+    text: plain + text.slice(at),
+    ranges: code.map((range) => ({ ...range, start: moved(range.start), end: moved(range.end) })),
+  };
+}

@@ -1,0 +1,166 @@
+// Splits Markdown source into messages, for platforms that take Markdown or HTML with blocks. Every message is valid Markdown of its own:
+// cuts are between blocks, list items, table rows, code lines and words, never inside emphasis, links or code. A split code block is closed
+// and reopened with its language; a split table repeats its head. Positions are UTF-16 units of the source.
+import type { TextLimits } from "@parley/contracts";
+import type { Nodes, RootContent } from "mdast";
+import { micromark } from "micromark";
+import { gfm, gfmHtml } from "micromark-extension-gfm";
+import { lengthOf, mostUtf16 } from "./measure.ts";
+import { render, type RenderedText } from "./render.ts";
+import { cleanMarkdown, parseMarkdown, richTextOf } from "./rich-text.ts";
+import type { TextPart } from "./split.ts";
+
+export type SourceLimits = TextLimits & { format: "markdown" | "html" };
+
+export interface MarkdownSource {
+  source: string;
+  /** The top-level blocks; empty for a text that is too complex to parse. */
+  blocks: readonly RootContent[];
+}
+
+/** Parses Markdown. Never throws: a text that is too complex has no blocks and is split as plain lines. */
+export function markdownSource(markdown: string): MarkdownSource {
+  const source = cleanMarkdown(markdown).trim();
+  return { source, blocks: parseMarkdown(source)?.children ?? [] };
+}
+
+/** Returns the message that begins at `from`; null when the rest is empty. */
+export function sourcePartAt(document: MarkdownSource, from: number, limits: SourceLimits): TextPart | null {
+  const { source, blocks } = document;
+  const start = from + (/^\s*/.exec(source.slice(from))?.[0].length ?? 0);
+  if (start >= source.length) return null;
+  const fits = (text: string): boolean => measured(rendered(text, limits), limits) <= limits.maxLength;
+  const end = endOfWholeBlocks(document, start, fits) ?? null;
+  const inside = blocks.find((block) => startOf(block) <= start && start < endOf(block));
+  const cut = end === null ? cutInside(source, start, inside, limits, fits) : { end, text: source.slice(start, end) };
+  const rest = source.slice(cut.end).trim() === "";
+  return { rendered: rendered(cut.text, limits), next: rest ? null : cut.end };
+}
+
+/** The end of the last block such that everything from `start` fits; undefined when `start` is inside a block or its block does not fit. */
+function endOfWholeBlocks(
+  { source, blocks }: MarkdownSource,
+  start: number,
+  fits: (text: string) => boolean,
+): number | undefined {
+  const first = blocks.findIndex((block) => startOf(block) === start);
+  if (first === -1) return undefined;
+  let end: number | undefined;
+  for (const block of blocks.slice(first)) {
+    if (!fits(source.slice(start, endOf(block)))) break;
+    end = endOf(block);
+  }
+  return end;
+}
+
+interface Cut {
+  end: number;
+  text: string;
+}
+
+function cutInside(
+  source: string,
+  start: number,
+  block: RootContent | undefined,
+  limits: SourceLimits,
+  fits: (text: string) => boolean,
+): Cut {
+  const end = block === undefined ? source.length : endOf(block);
+  const blockStart = block === undefined ? start : startOf(block);
+  if (block?.type === "code") {
+    const [open = "", fence = ""] = /^ *(`{3,}|~{3,})[^\n]*/.exec(source.slice(blockStart)) ?? [];
+    if (fence !== "") {
+      const from = start === blockStart ? start + open.length + 1 : start;
+      const close = source.slice(0, end).trimEnd().endsWith(fence) ? source.lastIndexOf(fence, end) : end;
+      const wrap = (body: string): string => `${open}\n${body.replace(/\n$/, "")}\n${fence}`;
+      const cut = longest(source, from, close, (text) => fits(wrap(text)), [], limits);
+      return { end: cut >= close ? end : cut, text: wrap(source.slice(from, cut)) };
+    }
+  }
+  if (block?.type === "table") {
+    const head = source.slice(blockStart).split("\n").slice(0, 2).join("\n");
+    const from = start === blockStart ? start + head.length + 1 : start;
+    const cut = longest(source, from, end, (text) => fits(`${head}\n${text}`), [], limits);
+    return { end: cut, text: `${head}\n${source.slice(from, cut).trimEnd()}` };
+  }
+  const kept = block === undefined ? [] : protectedSpans(block);
+  const cut = longest(source, start, end, fits, kept, limits);
+  return { end: cut, text: source.slice(start, cut).trimEnd() };
+}
+
+/** Boundaries from the best to the worst: paragraph, line, sentence, word. */
+const boundaries = [/\n{2,}/g, /\n/g, /[.!?…:;。！？]["'”’)\]]*\s/gu, /\s/g];
+
+/** The end of the longest text from `from` that fits, at the best boundary that leaves it at least half full, outside of `kept`. */
+function longest(
+  source: string,
+  from: number,
+  end: number,
+  fits: (text: string) => boolean,
+  kept: readonly (readonly [number, number])[],
+  { maxLength, lengthUnit }: SourceLimits,
+): number {
+  if (fits(source.slice(from, end))) return end;
+  let low = from;
+  let high = Math.min(end, from + mostUtf16(maxLength, lengthUnit));
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(source.slice(from, middle))) low = middle;
+    else high = middle - 1;
+  }
+  const window = source.slice(from, low);
+  const isInside = (at: number): boolean => kept.some(([first, last]) => first < at && at < last);
+  for (const boundary of boundaries) {
+    const cuts = [...window.matchAll(boundary)].map((match) => from + match.index + match[0].length);
+    const best = cuts.findLast((at) => at - from >= (low - from) / 2 && !isInside(at));
+    if (best !== undefined) return best;
+  }
+  const spanStart = kept.find(([first, last]) => first < low && low < last)?.[0];
+  if (spanStart !== undefined && spanStart > from) return spanStart;
+  // A span that is longer than a message is cut like text.
+  const at = Math.max(low, from + 1);
+  return /[\uDC00-\uDFFF]/.test(source.charAt(at)) && at - 1 > from ? at - 1 : at;
+}
+
+const protectedTypes: ReadonlySet<string> = new Set([
+  "strong",
+  "emphasis",
+  "delete",
+  "inlineCode",
+  "link",
+  "linkReference",
+  "image",
+  "imageReference",
+  "code",
+  "table",
+  "html",
+]);
+
+/** The source of inline formatting and nested blocks, outermost first. */
+function protectedSpans(node: Nodes): (readonly [number, number])[] {
+  if (protectedTypes.has(node.type)) return [[startOf(node), endOf(node)]];
+  return "children" in node ? node.children.flatMap(protectedSpans) : [];
+}
+
+function startOf(node: Nodes): number {
+  return node.position?.start.offset ?? 0;
+}
+
+function endOf(node: Nodes): number {
+  return node.position?.end.offset ?? 0;
+}
+
+function rendered(markdown: string, { format }: SourceLimits): RenderedText {
+  if (format === "markdown") return { text: markdown, plain: markdown, ranges: [] };
+  const rich = richTextOf(markdown);
+  // A text that is too complex to parse is shown as it is.
+  const text =
+    parseMarkdown(markdown) === null
+      ? `<p>${render({ text: markdown, ranges: [] }, "inline_html").text}</p>`
+      : micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] });
+  return { text, plain: rich.text, ranges: rich.ranges };
+}
+
+function measured({ text, plain }: RenderedText, { measured: counted, lengthUnit }: SourceLimits): number {
+  return lengthOf(counted === "plain" ? plain : text, lengthUnit);
+}

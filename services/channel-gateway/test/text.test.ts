@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+
+import type { LengthUnit, TextFormat, TextLimits } from "@parley/contracts";
+import { lengthOf } from "../src/channels/text/measure.ts";
+import { AnswerParts } from "../src/channels/text/parts.ts";
+import { render, withUrls, type RangeFormat } from "../src/channels/text/render.ts";
+import { parseMarkdown, richTextOf, type RichText } from "../src/channels/text/rich-text.ts";
+import { partsOf } from "./support/parts.ts";
+
+const html = (markdown: string): string => rendered(markdown, "inline_html");
+const rendered = (markdown: string, format: RangeFormat): string => render(richTextOf(markdown), format).text;
+
+const limits = (maxLength: number, more: Partial<TextLimits> = {}): TextLimits => ({
+  format: "inline_html",
+  maxLength,
+  lengthUnit: "utf16",
+  measured: "plain",
+  ...more,
+});
+
+/** Markdown-like text: words, markup, code, characters outside the basic plane, lone surrogates. */
+const markdown = fc
+  .array(
+    fc.oneof(
+      fc.lorem({ maxCount: 8 }),
+      fc.constantFrom(
+        "\n",
+        "\n\n",
+        " ",
+        "**",
+        "_",
+        "~~",
+        "`",
+        "\n```ts\n",
+        "\n```\n",
+        "\n- ",
+        "\n1. ",
+        "\n> ",
+        "\n# ",
+        "[a](http://b.c)",
+        "\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "<b>",
+        "&amp;",
+        "😀",
+        "漢字。",
+        "\ud83d",
+        "\0",
+        "\\",
+      ),
+      fc.string({ unit: "grapheme", maxLength: 20 }),
+    ),
+    { maxLength: 60 },
+  )
+  .map((parts) => parts.join(""));
+
+const withoutSpace = (text: string): string => text.replace(/\s/g, "");
+
+function assertSound({ text, ranges }: RichText): void {
+  let before = { start: 0, end: text.length };
+  const open: { start: number; end: number }[] = [];
+  for (const range of ranges) {
+    assert.ok(range.start >= 0 && range.start < range.end && range.end <= text.length, "a range is inside its text");
+    assert.ok(range.start >= before.start, "ranges are in order");
+    while (open.length > 0 && (open.at(-1)?.end ?? 0) <= range.start) open.pop();
+    assert.ok(range.end <= (open.at(-1)?.end ?? text.length), "ranges are nested or disjoint");
+    open.push(range);
+    before = range;
+  }
+}
+
+test("renders Markdown as HTML tags of ranges", () => {
+  assert.equal(
+    html("# Title\n\n**b** _i_ ~~s~~ `c<d>`"),
+    "<b>Title</b>\n\n<b>b</b> <i>i</i> <s>s</s> <code>c&lt;d&gt;</code>",
+  );
+  assert.equal(html("[x & y](https://a.b/?c=1&d=2)"), '<a href="https://a.b/?c=1&amp;d=2">x &amp; y</a>');
+  assert.equal(html("```ts\nlet a = 1 < 2;\n```"), '<pre><code class="language-ts">let a = 1 &lt; 2;</code></pre>');
+  assert.equal(html("> a\n>> b"), "<blockquote>a\n\nb</blockquote>");
+  assert.equal(html("1. a\n2. b\n   - **c**"), "1. a\n2. b\n  • <b>c</b>");
+  assert.equal(html("- [x] done\n- [ ] open"), "☑ done\n☐ open");
+  assert.equal(html("<script>x</script>"), "&lt;script&gt;x&lt;/script&gt;");
+});
+
+test("converts a table to a fixed-width block", () => {
+  assert.equal(html("| a | bb |\n|---|---:|\n| 1 | 2 |"), "<pre>a | bb\n--+---\n1 |  2</pre>");
+});
+
+test("writes out links that are not absolute URLs", () => {
+  assert.equal(html("[see](./file.md) [js](javascript:alert)"), "see (./file.md) js (javascript:alert)");
+});
+
+test("produces valid ranges for any text in limited time", () => {
+  fc.assert(fc.property(markdown, (source) => assertSound(richTextOf(source))));
+  const before = process.cpuUsage();
+  for (const tangle of ["*a_ ", "[", ">", "`", "a**b", "<", "![", "- "]) richTextOf(tangle.repeat(20_000));
+  assert.ok(process.cpuUsage(before).user < 5_000_000, "no text blocks the process");
+});
+
+test("renders the markup of chat platforms and escapes what they require", () => {
+  const source = "**b** _i_ ~~s~~ `c` [x & y](https://a.b)\n\n> q\n> r\n\n```ts\nlet a < b;\n```";
+  assert.equal(
+    rendered(source, "mrkdwn"),
+    "*b* _i_ ~s~ `c` <https://a.b|x &amp; y>\n\n> q\n> r\n\n```\nlet a &lt; b;\n```",
+  );
+  assert.equal(
+    rendered(source, "single_asterisk"),
+    "*b* _i_ ~s~ `c` x & y (https://a.b)\n\n> q\n> r\n\n```\nlet a < b;\n```",
+  );
+  assert.equal(rendered(source, "ranges"), "b i s c x & y\n\nq\nr\n\nlet a < b;");
+});
+
+/** All messages of an answer, each with its plain text. */
+function messages(of: TextLimits, source: string) {
+  const parts = new AnswerParts(of);
+  const found: { text: string; plain: string; ranges: RichText["ranges"] }[] = [];
+  for (let position: number | null = 0; position !== null;) {
+    const part = parts.at("answer", source, position);
+    if (part === null) break;
+    found.push({ ...part.rendered, ranges: [...part.rendered.ranges] });
+    assert.ok(part.next === null || part.next > position, "the position advances");
+    position = part.next;
+  }
+  return found;
+}
+
+const units: LengthUnit[] = ["utf16", "bytes", "code_points"];
+const rangeFormats: RangeFormat[] = ["plain", "ranges", "inline_html", "mrkdwn", "single_asterisk"];
+
+test("splits a long answer into messages within the limit in every unit, losing only white space", () => {
+  const numbers = fc.integer({ min: 8, max: 200 });
+  const formats = fc.constantFrom<RangeFormat>("plain", "ranges", "inline_html");
+  fc.assert(
+    fc.property(markdown, numbers, fc.constantFrom(...units), formats, (source, maxLength, lengthUnit, format) => {
+      const of = limits(maxLength, { lengthUnit, format });
+      const found = messages(of, source);
+      for (const { plain, ranges } of found) {
+        assert.ok(plain.trim() !== "" && lengthOf(plain, lengthUnit) <= maxLength);
+        assert.ok(plain.isWellFormed(), "no character is split");
+        assertSound({ text: plain, ranges });
+      }
+      const whole = format === "plain" ? withUrls(richTextOf(source)) : richTextOf(source);
+      assert.equal(withoutSpace(found.map(({ plain }) => plain).join("")), withoutSpace(whole.text));
+    }),
+  );
+});
+
+test("counts the markup where the platform counts it", () => {
+  fc.assert(
+    fc.property(
+      markdown,
+      fc.integer({ min: 40, max: 200 }),
+      fc.constantFrom(...rangeFormats),
+      (source, maxLength, format) => {
+        for (const { text } of messages(limits(maxLength, { format, measured: "rendered" }), source)) {
+          assert.ok(text.length <= maxLength, text);
+        }
+      },
+    ),
+  );
+});
+
+test("splits an answer into single lines within the limit and keeps their indentation", () => {
+  const lines = limits(400, { format: "plain", lengthUnit: "bytes", singleLine: true });
+  assert.deepEqual(partsOf(lines, "**Hi** [docs](https://a.b/c), <https://d.e>\n\n```ts\nlet a;\n\n  b\n```"), [
+    "Hi docs (https://a.b/c), https://d.e",
+    "let a;",
+    "  b",
+  ]);
+  assert.deepEqual(partsOf({ ...lines, maxLength: 8 }, "one two three"), ["one two", "three"]);
+  assert.deepEqual(partsOf({ ...lines, maxLength: 7 }, "😀😀"), ["😀", "😀"]);
+  assert.deepEqual(partsOf(lines, " \n "), []);
+  fc.assert(
+    fc.property(markdown, fc.integer({ min: 20, max: 400 }), (source, maxLength) => {
+      for (const line of partsOf({ ...lines, maxLength }, source)) {
+        assert.ok(Buffer.byteLength(line) <= maxLength && line.trim() !== "" && line.isWellFormed());
+        assert.doesNotMatch(line, /(?!\t)\p{Cc}/u);
+      }
+    }),
+  );
+});
+
+test("continues an answer at a position with another limit and loses nothing", () => {
+  const words = Array.from({ length: 300 }, (_, number) => `w${number}`).join(" ");
+  const first = new AnswerParts(limits(100)).at("a", words, 0);
+  assert.ok(first !== null && first.next !== null);
+  const rest: string[] = [];
+  const other = new AnswerParts(limits(250));
+  for (let position: number | null = first.next; position !== null;) {
+    const part = other.at("b", words, position);
+    assert.ok(part);
+    rest.push(part.rendered.text);
+    position = part.next;
+  }
+  assert.equal([first.rendered.text, ...rest].join(" "), words);
+});
+
+test("splits a text at paragraphs, lines, sentences and words", () => {
+  const cut = (text: string, maxLength: number): string[] => partsOf(limits(maxLength), text);
+  assert.deepEqual(cut("one two.\n\nthree four", 14), ["one two.", "three four"]);
+  assert.deepEqual(cut("one two\nthree four", 14), ["one two", "three four"]);
+  assert.deepEqual(cut("One two. Three four", 14), ["One two.", "Three four"]);
+  assert.deepEqual(cut("one two three four", 14), ["one two three", "four"]);
+  assert.deepEqual(cut("😀😀😀", 3), ["😀", "😀", "😀"]);
+});
+
+test("reopens a split code block with its language and keeps its indentation", () => {
+  const code = Array.from({ length: 30 }, (_, line) => `    line ${line}`).join("\n");
+  const pieces = messages(limits(100), `\`\`\`py\n${code}\n\`\`\``);
+  assert.ok(pieces.length > 3);
+  for (const { text } of pieces) assert.match(text, /^<pre><code class="language-py"> {4}line[^<]*<\/code><\/pre>$/);
+  assert.equal(pieces.map(({ plain }) => plain).join("\n"), code);
+});
+
+const source = (maxLength: number, format: TextFormat = "markdown"): TextLimits =>
+  limits(maxLength, { format, measured: "rendered" });
+
+test("splits Markdown source at its blocks, items and rows, each message valid alone", () => {
+  assert.deepEqual(partsOf(source(20), "# One\n\ntwo **three**\n\nfour"), ["# One\n\ntwo **three**", "four"]);
+  assert.deepEqual(partsOf(source(16), "- one two\n- three\n- four"), ["- one two", "- three\n- four"]);
+  assert.deepEqual(partsOf(source(32), "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |"), [
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+    "| a | b |\n|---|---|\n| 3 | 4 |",
+  ]);
+  const code = partsOf(source(30), "```ts\nlet first = 1;\nlet second = 2;\n```");
+  assert.deepEqual(code, ["```ts\nlet first = 1;\n```", "```ts\nlet second = 2;\n```"]);
+  assert.deepEqual(partsOf(source(24), "some words **bold and long** end"), ["some words", "**bold and long** end"]);
+});
+
+test("splits Markdown source within the limit for any text, and code points stay whole", () => {
+  fc.assert(
+    fc.property(markdown, fc.integer({ min: 60, max: 300 }), (text, maxLength) => {
+      for (const part of messages(source(maxLength), text)) {
+        assert.ok(part.text.isWellFormed());
+        assert.ok(part.text.length <= maxLength, `${part.text.length} > ${maxLength}`);
+      }
+    }),
+  );
+});
+
+test("keeps each fence of split Markdown closed", () => {
+  const code = Array.from({ length: 40 }, (_, line) => `line ${line}`).join("\n");
+  for (const part of partsOf(source(120), `before\n\n\`\`\`py\n${code}\n\`\`\`\n\nafter`)) {
+    assert.equal((part.match(/```/g) ?? []).length % 2, 0, part);
+    assert.ok(parseMarkdown(part));
+  }
+});
+
+test("renders HTML with headings, lists and tables, and no HTML of the model", () => {
+  const [page = ""] = partsOf(source(4_000, "html"), "# T\n\n- a\n\n| x |\n|---|\n| 1 |\n\n<script>x</script>");
+  assert.match(page, /<h1>T<\/h1>[^]*<li>a<\/li>[^]*<td>1<\/td>[^]*&lt;script&gt;/);
+});
