@@ -8,7 +8,7 @@ import { decideAccess, needsContact, type Sender } from "../src/ingress/access-p
 import { parseInput } from "../src/operations/parse-input.ts";
 import { queueModeOf } from "../src/ingress/queue-mode.ts";
 import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";
-import { sessionKeyOf } from "../src/ingress/route.ts";
+import { joinsMain, sessionKeyOf, type ConversationRef } from "../src/ingress/route.ts";
 
 const modes = fc.constantFrom(...queueModes);
 const ids = fc.constantFrom("", "a", "b", "c");
@@ -93,16 +93,34 @@ test("shares one session among the owner's direct conversations only", () => {
     direct: fc.boolean(),
     role: fc.constantFrom<ContactRole>("owner", "user", "guest"),
   });
+  const keyOf = (policy: "singleton" | "per_conversation", from: ConversationRef) =>
+    sessionKeyOf({ policy, share: [] }, from);
   fc.assert(
     fc.property(where, where, (a, b) => {
-      const [keyA, keyB] = [sessionKeyOf("singleton", a), sessionKeyOf("singleton", b)];
+      const [keyA, keyB] = [keyOf("singleton", a), keyOf("singleton", b)];
       assert.equal(keyA === "main", a.role === "owner" && a.direct);
       const same = a.channel === b.channel && a.account === b.account && a.conversation === b.conversation;
       if (keyA !== "main" && keyB !== "main") assert.equal(keyA === keyB, same);
-      assert.equal(sessionKeyOf("per_conversation", a) === sessionKeyOf("per_conversation", b), same);
-      assert.notEqual(sessionKeyOf("per_conversation", a), "main");
+      assert.equal(keyOf("per_conversation", a) === keyOf("per_conversation", b), same);
+      assert.notEqual(keyOf("per_conversation", a), "main");
     }),
   );
+});
+
+test("adds groups, other people and webhooks to the owner's session when the settings share it", () => {
+  const group = { channel: "telegram", account: "main", conversation: "-1", direct: false, role: "guest" } as const;
+  const person = { ...group, conversation: "7", direct: true, role: "user" } as const;
+  const joined = (share: ("groups" | "users" | "webhooks")[], policy: "singleton" | "named" = "singleton") => [
+    sessionKeyOf({ policy, share }, group) === "main",
+    sessionKeyOf({ policy, share }, person) === "main",
+    joinsMain({ policy, share }, undefined),
+  ];
+  assert.deepEqual(joined(["groups"]), [true, false, false]);
+  assert.deepEqual(joined(["users"]), [false, true, false]);
+  assert.deepEqual(joined(["webhooks"]), [false, false, true]);
+  assert.deepEqual(joined(["groups", "users", "webhooks"], "named"), [false, false, false]);
+  assert.equal(joinsMain({ policy: "named", share: [] }, "main"), true);
+  assert.equal(joinsMain({ policy: "singleton", share: ["webhooks"] }, "own"), false);
 });
 
 test("parses a command from the first word, but not a path or text after a space", () => {

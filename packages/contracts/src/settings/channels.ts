@@ -9,6 +9,8 @@ const WebhookSettings = z.strictObject({
   secret_env: secretVariable,
   /** The sender's signature scheme: how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
+  /** The thread of its deliveries: `main`, or one of its own. Left out: `main` if `session.share` contains `webhooks`, otherwise `own`. */
+  target: z.enum(["main", "own"]).optional(),
   /** Destination of the agent's answer; left out: it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),
   /**

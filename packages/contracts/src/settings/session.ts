@@ -4,10 +4,16 @@ import { z } from "zod";
 export const SessionSettings = z
   .strictObject({
     /**
-     * `singleton`: the owner's conversations on all channels are one thread. `per_conversation`: one thread per chat.
+     * `singleton`: the owner's direct conversations on all channels are one thread. `per_conversation`: one thread per chat.
      * `named`: like `per_conversation`, and a chat moves between threads by `/session new|resume|fork`.
      */
     policy: z.enum(["singleton", "per_conversation", "named"]).default("singleton"),
+    /**
+     * With `singleton`: further input that joins the owner's thread, each message as a turn of its own, with the rights of its sender.
+     * `groups`: messages of listed groups. `users`: direct messages of people who are not owners. `webhooks`: deliveries of webhooks
+     * without a `target`. These senders see answers that the model writes with the thread's history in view.
+     */
+    share: z.array(z.enum(["groups", "users", "webhooks"])).default([]),
     /**
      * Calls that wait for their answer and name no conversation or session: `parley run`, `--once`, `chat` in a pipe, `send --wait`,
      * `/v1/chat/completions` without `user`, `/v1/chat` without `session_id`. `own`: each call has its own session, regardless of the

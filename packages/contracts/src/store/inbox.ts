@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { InboundMessageSchema } from "../inbound.ts";
 import { SenderSchema } from "../messages.ts";
-import { queueModes } from "../settings/queue.ts";
+import { queueModes, queueOrders } from "../settings/queue.ts";
 import { TurnSummarySchema } from "../turns.ts";
 import { LeaseRef, storeRequest } from "./shared.ts";
 
@@ -74,8 +74,13 @@ export type QueuedMessage = z.infer<typeof QueuedMessageSchema>;
 export const inboxList = storeRequest({
   subject: "store.inbox.list",
   clients: ["channel-gateway"],
-  doc: "List a session's queue by priority and order (long waiting can raise a row), as much as fits in one reply; texts are truncated to 2,000 characters.",
-  input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
+  doc: "List a session's queue in processing order (by priority long waiting can raise a row), as much as fits in one reply; texts are truncated to 2,000 characters.",
+  input: z.object({
+    sessionId: z.string(),
+    limit: z.number().int().min(1).max(100),
+    /** Left out: `priority`. */
+    order: z.enum(queueOrders).optional(),
+  }),
   output: z.object({ rows: z.array(QueuedMessageSchema), more: z.boolean() }),
 });
 

@@ -17,6 +17,7 @@ import {
   TurnSummarySchema,
 } from "../turns.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
+import { queueOrders } from "../settings/queue.ts";
 import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const FinishSchema = z.object({
@@ -45,7 +46,7 @@ const Tainted = z.boolean().optional();
 export const turnClaim = storeRequest({
   subject: "store.turn.claim",
   clients: ["agent-core"],
-  doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows waiting for their window and parked turns do not count as work (`empty`).",
+  doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by `order`, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows waiting for their window and parked turns do not count as work (`empty`).",
   input: z.object({
     ...Fenced,
     sessionId: z.string(),
@@ -53,6 +54,8 @@ export const turnClaim = storeRequest({
     maxClaims: z.number().int(),
     /** Replaces the results of a dead turn that no model has read; left out: they stay. */
     withhold: z.string().min(1).optional(),
+    /** The order of queued rows; left out: `priority`. */
+    order: z.enum(queueOrders).optional(),
     /** Seconds of waiting that raise a row by one priority level; left out: 300. */
     ageingSeconds: z.number().int().positive().optional(),
   }),

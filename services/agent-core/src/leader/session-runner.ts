@@ -218,6 +218,7 @@ export class SessionRunner {
       sessionId,
       knownSeq: view.seq,
       maxClaims,
+      order: settings.queue.order,
       ageingSeconds: settings.queue.ageing_seconds,
       ...(hasOutputHooks(settings.hooks) ? { withhold: redactedText } : {}),
     });

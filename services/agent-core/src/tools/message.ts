@@ -1,5 +1,5 @@
 // `message`: sends a message to people during a turn, in this conversation or in another one.
-import { exampleAddress, type Outgoing, type ReplyAddress } from "@parley/contracts";
+import { exampleAddress, isThreadOf, mainSessionKey, type Outgoing, type ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
 import { formatAddress } from "../prompt/message-header.ts";
 import { parseAddress, turnAddresses } from "./reply-address.ts";
@@ -39,6 +39,10 @@ export const messageTool = localTool({
     const named = to === undefined ? undefined : parseAddress(to, context);
     if (typeof named === "string") return { status: "failed", content: `Not sent: \`to\` is ${named}.` };
     const addresses = named === undefined ? turnAddresses(turn) : [named];
+    // A webhook's own thread has no reader.
+    if (addresses.length === 0 && turn.root.trust === "webhook" && !isThreadOf(mainSessionKey, turn.sessionKey)) {
+      return { status: "failed", content: "Not sent: nobody reads this conversation. Name a recipient with `to`." };
+    }
     const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs: textExpiryMs }));
     const where =
       outgoing.length === 0

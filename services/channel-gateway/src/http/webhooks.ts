@@ -1,4 +1,4 @@
-// Webhooks: a signed body becomes a message in the hook's own session. The response 202 is sent only after the store's commit; a
+// Webhooks: a signed body becomes a message in the hook's own session, or in the owner's thread. The response 202 is sent only after the store's commit; a
 // redelivery is the same message.
 import { ConfigError } from "@parley/chassis";
 import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
@@ -6,6 +6,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { Disabled } from "../delivery/account-states.ts";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
+import { joinsMain } from "../ingress/route.ts";
 import { MessageTooLargeError } from "../ingress/message-size.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -79,6 +80,7 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
 }
 
 async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount, externalId: string, body: string) {
+  const main = joinsMain(deps.settings.session, settings.target);
   const input = (content: string): AuthorizedInput => ({
     channel: "hook",
     account: id,
@@ -89,6 +91,8 @@ async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount
     role: "user",
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
+    thread: main ? "main" : "named",
+    ...(main ? { mode: "queue" } : {}),
     // An error would only make the sender of the webhook retry.
     keyed: false,
   });

@@ -25,8 +25,8 @@ export interface AuthorizedInput {
   mode?: QueueMode | undefined;
   /** The caller waits for the answer, so the input gets its own turn unless `mode` makes it join another. */
   exclusive?: boolean | undefined;
-  /** Which session the input belongs to; undefined: the session policy decides. */
-  thread?: ThreadChoice | undefined;
+  /** Which session the input belongs to; undefined: the session policy decides. `main`: the owner's thread. */
+  thread?: ThreadChoice | "main" | undefined;
   /** Who can answer approval questions about this input; undefined: the sender. */
   approvals?: ApprovalAnswerer | undefined;
   /** Attachments whose content is already in the store. */

@@ -1,7 +1,14 @@
 // Handles inbound messages: authorizes the sender, chooses the session, executes commands, and stores messages. The platform may be
 // acknowledged only after the store's commit. Independent of platforms and of HTTP.
 import { faultPoint, type Logger } from "@parley/chassis";
-import { store, type InboundMessage, type InputOf, type OutputOf, type ReplyAddress } from "@parley/contracts";
+import {
+  mainSessionKey,
+  store,
+  type InboundMessage,
+  type InputOf,
+  type OutputOf,
+  type ReplyAddress,
+} from "@parley/contracts";
 import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
@@ -14,7 +21,7 @@ import { storeFiles } from "./attachments.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, type AuthorizedInput } from "./authorized-input.ts";
 import { MessageTooLargeError } from "./message-size.ts";
-import { conversationKey, sessionKeyOf } from "./route.ts";
+import { conversationKey, isShared, sessionKeyOf } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
 import type { Typing } from "../delivery/typing.ts";
 
@@ -63,7 +70,9 @@ export class InboundHandler {
     const role = await authorizeSender(this.#deps, policy, draft);
     if (role === null) return "ignored";
 
-    const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
+    const from = { channel, account, ...draft, role };
+    const sessionKey = sessionKeyOf(this.#deps.settings.session, from);
+    const shared = isShared(sessionKey, from);
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
     // A forwarded message is never a command, because the sender did not write it.
@@ -71,13 +80,15 @@ export class InboundHandler {
       draft.forwarded === undefined ? parseInput(draft.text) : ({ kind: "message", text: draft.text } as const);
     if (spoken.kind === "command") {
       const { conversation, contact, replyTo, direct } = draft;
-      const speaker = { route: sessionKey, role, channel, account, conversation, contact, replyTo, direct, ref };
+      // Commands of other people never act on the owner's thread.
+      const route = role === "owner" ? sessionKey : conversationKey(from);
+      const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
       await answer(await this.runCommand(spoken.command, speaker));
       this.#deps.events.inbound(channel, "command");
       return "ignored";
     }
-    const mode =
-      ("mode" in spoken ? spoken.mode : undefined) ?? (draft.album === true ? ("coalesce" as const) : undefined);
+    const asked = shared ? "queue" : "mode" in spoken ? spoken.mode : undefined;
+    const mode = draft.album === true && (shared || asked === undefined) ? "coalesce" : asked;
     const files = await this.#takeFiles(draft);
     faultPoint("inbox.after_files");
     const message: InboundMessage = {
@@ -119,10 +130,11 @@ export class InboundHandler {
 
   /** The route of the session that this input belongs to. */
   sessionKeyOf(input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread">): string {
-    const { policy, synchronous } = this.#deps.settings.session;
+    const { session } = this.#deps.settings;
     const { thread } = input;
-    if (thread === "named" || (thread === "own" && synchronous === "own")) return conversationKey(input);
-    return sessionKeyOf(policy, { ...input, direct: true });
+    if (thread === "main") return mainSessionKey;
+    if (thread === "named" || (thread === "own" && session.synchronous === "own")) return conversationKey(input);
+    return sessionKeyOf(session, { ...input, direct: true });
   }
 
   /** The speaker of a command that arrives as this input. */

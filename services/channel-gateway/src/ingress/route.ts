@@ -14,9 +14,23 @@ export interface ConversationRef {
  * Returns the route of a message: the key of its session, unless the route was bound to another one. Channel and account contain no
  * colon, so two conversations never share a key.
  */
-export function sessionKeyOf(policy: ParleySettings["session"]["policy"], from: ConversationRef): string {
-  if (policy === "singleton" && from.role === "owner" && from.direct) return mainSessionKey;
-  return conversationKey(from);
+export function sessionKeyOf({ policy, share }: Routing, from: ConversationRef): string {
+  const joins =
+    policy === "singleton" &&
+    (from.direct ? from.role === "owner" || share.includes("users") : share.includes("groups"));
+  return joins ? mainSessionKey : conversationKey(from);
+}
+
+type Routing = Pick<ParleySettings["session"], "policy" | "share">;
+
+/** Whether deliveries of a webhook join the owner's thread. */
+export function joinsMain({ policy, share }: Routing, target: "main" | "own" | undefined): boolean {
+  return target === undefined ? policy === "singleton" && share.includes("webhooks") : target === "main";
+}
+
+/** Whether a message in the thread of its key comes from somebody else than the owner in person; it then never joins a running turn. */
+export function isShared(sessionKey: string, { direct, role }: Pick<ConversationRef, "direct" | "role">): boolean {
+  return sessionKey === mainSessionKey && !(direct && role === "owner");
 }
 
 /** The key of the session that belongs to one conversation alone. */

@@ -31,7 +31,11 @@ function line(row: QueuedMessage, index: number): string {
 async function listText({ deps }: OperationCall, id: string): Promise<string> {
   const session = await deps.sessions.find(id);
   if (session === null) return "The queue is empty.";
-  const { rows, more } = await deps.bus.request(store.inboxList, { sessionId: session.sessionId, limit: shownRows });
+  const { rows, more } = await deps.bus.request(store.inboxList, {
+    sessionId: session.sessionId,
+    limit: shownRows,
+    order: deps.settings.queue.order,
+  });
   const state = `Queue mode while the agent is busy: ${session.overrides.queueMode ?? deps.settings.queue.mode}.`;
   if (rows.length === 0) return `The queue is empty. ${state}`;
   return `${rows.map(line).join("\n")}${more ? "\n…" : ""}\n${state}`;
@@ -40,7 +44,11 @@ async function listText({ deps }: OperationCall, id: string): Promise<string> {
 /** Finds a row by its number in the list or its id. Only owners may select messages of other people. */
 async function listedRow(call: OperationCall, id: string, named: string): Promise<QueuedMessage> {
   const { sessionId } = await call.session(id);
-  const { rows } = await call.deps.bus.request(store.inboxList, { sessionId, limit: shownRows });
+  const { rows } = await call.deps.bus.request(store.inboxList, {
+    sessionId,
+    limit: shownRows,
+    order: call.deps.settings.queue.order,
+  });
   const row = /^\d{1,3}$/.test(named) ? rows[Number(named) - 1] : rows.find(({ inboxId }) => inboxId === named);
   if (row === undefined) {
     throw new OperationError("not_found", `no queued message matches "${named}"; /queue lists them`);
@@ -62,7 +70,7 @@ const explained: Record<QueueMode, string> = {
 export const queueOperations = [
   implement(operations.queueList, async ({ id }, call) => {
     const { sessionId } = await call.session(id);
-    return call.deps.bus.request(store.inboxList, { sessionId, limit: maxRows });
+    return call.deps.bus.request(store.inboxList, { sessionId, limit: maxRows, order: call.deps.settings.queue.order });
   }),
 
   implement(operations.queueChange, async ({ id, messageId, text, mode }, call) => {

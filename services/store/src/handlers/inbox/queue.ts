@@ -20,8 +20,8 @@ export const queueHandlers = {
   async inboxList({ database }, input) {
     const { rows } = await database.query<Row>(
       `SELECT id, parts, sender, mode, priority, received_at FROM parley.inbox
-       WHERE session_id = $1 AND state = 'queued' ORDER BY priority, seq LIMIT $2 + 1`,
-      [input.sessionId, input.limit],
+       WHERE session_id = $1 AND state = 'queued' ORDER BY CASE WHEN $3 THEN 0 ELSE priority END, seq LIMIT $2 + 1`,
+      [input.sessionId, input.limit, input.order === "arrival"],
     );
     const shown = fitting(rows.slice(0, input.limit).map(queuedOf));
     return { rows: shown, more: rows.length > shown.length };

@@ -106,7 +106,9 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
       `SELECT q.turn_id, q.n, q.session_id, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
        JOIN parley.turns t ON t.id = q.turn_id
        JOIN parley.inbox i ON i.id = $1 AND NOT i.exclusive AND i.trust = q.trust AND i.received_at >= q.asked_at
-         AND CASE WHEN ${isJobs} THEN ${deliversTo("i.reply_to")} ELSE i.session_id = q.session_id END
+         AND CASE WHEN ${isJobs} THEN ${deliversTo("i.reply_to")}
+             -- A thread may serve several conversations, and people other than owners answer only in their own.
+             ELSE i.session_id = q.session_id AND (i.trust = 'owner' OR t.reply_to IS NULL OR ${deliversTo("i.reply_to")}) END
        JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n AND s.result IS NULL
        WHERE q.state = 'open' AND q.expires_at > now() AND (q.held_until IS NULL OR q.held_until > now())
        ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF s FOR UPDATE OF q`,

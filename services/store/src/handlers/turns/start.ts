@@ -41,7 +41,7 @@ interface StartedRow extends SessionStateRow {
 /** Maximum rows that a turn starts with; further rows join it later. */
 const maxRows = 50;
 
-// The next row by priority, which rises with the waiting time, and the rows that may share its turn: all of equal trust with mode `steer`,
+// The next row by arrival, or by priority, which rises with the waiting time, and the rows that may share its turn: all of equal trust with mode `steer`,
 // or those of one sender in a coalescing window. A caller waits for the answer to an exclusive row: that row is a turn alone, and rows
 // before and after it never share a turn, so that later input is not answered first.
 const startTurn = {
@@ -51,7 +51,7 @@ const startTurn = {
       SELECT id, seq, mode, trust, sender, reply_to, parent_turn_id, parent_step, parent_mode, trace, exclusive FROM parley.inbox
       WHERE session_id = $1 AND state = 'queued' AND ready_at <= now()
         AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
-      ORDER BY priority - floor(extract(epoch FROM now() - received_at) / $4), seq LIMIT 1
+      ORDER BY CASE WHEN $5 THEN 0 ELSE priority - floor(extract(epoch FROM now() - received_at) / $4) END, seq LIMIT 1
     ), bounds AS (
       SELECT max(i.seq) FILTER (WHERE i.seq < next.seq) AS after_seq, min(i.seq) FILTER (WHERE i.seq > next.seq) AS before_seq
       FROM next LEFT JOIN parley.inbox i ON i.session_id = $1 AND i.state = 'queued' AND i.exclusive GROUP BY next.seq
@@ -98,7 +98,8 @@ export async function start(
   input: ClaimInput,
   session: LockedSession,
 ): Promise<Outcome<Claim> | undefined> {
-  const values = [input.sessionId, input.epoch, newId(), input.ageingSeconds ?? defaultAgeingSeconds];
+  const { sessionId, epoch, ageingSeconds = defaultAgeingSeconds, order } = input;
+  const values = [sessionId, epoch, newId(), ageingSeconds, order === "arrival"];
   const { rows } = await client.query<StartedRow>({ ...startTurn, values });
   const first = rows[0];
   if (first === undefined) return undefined;
