@@ -28,7 +28,10 @@ const show = (row: Row) => {
 const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
 
 // npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
-const { memory: questionFile } = parseArgs({ options: { memory: { type: "string" } } }).values;
+// npm run bench -- --only GROUP: measures one group of rows: idle, turns, history, throughput, sockets, schedules, failover or memory.
+const { memory: questionFile, only } = parseArgs({
+  options: { memory: { type: "string" }, only: { type: "string" } },
+}).values;
 if (questionFile !== undefined) {
   const samples = parseLocomo(JSON.parse(await readFile(questionFile, "utf8")));
   for (const row of await memory(basename(questionFile), samples)) show(row);
@@ -61,21 +64,26 @@ try {
   const cluster = await startCluster({});
   const readyMs = performance.now() - begin;
   const gateway = { url: cluster.httpUrl, token: cluster.token };
+  const measure = async (group: string, work: () => Promise<Row[]>) => {
+    if (only === undefined || only === group) for (const row of await work()) show(row);
+  };
   const base = await baselines(cluster, model, show);
-  for (const row of await idle(cluster, readyMs)) show(row);
-  for (const row of await turns(gateway, model, base)) show(row);
-  for (const row of await history(cluster, gateway, base)) show(row);
-  for (const row of await throughput(cluster, gateway)) show(row);
-  for (const row of await sockets(cluster, gateway)) show(row);
-  for (const row of await schedules(cluster)) show(row);
+  await measure("idle", () => idle(cluster, readyMs));
+  await measure("turns", () => turns(gateway, model, base));
+  await measure("history", () => history(cluster, gateway, base));
+  await measure("throughput", () => throughput(cluster, gateway));
+  await measure("sockets", () => sockets(cluster, gateway));
+  await measure("schedules", () => schedules(cluster));
   await cluster.stop();
 
-  const pair = await startCluster({ "agent-core": 2 });
-  for (const row of await failover(pair)) show(row);
-  await pair.stop();
-
-  for (const row of await memory("our own making", questionSet(10))) show(row);
-  for (const row of await memorySize()) show(row);
+  await measure("failover", async () => {
+    const pair = await startCluster({ "agent-core": 2 });
+    const measured = await failover(pair);
+    await pair.stop();
+    return measured;
+  });
+  await measure("memory", () => memory("our own making", questionSet(10)));
+  await measure("memory", memorySize);
 } finally {
   model.close();
   await rm(home, { recursive: true, force: true });

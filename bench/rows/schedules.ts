@@ -38,7 +38,7 @@ export async function schedules(cluster: Cluster): Promise<Row[]> {
       await delay(20);
     }
   };
-  // Far enough in the future that a sweep has armed them.
+  // Far enough in the future that a sweep has set the timer.
   await make("bench-one", single, 6_000, 200);
   const late = await all("bench-one", single);
   const due = await make("bench-many", jobs, 6_000, 0);
@@ -55,8 +55,8 @@ export async function schedules(cluster: Cluster): Promise<Row[]> {
     {
       what: "a job's due time → its row in the inbox",
       measured: `p50 ${Math.round(percentile(late, 0.5))} ms, p95 ${Math.round(percentile(late, 0.95))} ms late`,
-      reach: "",
-      reached: undefined,
+      reach: "p50 50 ms, p95 250 ms",
+      reached: percentile(late, 0.5) <= 50 && percentile(late, 0.95) <= 250,
     },
     {
       what: `${jobs} jobs of one moment, Redis wiped in the middle`,

@@ -193,8 +193,6 @@ function startWork(
     log,
     metrics,
     leaderStore,
-    redis: config.redis,
-    namespace: config.namespace,
     heartbeat: config.settings.heartbeat,
     timeZone: agent.time_zone,
   });

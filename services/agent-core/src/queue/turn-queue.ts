@@ -109,7 +109,7 @@ function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions,
 }
 
 /** Logs a repeated error once until the connection is restored. */
-export function dedupeErrorsUntilReady(log: Logger) {
+function dedupeErrorsUntilReady(log: Logger) {
   let said = "";
   return {
     failed: (error: Error) => {

@@ -1,17 +1,16 @@
-// Runs schedules in the leader: requests due jobs from the store, turns them into input, and queues the next due times. Runs at start,
-// periodically, when Redis returns, when a job changes, and at queued due times; each run also finds what earlier ones missed.
+// Runs schedules in the leader: requests due jobs from the store and turns them into input. Runs at start, periodically, when a job
+// changes, and at the next due time; each run also finds what earlier ones missed. The store keeps the due times: a lost timer costs
+// one sweep at most.
 import { rerunWhileRequested } from "@parley/kit";
 import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, scheduleChanged, store, type HeartbeatSettings } from "@parley/contracts";
 import { HeartbeatRunner } from "./heartbeat.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
-import type { RedisAddress } from "../redis.ts";
-import { DueQueue } from "../queue/due-queue.ts";
 
-/** Maximum delay of a due job if Redis lost its data. */
+/** Also finds due times when the hint about a changed job is lost. */
 const sweepMs = 5_000;
-/** Due times within this period are queued; it spans several sweeps. */
+/** The next due time within this period sets the timer; it spans several sweeps. */
 const horizonMs = 60_000;
 const storeTimeoutMs = 30_000;
 
@@ -20,8 +19,6 @@ export interface SchedulerDeps {
   log: Logger;
   metrics: ServiceMetrics;
   leaderStore: LeaderStore;
-  redis: RedisAddress;
-  namespace: string;
   heartbeat: HeartbeatSettings;
   /** IANA name; the time zone of the heartbeats' active hours. */
   timeZone: string;
@@ -44,6 +41,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   });
   const heartbeat = new HeartbeatRunner({ log, leaderStore, settings: deps.heartbeat, timeZone: deps.timeZone });
 
+  let nextDue: NodeJS.Timeout | undefined;
   const fireDue = async () => {
     for (;;) {
       const { now, due, upcoming } = await leaderStore.request(
@@ -51,8 +49,11 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
         { limit: store.maxDueJobs, horizonMs },
         { timeoutMs: storeTimeoutMs, signal },
       );
-      // Delays use the database's clock, so that a job is not too early for it.
-      await queue.arm(upcoming.map((at) => ({ at, delayMs: Math.max(1, Date.parse(at) - Date.parse(now)) })));
+      clearTimeout(nextDue);
+      const [next] = upcoming;
+      // The delay uses the database's clock, so that a job is not too early for it.
+      if (next !== undefined && !signal.aborted)
+        nextDue = setTimeout(() => void poll(), Math.max(1, Date.parse(next) - Date.parse(now)));
       if (due.length === 0) return;
       const counts = await leaderStore.request(store.scheduleFire, { due }, { timeoutMs: storeTimeoutMs, signal });
       for (const outcome of ["fired", "skipped", "missed", "failed"] as const) {
@@ -62,7 +63,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       if (counts.gone === due.length) return;
     }
   };
-  const look = rerunWhileRequested(async () => {
+  const poll = rerunWhileRequested(async () => {
     try {
       await fireDue();
       await heartbeat.poll(Date.now());
@@ -72,27 +73,18 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
     }
   }, signal);
 
-  const queue = new DueQueue({
-    redis: deps.redis,
-    namespace: deps.namespace,
-    epoch: leaderStore.epoch,
-    log,
-    due: look,
-    back: () => void look(),
-  });
-  const changes = bus.subscribe(scheduleChanged, {}, () => void look());
+  const changes = bus.subscribe(scheduleChanged, {}, () => void poll());
   const control = bus.serve(controlHeartbeat, ({ opId }) => heartbeat.byHand(opId));
-  const timer = setInterval(() => void look(), sweepMs);
-  queue.run();
-  void look();
+  const timer = setInterval(() => void poll(), sweepMs);
+  void poll();
   return {
     async stop() {
       stopping.abort();
       clearInterval(timer);
       changes.close();
       control.close();
-      await queue.close();
-      await look();
+      clearTimeout(nextDue);
+      await poll();
     },
   };
 }
