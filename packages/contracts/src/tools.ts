@@ -110,6 +110,8 @@ export const toolCall = request({
     tainted: z.boolean().optional(),
     /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Left out by a leader of an older version: the call is refused with UNAVAILABLE. */
     grant: GrantToken.optional(),
+    /** Later calls of the step start after this one, so a command does not move to the background unless the call asks for it. Left out: false. */
+    callsFollow: z.boolean().optional(),
     /** Minimum isolation of a command; with less the call is refused. Left out: the runner's settings apply. */
     minIsolation: z.enum(isolationLevels).optional(),
     /**

@@ -19,6 +19,8 @@ before(async () => {
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"
 owners = ["42"]
+[tools.exec]
+background_after_seconds = 1
 `,
     secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
   });
@@ -120,6 +122,23 @@ describe("parallel tools", () => {
       turn.results.slice(0, 2).map(({ content }) => content),
       ["left met right", "right met left"],
     );
+  });
+
+  // design: 001.2
+  test("runs a command and a write of the same answer in the order of the calls", async () => {
+    const turn = await fixture.turn(
+      'tool: exec {"command":"sleep 0.3; echo one > order.txt"}\ntool: write {"path":"order.txt","content":"two"}\nthen\ntool: read {"path":"order.txt"}\nthen\ntool: message {"text":"ok"}',
+      "order",
+    );
+    assert.match(turn.results[2]?.content ?? "", /two/);
+  });
+
+  test("waits for a command beyond the limit for the background when a later call depends on it", async () => {
+    const turn = await fixture.turn(
+      'tool: exec {"command":"sleep 1.3; echo slow > slow.txt"}\ntool: exec {"command":"cat slow.txt"}\nthen\ntool: message {"text":"ok"}',
+      "order",
+    );
+    assert.match(turn.results[1]?.content ?? "", /^slow/);
   });
 });
 

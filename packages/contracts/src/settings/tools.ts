@@ -93,7 +93,7 @@ export const ToolSettings = z
         allow_private_hosts: z.array(PrivateHost).default([]),
         /** Default wall-clock limit of a foreground command. */
         timeout_seconds: z.number().int().min(1).max(3_600).default(120),
-        /** A command that still runs after this time continues in the background; 0: never. */
+        /** A command that still runs after this time continues in the background, unless later calls of its step wait for it; 0: never. */
         background_after_seconds: z.number().int().min(0).max(600).default(10),
         /** Default and maximum wall-clock limit of a background command. */
         background_timeout_seconds: z.number().int().min(1).max(86_400).default(1_800),

@@ -64,6 +64,8 @@ export interface RemoteCall {
   tainted: boolean;
   documents: DocumentRights;
   minIsolation: IsolationLevel | undefined;
+  /** Later calls of the step start after this one. */
+  callsFollow: boolean;
   /** Patterns of paths it may not access. */
   denyPaths: readonly string[];
   step: ToolStep;
@@ -158,6 +160,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         tainted: call.tainted,
         grant: grantOf(deps, call),
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
+        ...(call.callsFollow ? { callsFollow: true } : {}),
         ...(call.denyPaths.length === 0 ? {} : { denyPaths: [...call.denyPaths] }),
         turnId: step.turnId,
         n: step.n,

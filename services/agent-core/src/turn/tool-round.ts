@@ -99,8 +99,9 @@ async function runGroups(
       round.skipped = true;
       return;
     }
+    const callsFollow = index < groups.length - 1;
     const ends = await Promise.allSettled(
-      group.map(({ step }) => endOf(deps, context, { step, round, ...room }, signal)),
+      group.map(({ step }) => endOf(deps, context, { step, round, callsFollow, ...room }, signal)),
     );
     await context.slot.acquire(signal);
     for (const [at, each] of ends.entries()) {
@@ -134,6 +135,8 @@ interface Launch {
   step: ToolStep;
   /** The round of the call. */
   round: Round;
+  /** Later calls of the step start after this one. */
+  callsFollow: boolean;
   maxResultBytes: number;
   unsettledBytes: number;
 }
@@ -240,6 +243,7 @@ async function run(
             tainted: isTainted(turn, context.taint),
             documents: documentRights(descriptor, audienceOf(turn, context.taint)),
             minIsolation: context.policy.minIsolation,
+            callsFollow: call.callsFollow,
             denyPaths: deniedPaths(deps.settings, context, tool),
             // Tool-runners know tools by their own names only.
             step: { ...step, tool: descriptor.name },

@@ -49,7 +49,7 @@ test("rejects an invalid address and shows an example of a valid one", async () 
   for (const args of [{ to: "bob" }, { to: "telegram:" }, { to: ":x:y" }, { to: "a::b" }, { channel: "telegram" }]) {
     const refused = await sent(args);
     assert.ok(typeof refused === "string", JSON.stringify(refused));
-    assert.match(refused, /Not sent: .* such as telegram:default:12345/);
+    assert.match(refused, /Not sent: .* such as telegram:main:4711/);
   }
 });
 

@@ -121,7 +121,8 @@ function describeTool(plan: McpServerConfig, tool: ServerTool, maxDescription: n
     effects: believesReadOnly(plan, tool)
       ? ["reads_untrusted", "sends_out"]
       : ["reads_untrusted", "sends_out", "executes"],
-    resource: { kind: "none" },
+    // What a server changes is unknown.
+    resource: { kind: believesReadOnly(plan, tool) ? "none" : "path" },
     timeoutMs: plan.timeoutMs,
     ...(plan.asksMs === 0 ? {} : { asksMs: plan.asksMs }),
   };

@@ -62,6 +62,8 @@ export interface ToolContext {
   tainted: boolean;
   /** Registers background work of the call that lasts until the promise settles. */
   outlives?: (end: Promise<unknown>) => void;
+  /** Later calls of the step start after this one. */
+  callsFollow?: boolean;
   /** The minimum isolation that the call requires for a command. Default: as in the settings. */
   minIsolation?: IsolationLevel | undefined;
   /** Identical for every run of this call: `<turn>:<n>`. */
@@ -97,7 +99,7 @@ export interface ToolSpec<S extends z.ZodType> {
   readOnly: boolean;
   risk: ToolRisk;
   effects: readonly ToolEffect[];
-  /** The resource that serialises writing calls. Default: none. */
+  /** The resource that serialises writing calls. Default: none for a read-only tool; for any other it is unknown, so the tool runs alone. */
   resource?: ToolDescriptor["resource"];
   /** Wall time after which the call is stopped. */
   timeoutMs: number;
@@ -120,7 +122,7 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
       readOnly: spec.readOnly,
       risk: spec.risk,
       effects: [...spec.effects],
-      resource: spec.resource ?? { kind: "none" },
+      resource: spec.resource ?? { kind: spec.readOnly ? "none" : "path" },
       timeoutMs: spec.timeoutMs,
     },
     limits: spec.limits ?? [],

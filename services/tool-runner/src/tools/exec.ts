@@ -109,7 +109,7 @@ export function execTool(options: ExecOptions): Tool {
       `A command is stopped after ${times.timeoutSeconds} s unless the call sets another limit (at most ${longest} s), in the background after ${times.backgroundTimeoutSeconds} s.`,
       times.backgroundAfterSeconds === 0
         ? "The call waits until the command ends."
-        : `After ${times.backgroundAfterSeconds} s the command moves to the background.`,
+        : `After ${times.backgroundAfterSeconds} s the command moves to the background, unless later calls of the same step wait for it.`,
       "The result shows 28,000 bytes from both ends of the output; up to 10 MiB are saved in `.parley/output`. A command that prints more than 64 MiB is stopped.",
       "At most 512 processes, 4 GiB of memory (or half of the machine's) and 1 GiB per file, where the kernel enforces them.",
       "Background processes end with the tool-runner. Their end, or loss, is reported to the session once, with the last 3,000 characters of output, unless a call of `process` has reported it before.",
@@ -160,7 +160,7 @@ export function execTool(options: ExecOptions): Tool {
       };
       if (background) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
-      const waitSeconds = args.wait_seconds ?? times.backgroundAfterSeconds;
+      const waitSeconds = args.wait_seconds ?? (context.callsFollow === true ? 0 : times.backgroundAfterSeconds);
       const ended = await waitFor(started, context.signal, {
         waitMs: waitSeconds === 0 ? Number.POSITIVE_INFINITY : waitSeconds * 1_000,
         timeoutMs: timeoutSeconds * 1_000,

@@ -32,6 +32,11 @@ test("the cases cover exactly the tools of the catalogue, with their classes", (
   assert.deepEqual(classes(Object.entries(cases)), classes(tools));
 });
 
+test("declares a resource for every tool that changes something, so that none runs next to its writes", () => {
+  const careless = [...tools.values()].filter(({ readOnly, resource }) => !readOnly && resource.kind === "none");
+  assert.deepEqual(careless, []);
+});
+
 /** Calls of one turn, without their arguments. */
 async function callsOf(tool: string, count: number): Promise<ToolCallRequest[]> {
   const { class: toolClass } = cases[tool] ?? assert.fail(tool);
