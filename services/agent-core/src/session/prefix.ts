@@ -16,6 +16,8 @@ export interface Prefix {
   tools: ShownTool[];
   /** Versions of the documents in the system prompt. */
   told: Record<string, number>;
+  /** Who may read the system prompt; undefined in prefixes of older versions. */
+  audience?: "owner" | "others" | undefined;
 }
 
 /** The fields of a tool that a model receives. */
@@ -32,6 +34,7 @@ const Content = z.object({
     }),
   ),
   told: z.record(z.string(), z.number()),
+  audience: z.enum(["owner", "others"]).optional(),
 });
 
 /** Tools as a model receives them, with derived values; computed once per list of tools. */
@@ -80,9 +83,14 @@ const maxKnown = 200;
 /** How long the store certainly keeps a stored prefix that no session uses. Its own limit is a day. */
 const storedForMs = 60 * 60 * 1000;
 
-export function prefixOf(system: string, tools: readonly ToolDescriptor[], told: Record<string, number>): Prefix {
+export function prefixOf(
+  system: string,
+  tools: readonly ToolDescriptor[],
+  told: Record<string, number>,
+  audience?: Prefix["audience"],
+): Prefix {
   const { tools: sorted, json } = showTools(tools);
-  return { hash: hash("sha256", `${JSON.stringify([system, told])}${json}`), system, tools: sorted, told };
+  return { hash: hash("sha256", `${JSON.stringify([system, told])}${json}`), system, tools: sorted, told, audience };
 }
 
 /**
@@ -122,7 +130,8 @@ export class Prefixes {
   async keep(prefix: Prefix): Promise<void> {
     const storedAt = this.#storedAt.get(prefix.hash);
     if (storedAt !== undefined && performance.now() - storedAt < storedForMs) return;
-    const content = JSON.stringify({ system: prefix.system, tools: prefix.tools, told: prefix.told });
+    const { hash: _, ...fields } = prefix;
+    const content = JSON.stringify(fields);
     await this.#leaderStore.request(store.prefixPut, { hash: prefix.hash, content });
     this.#storedAt.set(prefix.hash, performance.now());
     this.#remember(prefix);

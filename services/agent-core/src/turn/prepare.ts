@@ -115,10 +115,12 @@ export class TurnPreparer {
   }
 
   /**
-   * Whether a session's stored prefix shows the tools that this turn's role may use: in a group, turns of the owner and
-   * of guests alternate. Tool lists that differ for another reason stay as they are.
+   * Whether a session's stored prefix shows the tools that this turn's role may use, and the documents that its audience
+   * may read: in a group or a shared thread, turns of the owner and of others alternate. Tool lists that differ for
+   * another reason stay as they are.
    */
   #fits(kept: Prefix, fresh: Prefix, toolbox: Toolbox, role: ContactRole): boolean {
+    if ((kept.audience ?? "owner") !== fresh.audience) return false;
     const { guest_allow: guestAllow } = this.#deps.settings.permissions;
     const ofOthers = ({ tools }: Prefix) => tools.filter((tool) => !guestsHave(tool, guestAllow));
     const shown = ofOthers(kept);
@@ -146,7 +148,7 @@ export class TurnPreparer {
     });
     const { toolbox, view } = reader;
     const shown = toolbox.shown(toolbox.defers ? calledNames(view.messages) : new Set());
-    return prefixOf(system, shown, versionsOf(documents));
+    return prefixOf(system, shown, versionsOf(documents), reader.audience);
   }
 
   /** What has changed in the documents since the versions the model knows; null: nothing that it is shown. */
