@@ -176,3 +176,30 @@ test("Telegram's HTML is read as Telegram reads it", () => {
     },
   );
 });
+
+test("grammy's keyboard, press and menu of commands work as with the real service", async () => {
+  await using peer = await startTelegramPeer();
+  const bot = botFor(peer);
+  const keyboard = { inline_keyboard: [[{ text: "Yes", callback_data: "y" }]] };
+  const { message_id: messageId } = await bot.api.sendMessage(42, "Sure?", { reply_markup: keyboard });
+  await bot.api.setMyCommands([{ command: "help", description: "list" }]);
+  assert.deepEqual(peer.commands, [{ command: "help", description: "list" }]);
+  bot.on("callback_query:data", async (context) => {
+    await context.answerCallbackQuery(`got ${context.callbackQuery.data}`);
+    await context.editMessageText("Done");
+  });
+  const pressed = peer.press(messageId, "Yes");
+  const running = bot.start();
+  assert.equal(await pressed(), "got y");
+  await peer.until("the edit", () => (peer.sent[0]?.text === "Done" ? true : null));
+  assert.deepEqual(peer.sent[0]?.buttons, [], "an edit without a keyboard removes it");
+  await bot.stop();
+  await running;
+  const late = await failure(bot.api.answerCallbackQuery("unknown"));
+  assert.match(late.description, /query is too old/);
+  const long = { inline_keyboard: [[{ text: "Yes", callback_data: "y".repeat(65) }]] };
+  assert.match(
+    (await failure(bot.api.sendMessage(42, "x", { reply_markup: long }))).description,
+    /BUTTON_DATA_INVALID/,
+  );
+});

@@ -2,7 +2,11 @@
 import { Counter, Gauge, type Chassis, type Logger } from "@parley/chassis";
 
 export interface GatewayEvents {
-  inbound(channel: string, result: "stored" | "duplicate" | "ignored" | "command" | "refused", reason?: string): void;
+  inbound(
+    channel: string,
+    result: "stored" | "duplicate" | "ignored" | "command" | "action" | "refused",
+    reason?: string,
+  ): void;
   /** A platform reused the id of a stored message for a different text. */
   idReused(channel: string, inboxId: string): void;
   outbound(channel: string, outcome: "sent" | "part" | "retry" | "unknown" | "doubtful" | "dropped"): void;

@@ -13,7 +13,7 @@ const privately = { id: 42, type: "private", first_name: "Ann" };
 
 function draftOf(message: Record<string, unknown>): InboundDraft {
   const parsed = parse({ update_id: 5, message: { message_id: 9, from: ann, chat: group, ...message } }, me, "main");
-  if (parsed.kind !== "message") assert.fail(parsed.reason);
+  if (parsed.kind !== "message") assert.fail(JSON.stringify(parsed));
   return parsed.draft;
 }
 

@@ -58,6 +58,7 @@ test("sends an answer with its markup, in its topic, as a reply", async () => {
         { type: "code", offset: 3, length: 5 },
       ],
       parseMode: "HTML",
+      buttons: [],
     },
   );
 });

@@ -23,6 +23,8 @@ export const ircChannel = channelEntry({
     typing: true,
     files: false,
     actions: false,
+    // Clients keep `/` for their own commands.
+    commandPrefix: "!",
   },
   connection: "leased",
   exampleAddress: "irc:net:#team",

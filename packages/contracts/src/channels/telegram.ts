@@ -35,7 +35,7 @@ export const telegramChannel = channelEntry({
     deduplicates: false,
     typing: true,
     files: true,
-    actions: false,
+    actions: true,
   },
   connection: { setting: "mode", leased: "poll" },
   exampleAddress: "telegram:main:4711",

@@ -1,5 +1,6 @@
 // Approval or denial of one exact tool call by a person.
 import { z } from "zod";
+import { ReplyAddressSchema } from "../inbound.ts";
 import { approvalStates, AuthorizationSchema } from "../turns.ts";
 import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
 
@@ -102,6 +103,12 @@ export const approvalList = storeRequest({
   subject: "store.approval.list",
   clients: ["channel-gateway"],
   doc: "List approval questions, newest first. A summary above 1,000 characters is truncated; `store.approval.get` returns all of it.",
-  input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
+  input: z.object({
+    sessionId: z.string().optional(),
+    /** Only questions that were sent to this conversation. */
+    askedIn: ReplyAddressSchema.pick({ channel: true, account: true, conversation: true }).optional(),
+    pending: z.boolean(),
+    limit: z.number().int().min(1).max(100),
+  }),
   output: z.object({ approvals: z.array(ApprovalSchema) }),
 });

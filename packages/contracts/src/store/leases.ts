@@ -40,6 +40,14 @@ export const leaseRenew = storeRequest({
   output: Empty,
 });
 
+export const leaseCheckpoint = storeRequest({
+  subject: "store.lease.checkpoint",
+  clients: ["channel-gateway"],
+  doc: "Save the cursor of a connection without a message: after a command, a button, or input that is ignored. FENCED when another replica holds it.",
+  input: LeaseRef.extend({ cursor: z.string() }),
+  output: Empty,
+});
+
 export const leaseRelease = storeRequest({
   subject: "store.lease.release",
   clients: ["channel-gateway"],

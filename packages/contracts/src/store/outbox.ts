@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
-import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
+import { ActionSchema, LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const OutboxRowSchema = z.object({
   outboxId: z.string(),
@@ -12,6 +12,8 @@ export const OutboxRowSchema = z.object({
   /** Empty where the row is an attachment. */
   text: z.string(),
   attachment: AttachmentSchema.nullable(),
+  /** Left out: none. */
+  actions: z.array(ActionSchema).optional(),
   /** Passed to platforms that deduplicate. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),

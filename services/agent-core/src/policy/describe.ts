@@ -41,7 +41,7 @@ export function questionText(question: {
     `May I use ${tool}?`,
     `${fence}\n${summary}\n${fence}`,
     reason,
-    `Answer with /approve ${id}${always === null ? "" : ` (or /approve ${id} always)`}, or /deny ${id}. Without an answer in ${minutes} min it is denied.`,
+    `Answer y, n, or n with a reason; or /approve ${id}${always === null ? "" : ` (or /approve ${id} always)`}, or /deny ${id}. Without an answer in ${minutes} min it is denied.`,
     ...(always === null ? [] : [alwaysText(id, always)]),
   ].join("\n");
 }

@@ -37,6 +37,14 @@ export const askUserTool = localTool({
   resume: ask,
 });
 
+/** Options as buttons, if all are short enough. */
+function actionsOf(options: readonly string[]): { actions?: store.Action[] } {
+  const actions = options.map((option) => ({ label: option, input: option }));
+  return actions.length > 0 && actions.every((action) => store.ActionSchema.safeParse(action).success)
+    ? { actions }
+    : {};
+}
+
 async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise<LocalOutcome> {
   const { turn, step, settings } = context;
   const asked = wording(input);
@@ -57,7 +65,12 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
   }
   const expiresInMs = settings.agent.question_seconds * 1_000;
   const text = asked.options.length === 0 ? asked.text : `${asked.text}\n${numbered(asked.options)}`;
-  const outgoing: Outgoing[] = addresses.map((address) => ({ address, text, expiresInMs }));
+  const outgoing: Outgoing[] = addresses.map((address) => ({
+    address,
+    text,
+    expiresInMs,
+    ...actionsOf(asked.options),
+  }));
   const {
     step: now,
     expiresAt,

@@ -99,7 +99,8 @@ export async function requestApproval(
   for (;;) {
     const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
     const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
-    const outgoing: Outgoing[] = asksHere ? [{ address, text, expiresInMs }] : [];
+    const question = { text, actions: actionsOf(id, always !== null), expiresInMs };
+    const outgoing: Outgoing[] = asksHere ? [{ address, ...question }] : [];
     try {
       const { approval, seq } = await deps.leaderStore.request(store.approvalRequest, {
         turnId: turn.turnId,
@@ -114,7 +115,7 @@ export async function requestApproval(
         authorization,
         expiresInMs,
         outgoing,
-        ...(asksHere || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+        ...(asksHere || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: question }),
         ownerOnly,
       });
       if (approval === null) return null;
@@ -134,6 +135,15 @@ export async function requestApproval(
       if (!WireError.is(error, "CONFLICT") || !error.message.includes(id)) throw error;
     }
   }
+}
+
+/** The answers as buttons; a press counts as its command. */
+function actionsOf(id: string, mayAlways: boolean): store.Action[] {
+  return [
+    { label: "Approve", input: `/approve ${id}` },
+    ...(mayAlways ? [{ label: "Always approve", input: `/approve ${id} always` }] : []),
+    { label: "Deny", input: `/deny ${id}` },
+  ];
 }
 
 /** Adds the rules for "always" to the session. */

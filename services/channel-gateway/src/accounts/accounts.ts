@@ -1,9 +1,9 @@
 // The channel accounts of this replica: each adapter with its access policy, its lease if it needs one, and its delivery.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { errorMessage, WireError, type PeoplePolicy } from "@parley/contracts";
+import { errorMessage, slashCommands, store, WireError, type PeoplePolicy } from "@parley/contracts";
 import type { AccountState, AccountStates } from "../delivery/account-states.ts";
-import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channels/channel.ts";
+import { AccountRejectedError, type ChannelAdapter, type ChannelHost, type Position } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
@@ -25,6 +25,9 @@ export interface AccountDeps {
   owner: { replica: string; incarnation: string };
   states: AccountStates;
 }
+
+/** How long the cursor of ignored input waits for further input. */
+const checkpointDelayMs = 1_000;
 
 export interface HostedAdapter {
   adapter: ChannelAdapter;
@@ -87,28 +90,57 @@ export class Accounts {
   }
 
   #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
-    const { inbound, log } = this.#deps;
+    const { bus, inbound, log } = this.#deps;
     const { channel, account } = adapter;
-    const policy: AccessPolicy = { channel, account, people };
+    const { commandPrefix } = adapter.capabilities;
+    const policy: AccessPolicy = { channel, account, people, commandPrefix };
     if (adapter.capabilities.typing) {
       policy.typing = new Typing(adapter);
       this.#typing.push(policy.typing);
     }
+    const advance = ({ lease, cursor }: Position) => this.#leases.get(adapter)?.advance(lease, cursor);
+    const fenced = async <T>(work: Promise<T>, position: Position | undefined): Promise<T> => {
+      try {
+        return await work;
+      } catch (error) {
+        if (position !== undefined && WireError.is(error, "FENCED")) this.#leases.get(adapter)?.fenced(position.lease);
+        throw error;
+      }
+    };
+    const checkpoint = async (position: Position): Promise<void> => {
+      const { lease, cursor } = position;
+      await fenced(bus.request(store.leaseCheckpoint, { name: lease.name, fence: lease.fence, cursor }), position);
+      advance(position);
+    };
+    let later: NodeJS.Timeout | undefined;
+    // A busy group has many messages that are not for the agent: their cursor is saved once for all of them.
+    const saveLater = (position: Position): void => {
+      clearTimeout(later);
+      later = setTimeout(() => void checkpoint(position).catch(() => undefined), checkpointDelayMs);
+      later.unref();
+    };
     return {
       accept: async (draft, position) => {
-        try {
-          const result = await inbound.accept(policy, draft, position);
-          if (position !== undefined && result !== "ignored") {
-            this.#leases.get(adapter)?.advance(position.lease, position.cursor);
-          }
+        const result = await fenced(inbound.accept(policy, draft, position), position);
+        if (position === undefined) return result;
+        if (result === "ignored") {
+          saveLater(position);
           return result;
-        } catch (error) {
-          if (position !== undefined && WireError.is(error, "FENCED")) {
-            this.#leases.get(adapter)?.fenced(position.lease);
-          }
-          throw error;
         }
+        clearTimeout(later);
+        // A message saves the cursor in its own commit.
+        if (result === "executed") await checkpoint(position);
+        else advance(position);
+        return result;
       },
+      act: async (action, position) => {
+        const result = await fenced(inbound.act(policy, action, position), position);
+        clearTimeout(later);
+        if (position !== undefined) await checkpoint(position);
+        return result;
+      },
+      commands: slashCommands,
+      checkpoint,
       report: (state) => this.#deps.states.set(nameOf(adapter), state),
       log: log.child({ channel, account }),
       fetch: globalThis.fetch,

@@ -1,6 +1,6 @@
 // The contract between the gateway and a channel adapter (one folder under `channels/` each). The gateway depends on no platform; an
 // adapter depends neither on the store, nor on sessions, nor on access rules.
-import type { ChannelCapabilities, InboundMessage, ReplyAddress } from "@parley/contracts";
+import type { ChannelCapabilities, InboundMessage, ReplyAddress, store } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import type { RenderedText } from "./text/render.ts";
 
@@ -39,11 +39,33 @@ export interface InboundDraft {
   replyTo: ReplyAddress;
 }
 
+/** A person pressed a button of a message. It counts as if they had typed the input of the action. */
+export interface InboundAction extends Omit<
+  InboundDraft,
+  "addressed" | "text" | "files" | "forwarded" | "album" | "moreOfAlbum"
+> {
+  /** The input of the pressed action. The platform may deliver any text; it gets the rights of the person, no more. */
+  input: string;
+}
+
+export interface ActionResult {
+  /** For the person who pressed the button. */
+  text: string;
+  /** The buttons have had their effect and can be removed; false: this person may not press them. */
+  done: boolean;
+}
+
+/** Where an owned connection is after an update. */
+export interface Position {
+  lease: LeaseRef;
+  cursor: string;
+}
+
 /**
- * stored: committed. duplicate: already stored. ignored: sender not authorized, or an executed command. In each case the platform may
+ * stored: committed. duplicate: already stored. executed: a command ran. ignored: sender not authorized. In each case the platform may
  * be acknowledged. When the promise rejects, nothing was stored and the platform must NOT be acknowledged.
  */
-export type AcceptResult = "stored" | "duplicate" | "ignored";
+export type AcceptResult = "stored" | "duplicate" | "executed" | "ignored";
 
 /** A held lease: the right to open the account's only connection. */
 export interface LeaseRef {
@@ -63,9 +85,15 @@ export class AccountRejectedError extends Error {
 /** The gateway's interface for an adapter. */
 export interface ChannelHost {
   /** Saves `cursor` in the same commit as the message. Rejects with a WireError FENCED when the lease is lost. */
-  accept(draft: InboundDraft, position?: { lease: LeaseRef; cursor: string }): Promise<AcceptResult>;
+  accept(draft: InboundDraft, position?: Position): Promise<AcceptResult>;
+  /** Runs the input of a pressed button. Rejects like `accept`. */
+  act(action: InboundAction, position?: Position): Promise<ActionResult>;
+  /** Saves the cursor of input that needs nothing else. Rejects with a WireError FENCED when the lease is lost. */
+  checkpoint(position: Position): Promise<void>;
   /** Called when a connection is established, and when repeated attempts fail. */
   report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
+  /** The commands of the agent, for the menus of clients. */
+  commands: readonly { name: string; summary: string }[];
   log: {
     info(fields: object, message: string): void;
     warn(fields: object, message: string): void;
@@ -86,6 +114,8 @@ export interface OutboundPart {
   idempotencyKey: string;
   /** The number of earlier attempts. */
   attempts: number;
+  /** Buttons of this message; only for channels with `actions`. */
+  actions?: readonly store.Action[];
 }
 
 export interface OutboundFile {

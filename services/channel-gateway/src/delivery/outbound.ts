@@ -18,6 +18,7 @@ import {
 import type { ChannelAdapter, LeaseRef, OutboundPart, SendOutcome } from "../channels/channel.ts";
 import { AnswerParts } from "../channels/text/parts.ts";
 import type { GatewayEvents } from "../events.ts";
+import { typedCommands } from "../channels/text/typed-commands.ts";
 
 export interface OutboundDeps {
   bus: Bus;
@@ -45,7 +46,7 @@ const settlePauseMs = 500;
 /** The outcome of one message, and where the next one begins. */
 type PartOutcome = InputOf<typeof store.outboxSettle>["outcome"];
 
-type PreparedPart = Pick<OutboundPart, "text" | "file"> & { next: number | null };
+type PreparedPart = Pick<OutboundPart, "text" | "file" | "actions"> & { next: number | null };
 
 /** A crashed sender had begun to send the message: it may have arrived, so it is not sent again. */
 const interrupted: SendOutcome = { state: "unknown", reason: "the sender crashed while sending" };
@@ -182,13 +183,15 @@ export class Outbound {
     const prepared = await this.#prepare(row);
     if ("state" in prepared) return prepared;
     const { next, ...content } = prepared;
+    const { actions } = row;
+    if (next === null && actions !== undefined && this.#adapter.capabilities.actions) content.actions = actions;
     const outcome = row.interrupted === true ? interrupted : await this.#sendPart(row, content);
     if (next === null) return outcome;
     if (outcome.state === "sent") return { ...outcome, state: "part", position: next };
     return outcome.state === "unknown" ? { ...outcome, state: "doubtful", position: next } : outcome;
   }
 
-  async #sendPart(row: OutboxRow, content: Pick<OutboundPart, "text" | "file">): Promise<SendOutcome> {
+  async #sendPart(row: OutboxRow, content: Omit<PreparedPart, "next">): Promise<SendOutcome> {
     const withinMs = row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs;
     const timeout = AbortSignal.timeout(withinMs);
     const late = Promise.withResolvers<SendOutcome>();
@@ -214,7 +217,9 @@ export class Outbound {
   /** Returns the message for the adapter and the position of the next one, or an outcome when the content is not available. */
   async #prepare(row: OutboxRow): Promise<PreparedPart | SendOutcome> {
     const { attachment } = row;
-    if (attachment === null) return this.#textAt(row, row.text);
+    // A text with actions is Parley's own and names commands.
+    const prefix = row.actions === undefined ? undefined : this.#adapter.capabilities.commandPrefix;
+    if (attachment === null) return this.#textAt(row, typedCommands(row.text, prefix));
     const { name, mediaType, bytes, sha256 } = attachment;
     if (!this.#adapter.capabilities.files) {
       return this.#textAt(row, `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]`);

@@ -1,7 +1,7 @@
 // Authorizes the sender of a message at an account. An unknown sender who may pair receives a code.
 import type { Bus } from "@parley/bus";
 import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
-import { decideAccess, needsContact } from "./access-policy.ts";
+import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "../operations/pairing-code.ts";
@@ -12,6 +12,8 @@ export interface AccessPolicy {
   channel: string;
   account: string;
   people: PeoplePolicy;
+  /** What commands begin with on this channel, in addition to `/`. */
+  commandPrefix?: string | undefined;
   /** Only for platforms with a typing indicator. */
   typing?: Typing;
 }
@@ -27,24 +29,28 @@ export async function authorizeSender(
   policy: AccessPolicy,
   draft: InboundDraft,
 ): Promise<ContactRole | null> {
-  const { channel, people } = policy;
-  const sender = {
-    contactId: draft.contact.id,
-    conversation: draft.conversation,
-    group: draft.group,
-    direct: draft.direct,
-    addressed: draft.addressed,
-  };
-  const known = needsContact(people, sender) ? await paired(deps, policy, draft) : null;
-  const admission = decideAccess(people, sender, known);
+  const admission = await accessOf(deps, policy, draft);
   if (admission.verdict === "let_in") return admission.role;
   if (admission.verdict === "pair") await offerPairing(deps, policy, draft);
-  else deps.events.inbound(channel, "ignored", admission.reason);
+  else deps.events.inbound(policy.channel, "ignored", admission.reason);
   return null;
 }
 
-async function paired({ bus }: DoorwayDeps, { channel, account }: AccessPolicy, draft: InboundDraft) {
-  const { contact } = await bus.request(store.contactGet, { channel, account, contactId: draft.contact.id });
+type Sender = Pick<InboundDraft, "contact" | "conversation" | "group" | "direct" | "addressed">;
+
+/** Decides about the sender of a message; sends and counts nothing. */
+export async function accessOf(
+  deps: Pick<DoorwayDeps, "bus">,
+  policy: AccessPolicy,
+  { contact, conversation, group, direct, addressed }: Sender,
+): Promise<AccessDecision> {
+  const sender = { contactId: contact.id, conversation, group, direct, addressed };
+  const known = needsContact(policy.people, sender) ? await paired(deps, policy, contact.id) : null;
+  return decideAccess(policy.people, sender, known);
+}
+
+async function paired({ bus }: Pick<DoorwayDeps, "bus">, { channel, account }: AccessPolicy, contactId: string) {
+  const { contact } = await bus.request(store.contactGet, { channel, account, contactId });
   return contact?.role ?? null;
 }
 

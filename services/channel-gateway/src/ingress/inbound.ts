@@ -12,11 +12,14 @@ import {
 import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
-import type { AcceptResult, LeaseRef, InboundDraft } from "../channels/channel.ts";
+import type { AcceptResult, ActionResult, InboundAction, InboundDraft, Position } from "../channels/channel.ts";
 import { OperationError, type OperationDeps, type Speaker } from "../operations/operation.ts";
 import { runCommand } from "../operations/registry.ts";
 import { parseInput, type CommandLine } from "../operations/parse-input.ts";
-import { authorizeSender, type AccessPolicy } from "./authorize.ts";
+import { accessRefusal } from "../operations/access.ts";
+import { answerApproval } from "../operations/answer-approval.ts";
+import { typedCommands } from "../channels/text/typed-commands.ts";
+import { accessOf, authorizeSender, type AccessPolicy } from "./authorize.ts";
 import { storeFiles } from "./attachments.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, type AuthorizedInput } from "./authorized-input.ts";
@@ -61,11 +64,7 @@ export class InboundHandler {
   }
 
   /** Accepts a draft from an adapter. Rejects when nothing was stored. */
-  async accept(
-    policy: AccessPolicy,
-    draft: InboundDraft,
-    position?: { lease: LeaseRef; cursor: string },
-  ): Promise<AcceptResult> {
+  async accept(policy: AccessPolicy, draft: InboundDraft, position?: Position): Promise<AcceptResult> {
     const { channel, account } = policy;
     const role = await authorizeSender(this.#deps, policy, draft);
     if (role === null) return "ignored";
@@ -74,19 +73,28 @@ export class InboundHandler {
     const sessionKey = sessionKeyOf(this.#deps.settings.session, from);
     const shared = isShared(sessionKey, from);
     const ref = `${channel}:${account}:${draft.externalId}`;
-    const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
+    const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
     // A forwarded message is never a command, because the sender did not write it.
     const spoken =
-      draft.forwarded === undefined ? parseInput(draft.text) : ({ kind: "message", text: draft.text } as const);
-    if (spoken.kind === "command") {
-      const { conversation, contact, replyTo, direct } = draft;
-      // Commands of other people never act on the owner's thread.
-      const route = role === "owner" ? sessionKey : conversationKey(from);
-      const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
-      await answer(await this.runCommand(spoken.command, speaker));
+      draft.forwarded === undefined
+        ? parseInput(draft.text, policy.commandPrefix)
+        : ({ kind: "message", text: draft.text } as const);
+    const { conversation, contact, replyTo, direct } = draft;
+    // Commands of other people never act on the owner's thread.
+    const route = role === "owner" ? sessionKey : conversationKey(from);
+    const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
+    const result =
+      spoken.kind === "command"
+        ? await this.runCommand(spoken.command, speaker)
+        : role === "owner" && draft.forwarded === undefined
+          ? await answerApproval(this.operations, draft.text, speaker)
+          : undefined;
+    if (result !== undefined) {
+      await answer(result);
       this.#deps.events.inbound(channel, "command");
-      return "ignored";
+      return "executed";
     }
+    if (spoken.kind === "command") return "executed";
     const asked = shared ? "queue" : "mode" in spoken ? spoken.mode : undefined;
     const mode = draft.album === true && (shared || asked === undefined) ? "coalesce" : asked;
     const files = await this.#takeFiles(draft);
@@ -126,6 +134,33 @@ export class InboundHandler {
       await answer(`Message not accepted: ${error.message}.`);
       return "ignored";
     }
+  }
+
+  /**
+   * Runs the input of a pressed button with the rights of the person who pressed it. Any other input than a command is stored as their
+   * message. Rejects when nothing was stored.
+   */
+  async act(policy: AccessPolicy, action: InboundAction, position?: Position): Promise<ActionResult> {
+    const { channel, account } = policy;
+    const { input, ...draft } = action;
+    const access = await accessOf(this.#deps, policy, { ...draft, addressed: true });
+    this.#deps.events.inbound(channel, "action");
+    if (access.verdict !== "let_in") return { text: "You may not decide this.", done: false };
+    const spoken = parseInput(input);
+    if (spoken.kind === "message") {
+      const result = await this.accept(policy, { ...draft, addressed: true, text: input }, position);
+      return { text: result === "duplicate" ? "Already answered." : input, done: result !== "ignored" };
+    }
+    const { role } = access;
+    const from = { channel, account, ...draft, role };
+    const route = role === "owner" ? sessionKeyOf(this.#deps.settings.session, from) : conversationKey(from);
+    const { conversation, contact, replyTo, direct, externalId } = draft;
+    const ref = `${channel}:${account}:${externalId}`;
+    const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
+    const { name, rest } = spoken.command;
+    const refusal = accessRefusal(name, rest.split(/\s+/), speaker);
+    const text = refusal ?? (await this.runCommand(spoken.command, speaker));
+    return { text: typedCommands(text, policy.commandPrefix), done: refusal === undefined };
   }
 
   /** The route of the session that this input belongs to. */

@@ -23,8 +23,10 @@ const sayingModes: Readonly<Record<string, QueueMode>> = {
   "/now": "interrupt",
 };
 
-export function parseInput(text: string): ParsedInput {
-  const match = commandPattern.exec(text);
+/** `prefix`: what else a command may begin with on this channel. */
+export function parseInput(text: string, prefix?: string): ParsedInput {
+  const typed = prefix !== undefined && text.startsWith(prefix) ? `/${text.slice(prefix.length)}` : text;
+  const match = commandPattern.exec(typed);
   if (match === null) return { kind: "message", text };
   const name = (match[1] ?? "").toLowerCase();
   const rest = (match[2] ?? "").trim();

@@ -80,11 +80,16 @@ export async function runCommand(deps: OperationDeps, { name, rest }: CommandLin
   } catch (error) {
     if (error instanceof UsageError) return `${error.message}\nUsage: ${usage}`;
     if (error instanceof InvalidInputError) return `${invalidText(error)}\nUsage: ${usage}`;
-    if (error instanceof OperationError) return sentence(error.message);
-    const failure = failureText(error);
-    if (failure === undefined) throw error;
-    return failure;
+    return commandFailure(error);
   }
+}
+
+/** The text for the sender of a command that failed. Throws the error when it is transient and the command may be repeated. */
+export function commandFailure(error: unknown): string {
+  if (error instanceof OperationError) return sentence(error.message);
+  const failure = failureText(error);
+  if (failure === undefined) throw error;
+  return failure;
 }
 
 function invalidText({ issues }: InvalidInputError): string {

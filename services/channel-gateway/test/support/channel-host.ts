@@ -1,6 +1,14 @@
 // A minimal ChannelHost for adapter tests: it records accepted messages and the cursor, can refuse messages and can lose its lease.
 import { WireError } from "@parley/contracts";
-import type { AcceptResult, ChannelHost, LeaseRef, InboundDraft } from "../../src/channels/channel.ts";
+import type {
+  AcceptResult,
+  ActionResult,
+  ChannelHost,
+  InboundAction,
+  InboundDraft,
+  LeaseRef,
+  Position,
+} from "../../src/channels/channel.ts";
 
 export class TestHost implements ChannelHost {
   readonly accepted: InboundDraft[] = [];
@@ -33,6 +41,23 @@ export class TestHost implements ChannelHost {
     if (!known) this.accepted.push(draft);
     this.#changed();
     return known ? "duplicate" : "stored";
+  }
+
+  readonly acted: InboundAction[] = [];
+  /** What a press of a button results in. */
+  actionResult: ActionResult = { text: "Allowed.", done: true };
+  readonly commands = [{ name: "/help", summary: "list the commands" }];
+
+  async act(action: InboundAction, position?: Position): Promise<ActionResult> {
+    this.acted.push(action);
+    if (position !== undefined) this.cursor = position.cursor;
+    this.#changed();
+    return this.actionResult;
+  }
+
+  async checkpoint({ cursor }: Position): Promise<void> {
+    this.cursor = cursor;
+    this.#changed();
   }
 
   report(state: Parameters<ChannelHost["report"]>[0]): void {

@@ -2,6 +2,7 @@
 // Tests with grammy, an independent client, check that it behaves like the real service.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { shown } from "./methods.ts";
 import { createApiServer } from "./server.ts";
 import { TelegramState, type ApiCall, type Fault, type SentMessage, type Webhook } from "./state.ts";
 import { deliverToWebhook } from "./webhook-delivery.ts";
@@ -46,6 +47,10 @@ export interface TelegramPeer extends AsyncDisposable {
   sendFile(content: Buffer, file: SentFile, said?: ReceivedText): number;
   /** Sends any other update, such as `edited_message` or an unknown kind. */
   push(kind: string, content: unknown): number;
+  /** Presses a button of a message as a person; returns a function that waits for the answer to the press. */
+  press(messageId: number, label: string, from?: number): () => Promise<string>;
+  /** The menu of commands that the bot has set. */
+  readonly commands: readonly { command: string; description: string }[];
   /** Queues a fault for the next call of `method` (`*`: any method). */
   fail(method: string, fault: Fault): void;
   block(chat: number): void;
@@ -96,6 +101,22 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
       });
     },
     push: (kind, content) => state.push(kind, content),
+    press: (messageId, label, from = 42) => {
+      const message = state.sent.find((one) => one.messageId === messageId);
+      const button = message?.buttons.find(({ text }) => text === label);
+      if (message === undefined || button === undefined) throw new Error(`message ${messageId} has no button ${label}`);
+      const id = `press-${state.presses.size + 1}`;
+      state.presses.set(id, null);
+      const person = { id: from, is_bot: false, first_name: `User ${from}` };
+      state.push("callback_query", {
+        id,
+        from: person,
+        message: shown(message, bot),
+        chat_instance: "1",
+        data: button.data,
+      });
+      return async () => state.until(`the answer to ${id}`, () => state.presses.get(id) ?? null);
+    },
     fail: (method, fault) => void state.faults.push({ method, fault }),
     block: (chat) => void state.blocked.add(String(chat)),
     remove: (chat) => void state.missing.add(String(chat)),
@@ -107,6 +128,9 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
     },
     get conflicts() {
       return state.conflicts;
+    },
+    get commands() {
+      return state.commands;
     },
     get webhook() {
       return state.webhook;

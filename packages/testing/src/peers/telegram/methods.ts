@@ -1,11 +1,9 @@
 // The methods of the Bot API that the fake supports, each as strict about its parameters as the real one. No HTTP in this file.
 import { z } from "zod";
 import { readHtml, type MarkupEntity } from "./markup.ts";
+import { answerPress, buttonsOf, setCommands } from "./buttons.ts";
+import { badRequest, done, json, type MethodResult } from "./results.ts";
 import type { SentMessage, TelegramState } from "./state.ts";
-
-export type MethodResult =
-  | { status: 200; result: unknown }
-  | { status: number; description: string; parameters?: Record<string, unknown> };
 
 export interface Bot {
   id: number;
@@ -22,9 +20,6 @@ const chatId = z.union([
   z.string().regex(/^@\w+$/),
 ]);
 const whole = z.coerce.number().int();
-const json = <Schema extends z.ZodType>(schema: Schema): z.ZodType<z.infer<Schema>> =>
-  z.preprocess((value) => (typeof value === "string" ? parseJson(value) : value), schema) as z.ZodType<z.infer<Schema>>;
-
 const SendMessage = z.object({
   chat_id: chatId,
   message_thread_id: whole.optional(),
@@ -33,6 +28,7 @@ const SendMessage = z.object({
   reply_parameters: json(
     z.object({ message_id: z.number().int(), allow_sending_without_reply: z.boolean().optional() }),
   ).optional(),
+  reply_markup: z.unknown().optional(),
 });
 const SendFile = z.object({
   chat_id: chatId,
@@ -49,6 +45,8 @@ const EditMessage = z.object({
   message_id: whole,
   text: z.string().default(""),
   parse_mode: z.string().optional(),
+  entities: json(z.array(z.looseObject({ type: z.string(), offset: whole, length: whole }))).optional(),
+  reply_markup: z.unknown().optional(),
 });
 const ChatAction = z.object({ chat_id: chatId, action: z.string() });
 const SetWebhook = z.object({
@@ -114,6 +112,12 @@ export function callMethod(
     }
     case "editMessageText":
       return editMessageText(parameters, state, bot);
+    case "editMessageReplyMarkup":
+      return editReplyMarkup(parameters, state, bot);
+    case "answerCallbackQuery":
+      return answerPress(parameters, state);
+    case "setMyCommands":
+      return setCommands(parameters, state);
     case "sendChatAction": {
       const given = ChatAction.safeParse(parameters);
       if (!given.success) return badRequest("chat_id is empty");
@@ -156,7 +160,10 @@ function sendMessage(parameters: Record<string, unknown>, state: TelegramState, 
   if (refused !== null) return refused;
   const content = contentOf(given.data.text, given.data.parse_mode);
   if ("status" in content) return content;
+  const buttons = buttonsOf(given.data.reply_markup);
+  if ("status" in buttons) return buttons;
   const message: SentMessage = {
+    buttons,
     messageId: state.nextMessageId(),
     chatId: chat,
     threadId,
@@ -198,6 +205,7 @@ function sendFile(
     text: given.data.caption,
     entities: [],
     parseMode: null,
+    buttons: [],
     file: { kind, name, mediaType, content },
   };
   state.sent.push(message);
@@ -213,12 +221,34 @@ function editMessageText(parameters: Record<string, unknown>, state: TelegramSta
   if (message === undefined) return badRequest("message to edit not found");
   const content = contentOf(given.data.text, given.data.parse_mode);
   if ("status" in content) return content;
-  if (content.text === message.text && JSON.stringify(content.entities) === JSON.stringify(message.entities)) {
+  const buttons = buttonsOf(given.data.reply_markup);
+  if ("status" in buttons) return buttons;
+  const unchangedButtons = JSON.stringify(buttons) === JSON.stringify(message.buttons);
+  if (
+    unchangedButtons &&
+    content.text === message.text &&
+    JSON.stringify(content.entities) === JSON.stringify(message.entities)
+  ) {
     return badRequest(
       "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
     );
   }
-  Object.assign(message, content);
+  // Entities are those of the new text; without a parse mode they can be given directly.
+  const entities = given.data.entities ?? content.entities;
+  Object.assign(message, content, { buttons, entities });
+  state.changed();
+  return done(shown(message, bot));
+}
+
+function editReplyMarkup(parameters: Record<string, unknown>, state: TelegramState, bot: Bot): MethodResult {
+  const given = EditMessage.safeParse(parameters);
+  if (!given.success) return badRequest("message identifier is not specified");
+  const { chat_id: chat, message_id: messageId } = given.data;
+  const message = state.sent.find((one) => one.messageId === messageId && one.chatId === chat);
+  if (message === undefined) return badRequest("message to edit not found");
+  const buttons = buttonsOf(given.data.reply_markup);
+  if ("status" in buttons) return buttons;
+  message.buttons = buttons;
   state.changed();
   return done(shown(message, bot));
 }
@@ -246,7 +276,8 @@ function unreachable(chat: number | string, state: TelegramState): MethodResult 
   return state.missing.has(String(chat)) ? badRequest("chat not found") : null;
 }
 
-function shown(message: SentMessage, bot: Bot): unknown {
+/** A sent message as the API returns it. */
+export function shown(message: SentMessage, bot: Bot): Record<string, unknown> {
   const chat = message.chatId;
   return {
     message_id: message.messageId,
@@ -257,20 +288,4 @@ function shown(message: SentMessage, bot: Bot): unknown {
     entities: message.entities,
     ...(message.threadId === null ? {} : { message_thread_id: message.threadId }),
   };
-}
-
-function done(result: unknown): MethodResult {
-  return { status: 200, result };
-}
-
-function badRequest(problem: string): MethodResult {
-  return { status: 400, description: `Bad Request: ${problem}` };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

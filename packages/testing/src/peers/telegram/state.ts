@@ -16,6 +16,8 @@ export interface SentMessage {
   text: string;
   entities: { type: string; offset: number; length: number; url?: string; language?: string }[];
   parseMode: string | null;
+  /** The buttons: text and callback data. */
+  buttons: { text: string; data: string }[];
   /** The attached file; the text is then the caption. */
   file?: { kind: "photo" | "document" | "voice" | "audio"; name: string; mediaType: string; content: Buffer };
 }
@@ -58,6 +60,10 @@ export class TelegramState {
   /** Paths by the file ids of messages. */
   readonly fileIds = new Map<string, string>();
   webhook: Webhook | null = null;
+  /** The menu of commands. */
+  commands: { command: string; description: string }[] = [];
+  /** Presses of buttons that were not answered yet, and the texts of those that were. */
+  readonly presses = new Map<string, string | null>();
   allowedUpdates: readonly string[] | null = null;
   /** Delivery counts of updates that were delivered at least once, by number. */
   readonly deliveries = new Map<number, number>();

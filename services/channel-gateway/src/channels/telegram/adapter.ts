@@ -70,7 +70,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
   }
   adapter.routes = (app, host) => {
     hostFetch = host.fetch;
-    webhookRoutes({ account, secret: webhookSecret, download, identify }, app, host);
+    webhookRoutes({ account, call, secret: webhookSecret, download, identify }, app, host);
   };
   return adapter;
 }

@@ -1,6 +1,8 @@
 // Passes one update to the gateway, for polling and for webhooks, and decides when an update may be confirmed.
 import { WireError } from "@parley/contracts";
-import type { ChannelHost, LeaseRef } from "../channel.ts";
+import type { ChannelHost, Position } from "../channel.ts";
+import { handleAction } from "./actions.ts";
+import type { Call } from "./api.ts";
 import type { Download } from "./download.ts";
 import { parse, type Parsed } from "./parse.ts";
 import type { Update, User } from "./update-schema.ts";
@@ -11,11 +13,10 @@ import type { Update, User } from "./update-schema.ts";
  */
 export async function handleUpdate(
   host: ChannelHost,
-  account: string,
+  { account, call, download }: { account: string; call: Call; download: Download },
   me: User,
   update: Update,
-  download: Download,
-  position?: { lease: LeaseRef; cursor: string },
+  position?: Position,
   behind: readonly Update[] = [],
 ): Promise<void> {
   const parsed = parse(update, me, account);
@@ -24,6 +25,10 @@ export async function handleUpdate(
       { channel: "telegram", account, updateId: update.update_id, reason: parsed.reason },
       "update skipped",
     );
+    return;
+  }
+  if (parsed.kind === "action") {
+    await handleAction(host, call, parsed, position);
     return;
   }
   try {
@@ -46,7 +51,7 @@ export async function handleUpdate(
 
 /** Albums of one person that arrive together count as one, because they are answered together. */
 function sameAlbum(one: Parsed, other: Parsed): boolean {
-  if (one.kind === "skipped" || other.kind === "skipped") return false;
+  if (one.kind !== "message" || other.kind !== "message") return false;
   const [{ draft: mine }, { draft: theirs }] = [one, other];
   if (mine.album !== true || theirs.album !== true) return false;
   return mine.conversation === theirs.conversation && mine.contact.id === theirs.contact.id;

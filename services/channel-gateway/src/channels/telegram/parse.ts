@@ -1,16 +1,26 @@
 // Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
-import type { InboundDraft } from "../channel.ts";
+import type { InboundAction, InboundDraft } from "../channel.ts";
 import { filesOf, type FileOfMessage } from "./files.ts";
-import { attachmentKinds, Message, type Entity, type Update, type User } from "./update-schema.ts";
+import { attachmentKinds, CallbackQuery, Message, type Entity, type Update, type User } from "./update-schema.ts";
+
+/** A pressed button, and the message with it. */
+export interface ParsedAction {
+  kind: "action";
+  action: InboundAction;
+  queryId: string;
+  message: { chatId: number; messageId: number; text: string; entities: readonly unknown[] } | null;
+}
 
 export type Parsed =
   | { kind: "message"; draft: InboundDraft; files: FileOfMessage[] }
+  | ParsedAction
   | { kind: "skipped"; reason: string };
 
 /** The update types requested from Telegram. */
-export const allowedUpdates = ["message"] as const;
+export const allowedUpdates = ["message", "callback_query"] as const;
 
 export function parse(update: Update, me: User, account: string): Parsed {
+  if ("callback_query" in update) return parseAction(update, account);
   if (!("message" in update)) {
     return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
   }
@@ -28,9 +38,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
   const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
   if (text === null) return skipped("no text");
 
-  const chat = String(message.chat.id);
-  const topic = message.is_topic_message === true ? message.message_thread_id : undefined;
-  const conversation = topic === undefined ? chat : `${chat}:${topic}`;
+  const { conversation, topic, chat } = conversationOf(message);
   return {
     kind: "message",
     files: filesOf(message),
@@ -51,6 +59,41 @@ export function parse(update: Update, me: User, account: string): Parsed {
         // No reply quote in a private chat, where it is clear what is answered.
         ...(direct ? {} : { replyToId: String(message.message_id) }),
       },
+    },
+  };
+}
+
+function conversationOf(message: Message): { conversation: string; topic: number | undefined; chat: string } {
+  const chat = String(message.chat.id);
+  const topic = message.is_topic_message === true ? message.message_thread_id : undefined;
+  return { chat, topic, conversation: topic === undefined ? chat : `${chat}:${topic}` };
+}
+
+function parseAction(update: Update, account: string): Parsed {
+  const parsed = CallbackQuery.safeParse(update.callback_query);
+  if (!parsed.success) return skipped("invalid callback query");
+  const { id, from, message, data } = parsed.data;
+  if (data === undefined || message === undefined) return skipped("a button without input or message");
+  const { conversation, topic, chat } = conversationOf(message);
+  const direct = message.chat.type === "private";
+  const name = nameOf(from);
+  return {
+    kind: "action",
+    queryId: id,
+    message: {
+      chatId: message.chat.id,
+      messageId: message.message_id,
+      text: message.text ?? "",
+      entities: message.entities ?? [],
+    },
+    action: {
+      externalId: `action:${id}`,
+      conversation,
+      ...(topic === undefined || direct ? {} : { group: chat }),
+      contact: { id: String(from.id), ...(name ? { name } : {}) },
+      direct,
+      input: data,
+      replyTo: { channel: "telegram", account, conversation },
     },
   };
 }

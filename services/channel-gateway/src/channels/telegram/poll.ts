@@ -3,6 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
+import { showCommands } from "./actions.ts";
 import type { Answer, Call } from "./api.ts";
 import type { Download } from "./download.ts";
 import { handleUpdate } from "./handle-update.ts";
@@ -25,7 +26,7 @@ interface Polling {
 
 /** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRejectedError when the token is refused. */
 export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef): Promise<void> {
-  const { call, download, account, identify } = polling;
+  const { call, account, identify } = polling;
   const { signal } = lease;
   let failures = 0;
   let me: User | null = null;
@@ -57,6 +58,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
   while (!signal.aborted) {
     if (me === null) {
       me = await settled("getMe", await identify(timely()));
+      if (me !== null) void showCommands(call, host.commands);
       continue;
     }
     if (!webhookGone) {
@@ -78,7 +80,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
       const next = update.update_id + 1;
       try {
         const position = { lease, cursor: String(next) };
-        await handleUpdate(host, account, me, update, download, position, updates.slice(index + 1));
+        await handleUpdate(host, polling, me, update, position, updates.slice(index + 1));
       } catch (error) {
         if (signal.aborted) return;
         throw error;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
+import { keyboardOf } from "./actions.ts";
 import type { Answer, Call } from "./api.ts";
 
 const Sent = z.object({ message_id: z.number().int() });
@@ -13,7 +14,9 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
   const parameters = { ...target, ...replyOf(part.address.replyToId) };
   const send = (to: typeof parameters) =>
-    part.text === null ? sendFile(call, to, part.file, signal) : sendText(call, to, part.text, signal);
+    part.text === null
+      ? sendFile(call, to, part.file, signal)
+      : sendText(call, { ...to, ...keyboardOf(part.actions) }, part.text, signal);
   let answer = await send(parameters);
   if (answer.kind === "refused" && answer.movedTo !== null) {
     answer = await send({ ...parameters, chat_id: Number(answer.movedTo) });

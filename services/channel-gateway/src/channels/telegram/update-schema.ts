@@ -99,6 +99,14 @@ export const Message = z.object({
 });
 export type Message = z.infer<typeof Message>;
 
+/** A press of a button. The message is missing if it is too old. */
+export const CallbackQuery = z.object({
+  id: z.string(),
+  from: User,
+  message: Message.optional().catch(undefined),
+  data: z.string().optional(),
+});
+
 /** One raw update; only its id is guaranteed. */
 export const Update = z.looseObject({ update_id: z.number().int() });
 export type Update = z.infer<typeof Update>;

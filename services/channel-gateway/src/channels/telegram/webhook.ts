@@ -4,7 +4,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { errorMessage } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
-import type { Answer } from "./api.ts";
+import { showCommands } from "./actions.ts";
+import type { Answer, Call } from "./api.ts";
 import type { Download } from "./download.ts";
 import { handleUpdate } from "./handle-update.ts";
 import { Update, type User } from "./update-schema.ts";
@@ -14,13 +15,15 @@ const identifyWithinMs = 5_000;
 
 interface Hook {
   account: string;
+  call: Call;
   secret: string;
   download: Download;
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
 export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHost): void {
-  const { account, secret, download } = hook;
+  const { account, secret } = hook;
+  void showCommands(hook.call, host.commands);
   app.post(`/channels/telegram/${account}/webhook`, async (request, reply) => {
     const given = request.headers["x-telegram-bot-api-secret-token"];
     if (typeof given !== "string" || !sameSecret(given, secret)) {
@@ -35,7 +38,7 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
       return reply.code(503).send({ error: "Not ready: the bot could not be identified." });
     }
     try {
-      await handleUpdate(host, account, me.result, update.data, download);
+      await handleUpdate(host, hook, me.result, update.data);
     } catch (error) {
       const reason = errorMessage(error);
       host.log.warn(

@@ -1,5 +1,5 @@
 // Texts and attachments to send.
-import type { Attachment } from "@parley/contracts";
+import type { store, Attachment } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
 import { counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
@@ -30,6 +30,7 @@ export const outbox = parley.table(
     settledAt: time("settled_at"),
     trace: text("trace"),
     attachment: json<Attachment>("attachment"),
+    actions: json<store.Action[]>("actions"),
     position: integer("position").notNull().default(0),
     parts: integer("parts").notNull().default(0),
     doubtfulParts: integer("doubtful_parts").notNull().default(0),

@@ -32,6 +32,16 @@ export const leaseHandlers = {
     return {};
   },
 
+  async leaseCheckpoint({ database }, input) {
+    const { rowCount } = await database.query("UPDATE parley.leases SET cursor = $3 WHERE name = $1 AND fence = $2", [
+      input.name,
+      input.fence,
+      input.cursor,
+    ]);
+    if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is over`);
+    return {};
+  },
+
   async leaseRelease({ database, bus }, input) {
     await withClient(database, (client) =>
       client.query("UPDATE parley.leases SET owner = NULL, expires_at = now() WHERE name = $1 AND fence = $2", [

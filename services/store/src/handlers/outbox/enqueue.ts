@@ -8,16 +8,16 @@ import type { PoolClient } from "../../db/database.ts";
 const insert = {
   name: "outbox-queue",
   text: `
-    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, attachment)
-    SELECT $1, (SELECT coalesce(max(ordinal) + 1, 0) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9
+    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions, attachment)
+    SELECT $1, (SELECT coalesce(max(ordinal) + 1, 0) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9, $10
     ON CONFLICT (turn_id, ordinal) DO NOTHING`,
 };
 
 const insertLoose = {
   name: "outbox-queue-loose",
   text: `
-    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace)
-    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
+    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions)
+    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
 
 /** Notifies the gateways of these addresses; call after the commit. */
@@ -39,8 +39,9 @@ export async function enqueueText(client: PoolClient, turnId: string, outgoing: 
   if (outgoing.text !== "" || attachments.length === 0) {
     await queueRow(client, [turnId, ...valuesOf(outgoing), null]);
   }
+  const { actions: _, ...withoutActions } = outgoing;
   for (const attachment of attachments) {
-    await queueRow(client, [turnId, ...valuesOf({ ...outgoing, text: "" }), JSON.stringify(attachment)]);
+    await queueRow(client, [turnId, ...valuesOf({ ...withoutActions, text: "" }), JSON.stringify(attachment)]);
   }
   await addTurnReferences(
     client,
@@ -70,7 +71,7 @@ export async function enqueueStandalone(
   return rows[0];
 }
 
-function valuesOf({ address, text, expiresInMs }: Outgoing): unknown[] {
+function valuesOf({ address, text, expiresInMs, actions = [] }: Outgoing): unknown[] {
   return [
     address.channel,
     address.account,
@@ -79,5 +80,6 @@ function valuesOf({ address, text, expiresInMs }: Outgoing): unknown[] {
     JSON.stringify(text),
     expiresInMs,
     activeTrace(),
+    actions.length === 0 ? null : JSON.stringify(actions),
   ];
 }

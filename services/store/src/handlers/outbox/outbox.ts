@@ -26,6 +26,7 @@ interface Row {
   reply_to_id: string | null;
   body: string;
   attachment: string | null;
+  actions: string | null;
   attempts: number;
   position: number;
   parts: number;
@@ -47,6 +48,7 @@ function outboxRowOf(row: Row): OutboxRow {
     },
     text: JSON.parse(row.body) as string,
     attachment: row.attachment === null ? null : (JSON.parse(row.attachment) as OutboxRow["attachment"]),
+    ...(row.actions === null ? {} : { actions: JSON.parse(row.actions) as store.Action[] }),
     idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}${row.position === 0 ? "" : `-${row.position}`}`,
     attempts: row.attempts - 1,
     position: row.position,
@@ -64,7 +66,7 @@ const leftBehind = `
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
 
 const columns =
-  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, position, parts, interrupted, expires_at, trace";
+  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, attempts, position, parts, interrupted, expires_at, trace";
 
 /** The oldest open row of each conversation, and when its limits allow to send it. */
 const heads = (pattern: string, slackMs: string) => `

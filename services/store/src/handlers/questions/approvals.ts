@@ -142,8 +142,18 @@ export const approvalHandlers = {
     const { rows } = await database.query<Approval>(
       `SELECT ${columns} FROM parley.approvals
        WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
+         AND ($4::text IS NULL OR EXISTS (
+           SELECT FROM parley.outbox o WHERE o.turn_id = approvals.turn_id AND o.channel = $4 AND o.account = $5
+             AND o.conversation = $6 AND o.actions LIKE '%/approve ' || approvals.id || '"%'))
        ORDER BY requested_at DESC LIMIT $3`,
-      [input.sessionId ?? null, input.pending, input.limit],
+      [
+        input.sessionId ?? null,
+        input.pending,
+        input.limit,
+        input.askedIn?.channel ?? null,
+        input.askedIn?.account ?? null,
+        input.askedIn?.conversation ?? null,
+      ],
     );
     return { approvals: rows.map(cutEnd) };
   },
