@@ -224,6 +224,11 @@ export class Bus {
     return this.#link.connected;
   }
 
+  /** Counts the connections to a server from 1: it grows with each reconnect. */
+  get connectionCount(): number {
+    return this.#link.count;
+  }
+
   /** Whether TLS protects the connection to the server. */
   get encrypted(): boolean {
     return this.#link.encrypted;

@@ -31,6 +31,8 @@ export interface ConnectOptions {
 export interface Connection {
   readonly connection: NatsConnection;
   connected: boolean;
+  /** How many connections there were, with this one. */
+  count: number;
   /** Whether TLS protects it. */
   readonly encrypted: boolean;
 }
@@ -49,7 +51,7 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
   const connection = await connectFirst(options);
   const { info } = connection;
   const encrypted = tlsOf(options) !== undefined || info?.tls_required === true || info?.tls_available === true;
-  const link: Connection = { connection, connected: true, encrypted };
+  const link: Connection = { connection, connected: true, count: 1, encrypted };
   void watch(link, options.log);
   return link;
 }
@@ -122,6 +124,7 @@ async function watch(link: Connection, log: BusLog): Promise<void> {
         break;
       case "reconnect":
         link.connected = true;
+        link.count += 1;
         log.info({ server: status.server }, "bus reconnected");
         break;
       case "error":

@@ -15,7 +15,15 @@ interface ConfigModule {
 }
 
 /** The lease of agent-core; the other services have none. */
-const lease = { ttlMs: 60_000, renewMs: 2_000, giveUpMs: 50_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 };
+const lease = {
+  ttlMs: 60_000,
+  renewMs: 2_000,
+  giveUpMs: 50_000,
+  pingMs: 250,
+  absentMs: 200,
+  pollMs: 1_000,
+  silentMs: 1_500,
+};
 
 /** Starts the service of `options.entry` from its `config.ts` and `service.ts`. Its log is written only with PARLEY_TEST_LOGS. */
 export function startInProcess(options: ReplicaOptions): ReplicaHandle {

@@ -17,6 +17,8 @@ export interface LeaseTimes {
   /** The leader ends itself this long after the START of its last successful renewal. */
   giveUpMs: number;
   pingMs: number;
+  /** A leader that answered before, and whose subject nobody has served for this long, may be replaced. Longer than a reconnect. */
+  absentMs: number;
   pollMs: number;
   /** A leader that answered no ping for this long may be replaced. */
   silentMs: number;
@@ -91,7 +93,15 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     embedder: embedderIn(env, base.settings.memory.embedder),
     transcriber: transcriberIn(env, base.settings.attachments.transcription),
     synthesizer: synthesizerIn(env, base.settings.voice.speech),
-    lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
+    lease: {
+      ttlMs: 6_000,
+      renewMs: 2_000,
+      giveUpMs: 4_000,
+      pingMs: 250,
+      absentMs: 200,
+      pollMs: 1_000,
+      silentMs: 1_500,
+    },
     retry: {
       tries: retry.tries,
       baseMs: agent.PARLEY_MODEL_RETRY_BASE_MS ?? retry.base_seconds * 1_000,

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { createLogger } from "@parley/chassis";
+import { controlPing } from "@parley/contracts";
 import { Cleanup, startStoreStack, startTestRedis, testBaseConfig, type StoreStack } from "@parley/testing";
 import { Redis } from "ioredis";
 import pg from "pg";
-import { readConfig } from "../src/config.ts";
+import { readConfig, type LeaseTimes } from "../src/config.ts";
 import { becomeLeader, type Leadership } from "../src/leader/leadership.ts";
 
 /** The lock that a leader's writes hold shared and a takeover holds exclusively; services/store/src/db/operation.ts. */
@@ -41,7 +42,7 @@ async function open(): Promise<pg.Client> {
 }
 
 /** Standbys that start at the same time. */
-async function standbys(count: number) {
+async function standbys(count: number, lease: Partial<LeaseTimes> = {}) {
   const stopping = new AbortController();
   const lost: string[] = [];
   const leaders: { name: string; leadership: Leadership }[] = [];
@@ -53,6 +54,7 @@ async function standbys(count: number) {
     );
     const bus = await stack.bus("agent-core");
     const log = createLogger({ service: "agent-core", replica: name, level: "silent" });
+    config.lease = { ...config.lease, ...lease };
     const leadership = await becomeLeader({ config, bus, log, lost: (reason) => lost.push(reason) }, stopping.signal);
     leaders.push({ name, leadership });
     return name;
@@ -133,5 +135,21 @@ describe("a killed leader", () => {
       replicas.leaders.map(({ name }) => name),
       [first],
     );
+  });
+
+  test("is replaced without waiting for silence when its connection to the bus ends", async () => {
+    const leader = await stack.bus("agent-core");
+    const pinged = Promise.withResolvers<void>();
+    leader.serve(controlPing, async () => {
+      pinged.resolve();
+      return { epoch: 1, holder: "killed/1" };
+    });
+    // Neither the lock's expiry nor silence can cause the takeover.
+    await using replicas = await standbys(2, { silentMs: 600_000 });
+    await pinged.promise;
+    await redis.persist("parley:leader");
+    await leader.drain();
+    const first = await replicas.first;
+    assert.deepEqual(await epochs(), [first]);
   });
 });

@@ -1,17 +1,18 @@
 // Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
 // is the only clean state.
 //
-//   standby  pings the leader every 250 ms, polls the lock every second
+//   standby  pings the leader every 250 ms, polls the lock every second; at once when nobody serves the leader's subject any more
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { controlPing, leaderChanged, leaderReleased } from "@parley/contracts";
+import { controlPing, leaderChanged, leaderReleased, WireError } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
 import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
 import { LeaderStore } from "../store-client/leader-store.ts";
 import { LeaderLock } from "./lock.ts";
+import { absentHolder, afterPing, initialPresence, type PingResult } from "./leader-presence.ts";
 import { mayTakeOver, ownerName } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
@@ -70,6 +71,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
       await Promise.race([
         delay(pollPause(config, pings, released), undefined, { signal }).catch(() => undefined),
         released.next(),
+        pings.nextAbsence(),
       ]);
     }
   } catch (error) {
@@ -93,6 +95,10 @@ class Holders {
 
 interface Pings {
   lastAnswerAt(): number;
+  /** The last leader that answered, if its process has ended as far as the bus tells. */
+  absent(): string | undefined;
+  /** Resolves when a leader becomes absent. */
+  nextAbsence(): Promise<void>;
   stop(): void;
 }
 
@@ -111,6 +117,7 @@ async function tryTake(
       now,
       lastAnswerAt: seen.pings.lastAnswerAt(),
       released: seen.released,
+      absent: seen.pings.absent(),
     };
     if (holder === null || !mayTakeOver(observation, seen.config, seen.config.lease)) return false;
     return await lock.replace(holder, owner);
@@ -123,25 +130,46 @@ async function tryTake(
 /** Polls as often as it pings while the leader is silent; otherwise standbys spread their polls of the lock. */
 function pollPause(config: AgentConfig, pings: Pings, released: { heard(): string | undefined }): number {
   const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
-  if (silent || released.heard() !== undefined) return config.lease.pingMs / 2;
+  if (silent || released.heard() !== undefined || pings.absent() !== undefined) return config.lease.pingMs / 2;
   return config.lease.pollMs * (0.8 + 0.4 * Math.random());
 }
 
-function pingLeader(bus: Bus, config: AgentConfig, signal: AbortSignal): Pings {
-  let lastAnswerAt = performance.now();
+function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Pings {
+  let presence = initialPresence(performance.now());
+  let absence = Promise.withResolvers<void>();
+  const absent = () => absentHolder(presence, performance.now(), lease.absentMs);
   const stopping = new AbortController();
   const ended = AbortSignal.any([signal, stopping.signal]);
   void (async () => {
     while (!ended.aborted) {
       const sentAt = performance.now();
-      await bus.request(controlPing, {}, { timeoutMs: config.lease.pingMs, attemptMs: config.lease.pingMs }).then(
-        () => (lastAnswerAt = performance.now()),
-        () => undefined,
-      );
-      await delay(Math.max(0, config.lease.pingMs - (performance.now() - sentAt)));
+      const connection = bus.connectionCount;
+      const result = await ping(bus, lease.pingMs);
+      const wasAbsent = absent() !== undefined;
+      presence = afterPing(presence, result, { connection, now: performance.now() });
+      if (!wasAbsent && absent() !== undefined) {
+        absence.resolve();
+        absence = Promise.withResolvers<void>();
+      }
+      const intervalMs = presence.absentSince === undefined ? lease.pingMs : lease.absentMs / 4;
+      await delay(Math.max(0, intervalMs - (performance.now() - sentAt)));
     }
   })();
-  return { lastAnswerAt: () => lastAnswerAt, stop: () => stopping.abort() };
+  return {
+    lastAnswerAt: () => presence.lastAnswerAt,
+    absent,
+    nextAbsence: () => absence.promise,
+    stop: () => stopping.abort(),
+  };
+}
+
+async function ping(bus: Bus, timeoutMs: number): Promise<PingResult> {
+  try {
+    const { holder } = await bus.request(controlPing, {}, { timeoutMs, once: true });
+    return { type: "answer", holder };
+  } catch (error) {
+    return { type: bus.connected && WireError.is(error, "UNAVAILABLE") ? "unserved" : "unknown" };
+  }
 }
 
 function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Promise<void>; stop(): void } {

@@ -12,6 +12,8 @@ export interface Observation {
   lastAnswerAt: number;
   /** The holder that announced a hand-over. */
   released: string | undefined;
+  /** The holder whose process has ended, as far as the bus tells. */
+  absent: string | undefined;
 }
 
 /** `<replica>/<incarnation>`: a lock holder. */
@@ -26,7 +28,7 @@ export function mayTakeOver(
   times: LeaseTimes,
 ): boolean {
   if (seen.holder === null) return false;
-  if (seen.released === seen.holder) return true;
+  if (seen.released === seen.holder || seen.absent === seen.holder) return true;
   // A previous instance of this replica has certainly ended.
   const ownEarlierLife =
     seen.holder.startsWith(`${self.replica}/`) && seen.holder !== ownerName(self.replica, self.incarnation);

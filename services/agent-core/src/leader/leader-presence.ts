@@ -1,0 +1,49 @@
+// What pings tell about the leader; pure. A killed process loses its bus connection at once, and then nobody serves its subject: that is
+// noticed long before the leader has been silent for long.
+
+export interface LeaderPresence {
+  /** When the leader last answered a ping, or when observation started. Monotonic milliseconds, like all times here. */
+  readonly lastAnswerAt: number;
+  /** Who answered last, and on which connection of this replica to the bus. */
+  readonly answered: { holder: string; connection: number } | undefined;
+  /** Since when nobody serves the leader's subject, after it had answered on the same connection; undefined: it is served, or unknown. */
+  readonly absentSince: number | undefined;
+}
+
+/** Result of a ping. `unserved`: the bus reports that nobody serves the subject. `unknown`: no reply in time. */
+export type PingResult = { type: "answer"; holder: string } | { type: "unserved" } | { type: "unknown" };
+
+export function initialPresence(now: number): LeaderPresence {
+  return { lastAnswerAt: now, answered: undefined, absentSince: undefined };
+}
+
+/**
+ * The presence after a ping. `connection` counts the connections of this replica to the bus: after a restart of the bus the leader may
+ * reconnect later than this replica, so an answer on an earlier connection proves nothing.
+ */
+export function afterPing(
+  before: LeaderPresence,
+  result: PingResult,
+  { connection, now }: { connection: number; now: number },
+): LeaderPresence {
+  switch (result.type) {
+    case "answer":
+      return { lastAnswerAt: now, answered: { holder: result.holder, connection }, absentSince: undefined };
+    case "unserved":
+      return {
+        ...before,
+        absentSince: before.answered?.connection === connection ? (before.absentSince ?? now) : undefined,
+      };
+    default:
+      return { ...before, absentSince: undefined };
+  }
+}
+
+/** The holder whose process has ended, as far as the bus tells: nobody has served its subject for `absentMs`. */
+export function absentHolder(
+  { answered, absentSince }: LeaderPresence,
+  now: number,
+  absentMs: number,
+): string | undefined {
+  return absentSince !== undefined && now - absentSince >= absentMs ? answered?.holder : undefined;
+}
