@@ -75,7 +75,12 @@ test("streams init, each call with progress and result, and the final result as 
   const lines = linesOf(stdout);
   assert.equal(code, 0);
   const init = z
-    .looseObject({ model: z.string(), tools: z.array(z.string()), permissionMode: z.string(), cwd: z.null() })
+    .looseObject({
+      model: z.string(),
+      tools: z.array(z.string()),
+      permissionMode: z.string(),
+      cwd: z.literal(`${cluster.home}/workspace`),
+    })
     .parse(lines[0]);
   assert.equal(lines[0]?.subtype, "init");
   assert.equal(init.model, "rehearsal");

@@ -8,8 +8,11 @@ import { callPlace } from "../src/chat/open.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
+import { addOutput, noVerdict, ProgramHooks } from "../src/run/hooks.ts";
 import { readInput } from "../src/run/input.ts";
-import { PermissionQuestions, readDecision } from "../src/run/input.ts";
+import { PermissionQuestions, readDecision } from "../src/run/permission-questions.ts";
+import { afterHooks } from "../src/run/program-approval.ts";
+import { overridesOf, restoredOverrides } from "../src/run/setup.ts";
 import { runOptions } from "../src/run/options.ts";
 import { RunStream } from "../src/run/stream.ts";
 
@@ -20,6 +23,11 @@ const init = {
   sessionId: "s",
   model: "m",
   tools: [],
+  cwd: null,
+  mcpServers: [],
+  slashCommands: [],
+  agents: [],
+  skills: [],
   permissionMode: "default" as const,
   workspace: null,
   version: null,
@@ -45,17 +53,20 @@ test("uses a new conversation unless the run continues one", () => {
 
 test("parses an input line as a message, request or answer, or explains the error", () => {
   const user = (content: unknown) => readInput(JSON.stringify({ type: "user", message: { role: "user", content } }));
-  assert.deepEqual(user("hi"), { kind: "user", text: "hi" });
-  assert.deepEqual(
-    user([
-      { type: "text", text: "a" },
-      { type: "text", text: "b" },
-    ]),
-    { kind: "user", text: "a\n\nb" },
-  );
-  assert.equal(user("  ").kind, "wrong");
+  assert.deepEqual(user("hi"), { kind: "user", text: "hi", files: [], content: "hi", uuid: null });
+  const blocks = [
+    { type: "text", text: "a" },
+    { type: "text", text: "b" },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: "AAEC" } },
+  ];
+  const content = new Uint8Array(Buffer.from([0, 1, 2]));
+  const files = [{ name: "image-1.png", content }];
+  assert.deepEqual(user(blocks), { kind: "user", text: "a\n\nb", files, content: blocks, uuid: null });
+  assert.equal(user("  ").kind, "unusable");
   assert.equal(readInput("{").kind, "wrong");
-  assert.equal(readInput('{"type":"keep_alive"}').kind, "wrong");
+  for (const type of ["keep_alive", "control_cancel_request", "of_a_newer_program"]) {
+    assert.deepEqual(readInput(JSON.stringify({ type })), { kind: "nothing" });
+  }
   const answer = { request_id: "AB12", response: { behavior: "allow" } };
   assert.deepEqual(readInput(JSON.stringify({ type: "control_response", response: answer })), {
     kind: "answer",
@@ -105,7 +116,17 @@ function control(refuse = false) {
   return {
     said,
     ask: (request: { subtype: string; [field: string]: unknown }) =>
-      carryOut({ conversation, session: async () => session, gateway: nobody }, "r", request),
+      carryOut(
+        {
+          conversation,
+          session: async () => session,
+          gateway: nobody,
+          registerHooks: (hooks) => new ProgramHooks(() => undefined).register(hooks),
+          instruct: (text) => void said.push(text),
+        },
+        "r",
+        request,
+      ),
   };
 }
 
@@ -127,7 +148,11 @@ test("refuses an impossible request with a reason and never sends it as a comman
     [{ subtype: "set_model", model: "x\n/stop" }, /set_model: model/],
     [{ subtype: "set_permission_mode", mode: "yolo" }, /set_permission_mode: mode/],
     [{ subtype: "set_max_thinking_tokens", max_thinking_tokens: 1 }, /set_effort/],
-    [{ subtype: "hook_callback" }, /parley\.toml/],
+    [{ subtype: "hook_callback" }, /only Parley sends/],
+    [{ subtype: "initialize", hooks: { PreCompact: [{ hookCallbackIds: ["a"] }] } }, /PreCompact cannot be called/],
+    [{ subtype: "initialize", sdkMcpServers: ["own"] }, /cannot be reached.*parley\.toml/],
+    [{ subtype: "initialize", jsonSchema: {} }, /answers are text/],
+    [{ subtype: "initialize", agents: { a: {} } }, /parley\.toml/],
     [{ subtype: "mcp_set_servers", servers: {} }, /parley\.toml.*mcp_toggle/],
     [{ subtype: "mcp_toggle", server_name: "files" }, /mcp_toggle: enabled/],
     [{ subtype: "make_tea" }, /there is no control request/],
@@ -153,12 +178,8 @@ function message(seq: number, role: "assistant" | "tool" | "user", call?: string
 
 function stream(maxTurns: number | null) {
   const told: SdkMessage[] = [];
-  const stopped: string[] = [];
-  const run = new RunStream(
-    { partial: false, maxTurns },
-    { message: (each) => told.push(each), overTurns: (turn) => stopped.push(turn) },
-  );
-  return { told, stopped, run };
+  const run = new RunStream({ partial: false, maxTurns }, { message: (each) => told.push(each) });
+  return { told, run };
 }
 
 test("buffers output until the session is known, without loss", () => {
@@ -173,21 +194,19 @@ test("buffers output until the session is known, without loss", () => {
   );
 });
 
-test("stops a turn once when it exceeds its limit of model calls", () => {
-  const { stopped, run } = stream(2);
+test("counts what is left of the limits after the turns that have ended", () => {
+  const { run } = stream(2);
   run.begin(init);
-  run.event(message(1, "assistant", "a"), 0);
-  run.event(message(2, "tool", "a"), 0);
-  assert.deepEqual(stopped, []);
-  run.event(message(3, "assistant", "b"), 0);
-  run.event(message(4, "tool", "b"), 0);
-  assert.deepEqual(stopped, [turnId]);
-  const last = stream(1);
-  last.run.begin(init);
-  last.run.event(message(1, "assistant"), 0);
-  assert.deepEqual(last.stopped, [], "its last call may end the turn");
-  last.run.event(message(2, "user"), 0);
-  assert.deepEqual(last.stopped, [turnId], "the loop continues the turn");
+  assert.deepEqual(run.left, { maxModelCalls: 2 });
+  run.event(message(1, "assistant"), 0);
+  const finished = { seq: 2, turnId, state: "done", exitReason: "end_turn", text: "", usage, cost } as const;
+  run.event({ type: "turn.finished", ...finished }, 0);
+  assert.deepEqual(run.left, { maxModelCalls: 1 });
+  const parts = [{ type: "text" as const, text: "on" }];
+  const next = { seq: 4, role: "assistant" as const, turnId: "u", parts, model: null, createdAt: "" };
+  run.event({ type: "message", seq: 4, message: next }, 0);
+  run.event({ type: "turn.finished", ...finished, seq: 5, turnId: "u" }, 0);
+  assert.equal(run.left, "max_turns");
 });
 
 test("refuses an answer about a call when one of its fields cannot be honoured", () => {
@@ -199,7 +218,8 @@ test("refuses an answer about a call when one of its fields cannot be honoured",
     decision: { decision: "deny", message: "not now", interrupt: true },
   });
   for (const answer of [
-    { behavior: "allow", updatedPermissions: [] },
+    { behavior: "allow", updatedPermissions: [{ type: "setMode", mode: "bypassPermissions", destination: "session" }] },
+    { behavior: "allow", updatedPermissions: [{ type: "addRules", behavior: "allow", destination: "userSettings" }] },
     { behavior: "allow", updatedInput: "rm x" },
     { behavior: "allow", always: true, updatedInput: {} },
     { behavior: "allow", toolUseID: "call-2" },
@@ -225,7 +245,7 @@ test("denies the call and reports an error when the answer cannot be honoured", 
   const ask = (request_id: string) =>
     questions.ask({ request_id, tool_name: "write", tool_use_id: "c", description: "write: a", input: { path: "a" } });
   assert.deepEqual(ask("AB12").request.input, { path: "a" });
-  const decision = { behavior: "allow", updatedPermissions: [] };
+  const decision = { behavior: "allow", updatedPermissions: [{ type: "setMode" }] };
   const answered = await questions.answer({ requestId: "AB12", failure: null, decision });
   assert.equal(answered?.subtype, "error");
   ask("AB13");
@@ -236,4 +256,51 @@ test("denies the call and reports an error when the answer cannot be honoured", 
   const unknown = await questions.answer({ requestId: "ZZ99", failure: null, decision: { behavior: "allow" } });
   assert.equal(unknown?.subtype, "error");
   assert.equal(posted.length, 2, "an answer to no open question decides nothing");
+});
+
+test("allows similar calls when the program returns the suggestion of the question", () => {
+  const updatedPermissions = [{ type: "addRules", rules: [], behavior: "allow", destination: "session" }];
+  const answer = { behavior: "allow", updatedInput: { path: "a" }, updatedPermissions, decisionClassification: "x" };
+  assert.deepEqual(readDecision(answer, "c", { path: "a" }), { decision: { decision: "allow", always: true } });
+});
+
+test("runs no call that a hook of the program denied, and asks where the rules require it", () => {
+  const said = (specific: object) => addOutput(noVerdict, { hookSpecificOutput: specific });
+  const deny = said({ permissionDecision: "deny", permissionDecisionReason: "no" });
+  assert.deepEqual(afterHooks(deny, true, true), { decision: "deny", message: "no" });
+  assert.deepEqual(afterHooks(addOutput(deny, { decision: "approve" }), true, true), {
+    decision: "deny",
+    message: "no",
+  });
+  assert.equal(afterHooks(noVerdict, false, true), "ask");
+  assert.deepEqual(afterHooks(noVerdict, true, false), { decision: "allow", always: false });
+  const allow = said({ permissionDecision: "allow", updatedInput: { path: "b" } });
+  assert.deepEqual(afterHooks(allow, false, false), {
+    decision: "allow",
+    always: false,
+    updatedInput: { path: "b" },
+  });
+  const ended = afterHooks(addOutput(noVerdict, { continue: false, stopReason: "enough" }), true, true);
+  assert.deepEqual(ended, { decision: "deny", message: "enough", interrupt: true });
+  const nobody = afterHooks(said({ permissionDecision: "ask" }), true, false);
+  assert.ok(nobody !== "ask" && nobody.decision === "deny");
+  assert.throws(() => addOutput(noVerdict, { hookSpecificOutput: { permissionDecision: "maybe" } }), /not valid/);
+});
+
+test("calls a hook for every name of a tool that its matcher matches", () => {
+  const hooks = new ProgramHooks(() => undefined);
+  hooks.register({ PreToolUse: [{ matcher: "Bash|Edit", hookCallbackIds: ["a"] }], Stop: [] });
+  assert.deepEqual(
+    ["exec", "edit", "read", "mcp__x__y"].map((tool) => hooks.has("PreToolUse", tool)),
+    [true, true, false, false],
+  );
+  assert.equal(hooks.has("Stop"), false);
+  assert.throws(() => hooks.register({ PreToolUse: [{ matcher: "(", hookCallbackIds: ["a"] }] }), /regular expression/);
+});
+
+test("adds the rules of a run to those of its session, and restores them afterwards", () => {
+  const before = { allow: ["ls"], model: "m" };
+  const changed = overridesOf({ allow: ["read"], permissionMode: "plan" }, before);
+  assert.deepEqual(changed, { permissionMode: "plan", allow: ["ls", "read"] });
+  assert.deepEqual(restoredOverrides(changed, before), { permissionMode: null, allow: ["ls"] });
 });

@@ -41,6 +41,7 @@ export {
 export {
   answererRole,
   approvalAnswerers,
+  reviewReason,
   contactRoles,
   priorityOf,
   trustLevel,
@@ -244,7 +245,14 @@ export {
   escapePattern,
   type TextMatcher,
 } from "./patterns.ts";
-export { builtInToolNames, matcherPatterns, matchesNamePattern, unmatchedHooks } from "./tool-names.ts";
+export {
+  builtInToolNames,
+  matcherPatterns,
+  matchesNamePattern,
+  ownToolName,
+  toolNamesOf,
+  unmatchedHooks,
+} from "./tool-names.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { McpServerSettings, McpSettings, SigningAlgorithm } from "./settings/mcp.ts";
 export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";

@@ -23,11 +23,15 @@ export function trustLevel(from: { role: ContactRole; origin: Origin }): string 
 }
 
 /**
- * Who can answer the approval questions that a message leads to. `sender`: the sender or an owner, anywhere. `owner`: only an owner, at
- * an address they have used before. `none`: nobody.
+ * Who can answer the approval questions that a message leads to. `sender`: the sender or an owner, anywhere. `sender_each_call`: the
+ * same, and every tool call of the message's turn needs an answer, also where the rules allow it (not the calls of its sub-agents).
+ * `owner`: only an owner, at an address they have used before. `none`: nobody.
  */
-export const approvalAnswerers = ["sender", "owner", "none"] as const;
+export const approvalAnswerers = ["sender_each_call", "sender", "owner", "none"] as const;
 export type ApprovalAnswerer = (typeof approvalAnswerers)[number];
+
+/** The reason of an approval question about a call that the rules allow. */
+export const reviewReason = "The program that sent the message reviews each call; the rules allow this one.";
 
 /** The widest value of several messages in one turn. Without messages: `sender`. */
 export function widestAnswerer(each: readonly (ApprovalAnswerer | undefined)[]): ApprovalAnswerer {

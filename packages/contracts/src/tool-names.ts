@@ -2,16 +2,60 @@
 // against this list where no service runs; test/tools-document.test.ts compares it with the real catalogs.
 import type { HookSettings } from "./settings/hooks.ts";
 
-/** Own names and aliases. Tools of MCP servers are missing: they are named `mcp__<server>__<tool>`. */
-export const builtInToolNames: readonly string[] = [
-  "apply_patch attach edit edit_file Edit glob Glob grep Grep ls list_dir LS notebook_edit NotebookEdit",
-  "read read_file Read save_attachment write write_file Write exec shell bash Bash process TaskOutput",
-  "web_fetch WebFetch web_search WebSearch mcp_resources ListMcpResources mcp_read ReadMcpResource mcp_authorize",
-  "message send_message ask_user AskUserQuestion cron sleep todo TodoWrite todo_write speak text_to_speech",
-  "sessions_list sessions_history sessions_status session_status sessions_send subagents agents_list",
-  "sessions_spawn delegate spawn Agent memory_search memory_recall memory_get memory_write memory_store memory_forget",
-  "tool_search ToolSearch tool_call",
-].flatMap((line) => line.split(" "));
+/** Tools, each by its own name and its aliases. Tools of MCP servers are missing: they are named `mcp__<server>__<tool>`. */
+const tools: readonly (readonly [string, ...string[]])[] = [
+  ["apply_patch"],
+  ["attach"],
+  ["edit", "edit_file", "Edit"],
+  ["glob", "Glob"],
+  ["grep", "Grep"],
+  ["ls", "list_dir", "LS"],
+  ["notebook_edit", "NotebookEdit"],
+  ["read", "read_file", "Read"],
+  ["save_attachment"],
+  ["write", "write_file", "Write"],
+  ["exec", "shell", "bash", "Bash"],
+  ["process", "TaskOutput"],
+  ["web_fetch", "WebFetch"],
+  ["web_search", "WebSearch"],
+  ["mcp_resources", "ListMcpResources"],
+  ["mcp_read", "ReadMcpResource"],
+  ["mcp_authorize"],
+  ["message", "send_message"],
+  ["ask_user", "AskUserQuestion"],
+  ["cron"],
+  ["sleep"],
+  ["todo", "TodoWrite", "todo_write"],
+  ["speak", "text_to_speech"],
+  ["sessions_list"],
+  ["sessions_history"],
+  ["sessions_status", "session_status"],
+  ["sessions_send"],
+  ["subagents"],
+  ["agents_list"],
+  ["sessions_spawn", "delegate", "spawn", "Agent"],
+  ["memory_search", "memory_recall"],
+  ["memory_get"],
+  ["memory_write", "memory_store"],
+  ["memory_forget"],
+  ["tool_search", "ToolSearch"],
+  ["tool_call"],
+];
+
+/** Own names and aliases of the built-in tools. */
+export const builtInToolNames: readonly string[] = tools.flat();
+
+const ownNames: ReadonlyMap<string, string> = new Map(tools.flatMap((names) => names.map((name) => [name, names[0]])));
+
+/** The own name of a built-in tool for its own name or an alias; any other name unchanged. */
+export function ownToolName(name: string): string {
+  return ownNames.get(name) ?? name;
+}
+
+/** The own name and the aliases of a built-in tool; for any other name, that name alone. */
+export function toolNamesOf(name: string): readonly string[] {
+  return tools.find((names) => names.includes(name)) ?? [name];
+}
 
 const toolEvents: ReadonlySet<string> = new Set([
   "PreToolUse",

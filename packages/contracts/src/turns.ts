@@ -138,6 +138,9 @@ export const SessionOverridesSchema = z.object({
   allowTainted: z.array(z.string()).optional(),
   deny: z.array(z.string()).optional(),
   ask: z.array(z.string()).optional(),
+  /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
+  maxModelCalls: z.number().int().positive().optional(),
+  maxCostMicros: z.number().int().positive().optional(),
 });
 export type SessionOverrides = z.infer<typeof SessionOverridesSchema>;
 

@@ -1,6 +1,7 @@
 // Projections: the events of a session (packages/contracts, events.ts) in the formats of other protocols. Pure.
 export { AnswerText, positionAfter, remainder } from "./answer-text.ts";
 export { sdkMessages, SdkMessages, type SdkOptions, type TimedEvent } from "./sdk-messages.ts";
+export { permissionModeNames, readPermissionMode, sdkModeOf } from "./sdk-modes.ts";
 export { resultSubtypes, type SdkInit, type SdkMessage } from "./sdk-types.ts";
 export { SimpleEvents, type SimpleEvent } from "./simple-events.ts";
 export type { OutputRule } from "./visible-text.ts";

@@ -1,6 +1,7 @@
 // Converts message parts to content blocks, and the end of a turn to a result message. Pure.
-import type { Cost, ExitReason, Message, Part, Usage } from "@parley/contracts";
-import type { ContentBlock, ModelUsage, PermissionDenial, ResultSubtype, SdkBody, SdkUsage } from "./sdk-types.ts";
+import { ownToolName, type ExitReason, type Message, type Part } from "@parley/contracts";
+import { dollars, sdkUsage, type RunTotals } from "./sdk-totals.ts";
+import type { ContentBlock, PermissionDenial, ResultSubtype, SdkBody } from "./sdk-types.ts";
 
 /** Converts the parts of an assistant message; parts without a block type are omitted. */
 export function blocksOf(parts: readonly Part[]): ContentBlock[] {
@@ -12,7 +13,7 @@ export function blocksOf(parts: readonly Part[]): ContentBlock[] {
         if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
         return [{ type: "thinking", thinking: part.text, signature: part.signature ?? null }];
       case "tool_call":
-        return [{ type: "tool_use", id: part.id, name: part.name, input: jsonOr(part.input) }];
+        return [{ type: "tool_use", id: part.id, name: ownToolName(part.name), input: jsonOr(part.input) }];
       default:
         return [];
     }
@@ -45,49 +46,18 @@ function subtypeOf(reason: ExitReason): ResultSubtype {
   }
 }
 
-export function sdkUsage(usage: Usage): SdkUsage {
-  return {
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
-    cache_read_input_tokens: usage.cacheReadTokens,
-    cache_creation_input_tokens: usage.cacheWriteTokens,
-  };
+/** How a turn ended, with the sums of its run. */
+export interface TurnResult {
+  text: string;
+  durationMs: number;
+  /** The part of `durationMs` in which tools ran. */
+  toolMs: number;
+  stopReason: string | null;
+  denials: readonly PermissionDenial[];
 }
 
-/** US dollars; null when a call has no known price, because the sum would be too small. */
-function dollars({ micros, unpricedCalls }: Cost): number | null {
-  return unpricedCalls > 0 ? null : micros / 1_000_000;
-}
-
-function usageByModel(models: readonly string[], usage: Usage, cost: Cost): Record<string, ModelUsage> {
-  const [only] = models;
-  if (models.length === 1 && only !== undefined) {
-    const whole = {
-      inputTokens: usage.inputTokens,
-      outputTokens: usage.outputTokens,
-      cacheReadInputTokens: usage.cacheReadTokens,
-      cacheCreationInputTokens: usage.cacheWriteTokens,
-      costUSD: dollars(cost),
-    };
-    return { [only]: whole };
-  }
-  const unknown = {
-    inputTokens: null,
-    outputTokens: null,
-    cacheReadInputTokens: null,
-    cacheCreationInputTokens: null,
-    costUSD: null,
-  };
-  return Object.fromEntries(models.map((model) => [model, unknown]));
-}
-
-/** The result message of a turn. `turn`: the state collected from its events; null when no turn was started. */
-export function resultOf(
-  reason: ExitReason,
-  { text, usage, cost }: { text: string; usage: Usage; cost: Cost },
-  turn: { modelCalls: number; models: ReadonlySet<string>; denials: readonly PermissionDenial[] } | null,
-  durationMs: number,
-): SdkBody {
+/** The result message of a turn, or of a message that started none. */
+export function resultOf(reason: ExitReason, turn: TurnResult, totals: RunTotals): SdkBody {
   const subtype = subtypeOf(reason);
   const isError = subtype !== "success";
   return {
@@ -95,13 +65,15 @@ export function resultOf(
     subtype,
     is_error: isError,
     terminal_reason: reason,
-    duration_ms: durationMs,
-    num_turns: turn?.modelCalls ?? 0,
-    result: text,
-    total_cost_usd: dollars(cost),
-    usage: sdkUsage(usage),
-    modelUsage: usageByModel([...(turn?.models ?? [])], usage, cost),
-    permission_denials: turn?.denials ?? [],
-    errors: isError ? [text] : [],
+    duration_ms: turn.durationMs,
+    duration_api_ms: Math.max(0, turn.durationMs - turn.toolMs),
+    num_turns: totals.modelCalls,
+    result: turn.text,
+    stop_reason: turn.stopReason,
+    total_cost_usd: dollars(totals.cost),
+    usage: sdkUsage(totals.usage),
+    modelUsage: totals.byModel(),
+    permission_denials: turn.denials,
+    errors: isError ? [turn.text] : [],
   };
 }

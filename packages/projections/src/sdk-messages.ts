@@ -6,9 +6,11 @@
 // tool_use is followed by its tool_result, and the result is the last message of a turn. Lost live events leave gaps but never break
 // these. Pure: each event carries its time.
 import { createHash } from "node:crypto";
-import { noCost, noUsage, textOf, type Message, type SessionEvent } from "@parley/contracts";
+import { noUsage, ownToolName, textOf, type Message, type SessionEvent } from "@parley/contracts";
 import { Position } from "./position.ts";
-import { blocksOf, resultOf, stopReasonOf } from "./sdk-blocks.ts";
+import { blocksOf, jsonOr, resultOf, stopReasonOf } from "./sdk-blocks.ts";
+import { initBody } from "./sdk-init.ts";
+import { RunTotals, sdkUsage } from "./sdk-totals.ts";
 import { SdkTurn } from "./sdk-turn.ts";
 import type { SdkBody, SdkInit, SdkMessage, StreamEvent } from "./sdk-types.ts";
 
@@ -35,6 +37,7 @@ export class SdkMessages {
   /** Tool calls that started a background sub-agent, by its session; its report arrives in another turn. */
   readonly #background = new Map<string, string>();
   readonly #position = new Position();
+  readonly #totals = new RunTotals();
   #outside = 0;
 
   constructor(init: SdkInit, options: SdkOptions) {
@@ -45,9 +48,7 @@ export class SdkMessages {
 
   /** Returns the messages before the first event. */
   begin(): SdkMessage[] {
-    const { model, tools, permissionMode, workspace, version } = this.#init;
-    const body = { model, tools, cwd: null, workspace, permissionMode, version } as const;
-    return [this.#envelope({ type: "system", subtype: "init", ...body }, "init", 0)];
+    return [this.#envelope(initBody(this.#init), "init", 0)];
   }
 
   /** Returns the messages for an event. */
@@ -68,34 +69,33 @@ export class SdkMessages {
     return messages;
   }
 
-  /** The result of a message that started no turn: a command's answer or a refusal. */
-  outside(text: string, isError: boolean): SdkMessage {
+  /** The result of a message that started no turn: a command's answer, a refusal, or a limit of the run. */
+  outside(text: string, reason: "end_turn" | "error" | "max_turns" | "max_budget"): SdkMessage {
     this.#outside += 1;
-    const body = resultOf(isError ? "error" : "end_turn", { text, usage: noUsage, cost: noCost }, null, 0);
-    return this.#envelope(body, "outside", this.#outside);
+    const turn = { text, durationMs: 0, toolMs: 0, stopReason: null, denials: [] };
+    return this.#envelope(resultOf(reason, turn, this.#totals), "outside", this.#outside);
   }
 
-  /** The number of model calls of a running turn; `open`: tool calls are still without results. */
-  progress(turnId: string): { modelCalls: number; open: boolean } {
-    const turn = this.#turns.get(turnId);
-    return { modelCalls: turn?.modelCalls ?? 0, open: turn?.open ?? false };
+  /** The number of model calls of the ended turns of the run. */
+  get modelCalls(): number {
+    return this.#totals.modelCalls;
   }
 
-  /** The caller stops this turn because of its limit on model calls; the result reports `max_turns`. */
-  overTurns(turnId: string): void {
-    const turn = this.#turns.get(turnId);
-    if (turn !== undefined) turn.overTurns = true;
+  /** The cost of the ended turns of the run, in millionths of a US dollar; calls without a known price are not included. */
+  get costMicros(): number {
+    return this.#totals.cost.micros;
   }
 
   #bodies(turn: SdkTurn, turnId: string, event: SessionEvent, atMs: number): SdkBody[] {
     switch (event.type) {
       case "turn.started":
         turn.partial.restart();
+        turn.held = [];
         return over(turn, "waiting");
       case "text.delta":
-        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "text", event)];
+        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "text", event, atMs)];
       case "reasoning.delta":
-        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "thinking", event)];
+        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "thinking", event, atMs)];
       case "model.retry": {
         const { attempt, delayMs, reason } = event;
         return [{ type: "system", subtype: "api_retry", attempt, retry_delay_ms: delayMs, error: reason }];
@@ -135,7 +135,7 @@ export class SdkMessages {
         return [{ type: "system", subtype: "task_started", task_id: sessionId, tool_use_id: callId, profile, mode }];
       }
       case "approval.requested": {
-        const call = { request_id: event.approvalId, tool_name: event.tool, tool_use_id: event.callId };
+        const call = { request_id: event.approvalId, tool_name: ownToolName(event.tool), tool_use_id: event.callId };
         const { summary: description, reason, expiresAt, input } = event;
         const args = input === undefined ? {} : { input: jsonOr(input) };
         const asked = { ...call, description, reason, expires_at: expiresAt, ...args };
@@ -144,7 +144,7 @@ export class SdkMessages {
       case "approval.decided": {
         const { approvalId, tool, callId, allowed, by } = event;
         if (!allowed) turn.denied(callId, tool);
-        const call = { request_id: approvalId, tool_name: tool, tool_use_id: callId };
+        const call = { request_id: approvalId, tool_name: ownToolName(tool), tool_use_id: callId };
         return [{ type: "system", subtype: "permission_decided", ...call, allowed, by }];
       }
       case "tool.denied":
@@ -166,10 +166,16 @@ export class SdkMessages {
     turn: SdkTurn,
     turnId: string,
     kind: "text" | "thinking",
-    delta: { step: number; attempt: number; text: string },
+    delta: Event<"text.delta" | "reasoning.delta">,
+    atMs: number,
   ): SdkBody[] {
     if (!this.#options.partial) return [];
-    return streamed(turn.partial.delta(messageId(turnId, turn.modelCalls + 1), kind, delta));
+    // Live events overtake durable ones: the results of the calls come first.
+    if (turn.open) {
+      turn.held.push({ event: delta, atMs });
+      return [];
+    }
+    return streamed(turn.partial.delta(messageId(turnId, turn.modelCalls + 1), kind, delta, this.#init.model));
   }
 
   #message(turn: SdkTurn, turnId: string, message: Message, atMs: number): SdkBody[] {
@@ -177,19 +183,24 @@ export class SdkMessages {
       case "user":
         return this.#heard(message);
       case "assistant": {
-        turn.asked(message);
+        turn.asked(message, atMs);
         const id = messageId(turnId, turn.modelCalls);
+        const { model } = message;
         const content = blocksOf(message.parts);
-        const stopped = streamed(turn.partial.stop());
-        if (content.length === 0) return stopped;
-        const said = { id, type: "message", role: "assistant", model: message.model, content } as const;
-        return [
-          ...stopped,
-          { type: "assistant", parent_tool_use_id: null, message: { ...said, stop_reason: stopReasonOf(message) } },
-        ];
+        const stopReason = stopReasonOf(message);
+        const partial = this.#options.partial ? streamed(turn.partial.commit({ id, model, content, stopReason })) : [];
+        if (content.length === 0) return partial;
+        const said = { id, type: "message", role: "assistant", model, content } as const;
+        const end = { stop_reason: stopReason, stop_sequence: null, usage: sdkUsage(noUsage) };
+        return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...said, ...end } }];
       }
-      case "tool":
-        return [...over(turn, "waiting"), ...turn.answered(message.parts, atMs)];
+      case "tool": {
+        const answered = [...over(turn, "waiting"), ...turn.answered(message.parts, atMs)];
+        if (turn.open) return answered;
+        const { held } = turn;
+        turn.held = [];
+        return [...answered, ...held.flatMap((late) => this.#bodies(turn, turnId, late.event, late.atMs))];
+      }
       default:
         return message.role satisfies never;
     }
@@ -215,10 +226,11 @@ export class SdkMessages {
   }
 
   #end(turn: SdkTurn, { text, exitReason, usage, cost }: Event<"turn.finished">, atMs: number): SdkBody[] {
-    const stopped = exitReason === "interrupted" || exitReason === "aborted";
-    const reason = turn.overTurns && stopped ? "max_turns" : exitReason;
-    const result = resultOf(reason, { text, usage, cost }, turn, Math.max(0, atMs - turn.begunAt));
-    return [...streamed(turn.partial.stop()), ...turn.abandoned(atMs), result];
+    const left = turn.abandoned(atMs);
+    const { modelCalls, models, stopReason, toolMs, denials } = turn;
+    this.#totals.add({ modelCalls, models, usage, cost });
+    const ended = { text, durationMs: Math.max(0, atMs - turn.begunAt), toolMs, stopReason, denials };
+    return [...streamed(turn.partial.stop()), ...left, resultOf(exitReason, ended, this.#totals)];
   }
 
   #envelope(body: SdkBody, of: string, n: number): SdkMessage {
@@ -256,13 +268,4 @@ function turnOf(event: SessionEvent): string {
 function uuidOf(name: string): string {
   const hex = createHash("sha256").update(name).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}
-
-/** Parses JSON; invalid JSON stays a string. */
-function jsonOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,8 +1,24 @@
-// Converts the deltas of one turn to stream events: a message starts with the first delta of a model call attempt and stops when the
-// call is committed. Pure.
-import type { StreamEvent } from "./sdk-types.ts";
+// Converts the deltas of one turn to stream events: a message starts with the first delta of a model call attempt, and the committed
+// message completes it with its tool calls. Pure.
+import type { ContentBlock, SdkUsage, StreamEvent } from "./sdk-types.ts";
 
 type Kind = "text" | "thinking";
+type Block = Extract<StreamEvent, { type: "content_block_start" }>["content_block"];
+
+const unknownUsage: SdkUsage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: 0,
+};
+
+/** A committed model reply. */
+export interface CommittedReply {
+  id: string;
+  model: string | null;
+  content: readonly ContentBlock[];
+  stopReason: string | null;
+}
 
 export class PartialMessages {
   #step = -1;
@@ -14,26 +30,27 @@ export class PartialMessages {
   #index = -1;
   #open = false;
 
-  /** `id` identifies the message; all attempts of a call share it. */
-  delta(id: string, kind: Kind, at: { step: number; attempt: number; text: string }): StreamEvent[] {
+  /** `id` identifies the message; all attempts of a call share it. `model`: the expected model. */
+  delta(
+    id: string,
+    kind: Kind,
+    at: { step: number; attempt: number; text: string },
+    model: string | null,
+  ): StreamEvent[] {
     const { step, attempt, text } = at;
     if (step <= this.#doneStep || step < this.#step || (step === this.#step && attempt < this.#attempt)) return [];
     const events: StreamEvent[] = [];
     if (!this.#open || step !== this.#step || attempt !== this.#attempt) {
       this.#step = step;
       this.#attempt = attempt;
-      this.#open = true;
-      this.#kind = undefined;
-      this.#index = -1;
-      events.push({ type: "message_start", message: { id, role: "assistant" } });
+      events.push(this.#start(id, model));
     }
     if (this.#kind !== kind) {
-      if (this.#kind !== undefined) events.push({ type: "content_block_stop", index: this.#index });
+      events.push(...this.#closeBlock());
       this.#kind = kind;
-      this.#index += 1;
-      const block =
-        kind === "text" ? ({ type: "text", text: "" } as const) : ({ type: "thinking", thinking: "" } as const);
-      events.push({ type: "content_block_start", index: this.#index, content_block: block });
+      const block: Block =
+        kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
+      events.push(this.#openBlock(block));
     }
     const delta =
       kind === "text" ? ({ type: "text_delta", text } as const) : ({ type: "thinking_delta", thinking: text } as const);
@@ -47,11 +64,58 @@ export class PartialMessages {
     this.#open = false;
   }
 
-  /** Closes the message: the call is committed, or never will be. */
+  /** Completes the message of a committed reply. Its tool calls come at once: the live events do not contain their arguments. */
+  commit({ id, model, content, stopReason }: CommittedReply): StreamEvent[] {
+    this.#doneStep = this.#step;
+    const calls = content.filter((block) => block.type === "tool_use");
+    const events: StreamEvent[] = [];
+    if (!this.#open) {
+      if (calls.length === 0) return [];
+      events.push(this.#start(id, model));
+    }
+    events.push(...this.#closeBlock());
+    for (const { id: callId, name, input } of calls) {
+      events.push(this.#openBlock({ type: "tool_use", id: callId, name, input: {} }));
+      const json = typeof input === "string" ? input : JSON.stringify(input);
+      const delta = { type: "input_json_delta", partial_json: json } as const;
+      events.push({ type: "content_block_delta", index: this.#index, delta }, this.#stopBlock());
+    }
+    return [...events, ...this.#end(stopReason)];
+  }
+
+  /** Closes a message that will never be committed. */
   stop(): StreamEvent[] {
     this.#doneStep = this.#step;
     if (!this.#open) return [];
+    return [...this.#closeBlock(), ...this.#end(null)];
+  }
+
+  #start(id: string, model: string | null): StreamEvent {
+    this.#open = true;
+    this.#kind = undefined;
+    this.#index = -1;
+    const empty = { content: [], stop_reason: null, stop_sequence: null, usage: unknownUsage } as const;
+    return { type: "message_start", message: { id, type: "message", role: "assistant", model, ...empty } };
+  }
+
+  #openBlock(block: Block): StreamEvent {
+    this.#index += 1;
+    return { type: "content_block_start", index: this.#index, content_block: block };
+  }
+
+  #stopBlock(): StreamEvent {
+    return { type: "content_block_stop", index: this.#index };
+  }
+
+  #closeBlock(): StreamEvent[] {
+    if (this.#kind === undefined) return [];
+    this.#kind = undefined;
+    return [this.#stopBlock()];
+  }
+
+  #end(stopReason: string | null): StreamEvent[] {
     this.#open = false;
-    return [{ type: "content_block_stop", index: this.#index }, { type: "message_stop" }];
+    const delta = { stop_reason: stopReason, stop_sequence: null };
+    return [{ type: "message_delta", delta, usage: unknownUsage }, { type: "message_stop" }];
   }
 }

@@ -1,7 +1,7 @@
 // The state of one turn in the SDK-style stream: open calls, model calls, models, denials. Pure.
-import type { Message, Part, ToolProgress } from "@parley/contracts";
+import { ownToolName, type Message, type Part, type SessionEvent, type ToolProgress } from "@parley/contracts";
 import { PartialMessages } from "./sdk-partial.ts";
-import { jsonOr } from "./sdk-blocks.ts";
+import { jsonOr, stopReasonOf } from "./sdk-blocks.ts";
 import type { PermissionDenial, SdkBody, ToolResultBlock } from "./sdk-types.ts";
 
 type ProgressBody = Extract<SdkBody, { type: "tool_progress" }>;
@@ -30,21 +30,29 @@ export class SdkTurn {
   modelCalls = 0;
   compacting = false;
   waiting = false;
-  /** The caller's limit on model calls stopped the turn. */
-  overTurns = false;
+  /** The stop reason of the last model call. */
+  stopReason: string | null = null;
+  /** Time in which calls were open, in milliseconds. */
+  toolMs = 0;
+  /** Deltas of the next reply that arrived before the results of open calls. */
+  held: { event: SessionEvent; atMs: number }[] = [];
+  #openSince: number | null = null;
   readonly #calls = new Map<string, Call>();
 
   constructor(begunAt: number) {
     this.begunAt = begunAt;
   }
 
-  asked(message: Message): void {
+  asked(message: Message, atMs: number): void {
     this.modelCalls += 1;
+    this.stopReason = stopReasonOf(message);
     if (message.model !== null) this.models.add(message.model);
     for (const part of message.parts) {
       if (part.type !== "tool_call") continue;
-      this.#calls.set(part.id, { tool: part.name, input: part.input, startedAt: null, answered: false });
+      const tool = ownToolName(part.name);
+      this.#calls.set(part.id, { tool, input: part.input, startedAt: null, answered: false });
     }
+    if (this.open) this.#openSince ??= atMs;
   }
 
   /** Whether any tool call has no result yet. */
@@ -96,6 +104,10 @@ export class SdkTurn {
       after.push({ type: "system", subtype: "task_notification", ...told });
     }
     if (blocks.length === 0) return [];
+    if (!this.open && this.#openSince !== null) {
+      this.toolMs += Math.max(0, atMs - this.#openSince);
+      this.#openSince = null;
+    }
     return [...ends, { type: "user", parent_tool_use_id: null, message: { role: "user", content: blocks } }, ...after];
   }
 
@@ -112,7 +124,11 @@ export class SdkTurn {
   denied(callId: string, tool: string): void {
     if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return;
     const input = this.#calls.get(callId)?.input;
-    this.denials.push({ tool_name: tool, tool_use_id: callId, tool_input: input === undefined ? null : jsonOr(input) });
+    this.denials.push({
+      tool_name: ownToolName(tool),
+      tool_use_id: callId,
+      tool_input: input === undefined ? null : jsonOr(input),
+    });
   }
 }
 

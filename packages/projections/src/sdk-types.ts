@@ -1,6 +1,7 @@
 // Types of the SDK-style message stream, which `parley run --output stream-json` writes one message per line. Field names match what
 // programs for such streams expect.
 import type { PermissionMode } from "@parley/contracts";
+import type { SdkMode } from "./sdk-modes.ts";
 
 export type ContentBlock =
   | { type: "text"; text: string }
@@ -55,8 +56,16 @@ export interface SdkInit {
   /** Names, in the order of the prompt. */
   tools: readonly string[];
   permissionMode: PermissionMode;
-  /** The isolation of the cluster's workspace, in place of a working folder. Null: unknown. */
+  /** The folder of the tools' files on this machine. Null: unknown, or on another machine. */
+  cwd: string | null;
+  /** The isolation of the cluster's workspace. Null: unknown. */
   workspace: string | null;
+  mcpServers: readonly { name: string; status: string }[];
+  /** Commands of the chat, without the slash. */
+  slashCommands: readonly string[];
+  /** Profiles of sub-agents. */
+  agents: readonly string[];
+  skills: readonly string[];
   /** The version of the gateway. */
   version: string | null;
 }
@@ -67,11 +76,20 @@ type SystemBody =
       subtype: "init";
       model: string | null;
       tools: readonly string[];
-      /** Always null: tools run in the cluster's workspace, not in the caller's folder. */
-      cwd: null;
+      /** The folder of the tools' files; null: it is on another machine. */
+      cwd: string | null;
       workspace: string | null;
-      permissionMode: PermissionMode;
+      permissionMode: SdkMode;
       version: string | null;
+      mcp_servers: readonly { name: string; status: string }[];
+      slash_commands: readonly string[];
+      agents: readonly string[];
+      skills: readonly string[];
+      plugins: readonly never[];
+      output_style: string;
+      apiKeySource: string;
+      /** Parley's name and version. */
+      claude_code_version: string;
     }
   /** `waiting`: the turn is parked; `waiting_for`: the tools it waits for. Null: the previous status ended. */
   | { subtype: "status"; status: "compacting" | "waiting" | null; waiting_for?: readonly string[] }
@@ -124,18 +142,38 @@ type SystemBody =
 
 /** Partial messages in the format of a streamed model reply. A `message_start` restarts the text. */
 export type StreamEvent =
-  | { type: "message_start"; message: { id: string; role: "assistant" } }
+  | {
+      type: "message_start";
+      message: {
+        id: string;
+        type: "message";
+        role: "assistant";
+        model: string | null;
+        content: readonly never[];
+        stop_reason: null;
+        stop_sequence: null;
+        usage: SdkUsage;
+      };
+    }
   | {
       type: "content_block_start";
       index: number;
-      content_block: { type: "text"; text: "" } | { type: "thinking"; thinking: "" };
+      content_block:
+        | { type: "text"; text: "" }
+        | { type: "thinking"; thinking: ""; signature: "" }
+        | { type: "tool_use"; id: string; name: string; input: Readonly<Record<string, never>> };
     }
   | {
       type: "content_block_delta";
       index: number;
-      delta: { type: "text_delta"; text: string } | { type: "thinking_delta"; thinking: string };
+      delta:
+        | { type: "text_delta"; text: string }
+        | { type: "thinking_delta"; thinking: string }
+        | { type: "input_json_delta"; partial_json: string };
     }
   | { type: "content_block_stop"; index: number }
+  /** `usage`: zero, because the stream does not contain the tokens of a single call; the result contains the sum. */
+  | { type: "message_delta"; delta: { stop_reason: string | null; stop_sequence: null }; usage: SdkUsage }
   | { type: "message_stop" };
 
 type Body =
@@ -151,6 +189,9 @@ type Body =
         model: string | null;
         content: readonly ContentBlock[];
         stop_reason: string | null;
+        stop_sequence: null;
+        /** Zero: the stream does not contain the tokens of a single call; the result contains the sum. */
+        usage: SdkUsage;
       };
     }
   /** Tool results or, with `isSynthetic`, a note of the loop to the model. */
@@ -177,11 +218,16 @@ type Body =
       /** Parley's exit reason (`end_turn`, `max_turns`, `interrupted` …). */
       terminal_reason: string;
       duration_ms: number;
-      /** The number of model calls. */
+      /** `duration_ms` without the time in which tools ran. */
+      duration_api_ms: number;
+      /** The number of model calls of the run, including earlier turns. */
       num_turns: number;
       result: string;
-      /** US dollars; null when the price of a call is unknown. */
+      /** The stop reason of the last model call; null: there was none. */
+      stop_reason: string | null;
+      /** US dollars of the run, including earlier turns; null when the price of a call is unknown. */
       total_cost_usd: number | null;
+      /** Of the run, including earlier turns. */
       usage: SdkUsage;
       modelUsage: Readonly<Record<string, ModelUsage>>;
       permission_denials: readonly PermissionDenial[];

@@ -1,6 +1,6 @@
 // One turn as five types of events: token, tool_call, tool_result, done, error. The last event is one done or one error. Pure.
 import type { SessionEvent } from "@parley/contracts";
-import { sdkUsage } from "./sdk-blocks.ts";
+import { sdkUsage } from "./sdk-totals.ts";
 import type { SdkUsage } from "./sdk-types.ts";
 import { VisibleText, type OutputRule } from "./visible-text.ts";
 import { ToolCalls, type ToolCallUpdate } from "./tool-calls.ts";

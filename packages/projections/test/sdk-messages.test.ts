@@ -1,7 +1,7 @@
 // The invariants of the SDK-style stream, for arbitrary turns and lost live events.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SessionEvent } from "@parley/contracts";
+import type { Message, SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { sdkMessages, SdkMessages } from "../src/sdk-messages.ts";
@@ -13,6 +13,11 @@ const init: SdkInit = {
   model: "m",
   tools: ["ls"],
   permissionMode: "default",
+  cwd: null,
+  mcpServers: [],
+  slashCommands: [],
+  agents: [],
+  skills: [],
   workspace: "bubblewrap",
   version: "0.1.0",
 };
@@ -43,6 +48,88 @@ test("starts with exactly one init and ends with exactly one result", () => {
     }),
     runs,
   );
+});
+
+test("streams the tool calls of each reply as they are committed, after the results of earlier calls", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      let streamed: { id: string; input: string }[] = [];
+      let open = 0;
+      for (const each of stream(events)) {
+        if (each.type === "assistant") {
+          const calls = each.message.content.filter((block) => block.type === "tool_use");
+          assert.deepEqual(
+            streamed.map(({ id, input }) => [id, JSON.parse(input) as unknown] as const),
+            calls.map(({ id, input }) => [id, input]),
+          );
+          streamed = [];
+          open = calls.length;
+        }
+        if (each.type === "user" && each.isSynthetic !== true) open = 0;
+        if (each.type !== "stream_event") continue;
+        const { event } = each;
+        if (event.type === "message_start") {
+          assert.equal(open, 0, "a reply is streamed before the results of the calls of the one before it");
+          streamed = [];
+        }
+        if (event.type === "content_block_start" && event.content_block.type === "tool_use") {
+          streamed.push({ id: event.content_block.id, input: "" });
+        }
+        const last = streamed.at(-1);
+        if (event.type === "content_block_delta" && event.delta.type === "input_json_delta" && last !== undefined) {
+          last.input += event.delta.partial_json;
+        }
+      }
+    }),
+    runs,
+  );
+});
+
+test("calls a tool by its own name where the model wrote an alias", () => {
+  const parts = [{ type: "tool_call" as const, id: "c", name: "Bash", input: '{"command":"ls"}' }];
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
+  const about = { turnId: "t", callId: "c", tool: "exec" };
+  const messages = stream([
+    { type: "message", seq: 1, message },
+    { type: "tool.started", ...about, input: "{}" },
+    { type: "tool.denied", ...about, reason: "no" },
+    end,
+  ]);
+  const names = JSON.stringify(messages).match(/"(?:tool_)?name":"[^"]*"/g);
+  assert.deepEqual(new Set(names), new Set(['"name":"exec"', '"tool_name":"exec"']));
+});
+
+test("adds up model calls, tokens and cost over the turns of a run", () => {
+  const told = new SdkMessages(init, { partial: false });
+  const turn = (turnId: string, seq: number): SdkMessage | undefined => {
+    const message = { seq, role: "assistant" as const, turnId, parts: [], model: "m", createdAt: "" };
+    told.event({ type: "message", seq, message }, 0);
+    const finished: SessionEvent = {
+      ...(end as Extract<SessionEvent, { type: "turn.finished" }>),
+      turnId,
+      seq: seq + 1,
+    };
+    return told.event(finished, 5).at(-1);
+  };
+  turn("a", 1);
+  const result = turn("b", 3);
+  assert.ok(result?.type === "result");
+  assert.deepEqual([result.num_turns, result.total_cost_usd, result.usage.output_tokens], [2, 0.003, 10]);
+  assert.deepEqual(result.modelUsage["m"]?.outputTokens, 10);
+});
+
+test("counts the time in which tools run as no model time", () => {
+  const told = new SdkMessages(init, { partial: false });
+  const message = (seq: number, role: "assistant" | "tool", part: Message["parts"][number]): SessionEvent => {
+    const parts = [part];
+    return { type: "message", seq, message: { seq, role, turnId: "t", parts, model: "m", createdAt: "" } };
+  };
+  told.event({ type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, 0);
+  told.event(message(1, "assistant", { type: "tool_call", id: "c", name: "exec", input: "{}" }), 100);
+  told.event(message(2, "tool", { type: "tool_result", id: "c", name: "exec", content: "", isError: false }), 700);
+  const result = told.event(end, 1_000).at(-1);
+  assert.ok(result?.type === "result");
+  assert.deepEqual([result.duration_ms, result.duration_api_ms], [1_000, 400]);
 });
 
 // design: 003.8
@@ -119,6 +206,9 @@ test("emits well-formed stream events that stop before their message", () => {
             assert.equal(block, event.index);
             block = null;
             break;
+          case "message_delta":
+            assert.ok(message && block === null);
+            break;
           case "message_stop":
             assert.ok(message && block === null);
             message = false;
@@ -188,15 +278,6 @@ test("reports the cost when every price is known, otherwise null", () => {
     cache_read_input_tokens: 2,
     cache_creation_input_tokens: 1,
   });
-});
-
-test("ends with error_max_turns when the caller stops the turn at its limit of model calls", () => {
-  const told = new SdkMessages(init, { partial: false });
-  told.event({ type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, 0);
-  told.overTurns("t");
-  const [result] = told.event({ ...end, state: "cancelled", exitReason: "interrupted" }, 5);
-  assert.ok(result?.type === "result");
-  assert.deepEqual([result.subtype, result.duration_ms], ["error_max_turns", 5]);
 });
 
 test("lists a denial with its tool call", () => {

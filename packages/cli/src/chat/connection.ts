@@ -11,13 +11,31 @@ import type { Answer, api } from "../cluster/api.ts";
 import { reasonOf } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
 
-/** `own`: the session of a single call. `named`: the session of the named conversation. Default: the policy chooses. */
-export type ThreadChoice = "own" | "named";
+/**
+ * `own`: the session of a single call, unless the settings let calls share one. `separate`: regardless of the settings. `named`: the
+ * session of the named conversation. Default: the policy chooses.
+ */
+export type ThreadChoice = "own" | "separate" | "named";
+
+/** A stored file, by the hash of its content. */
+export interface AttachmentRef {
+  readonly id: string;
+  readonly name?: string;
+}
+
+/** What a message can have in addition to its text. */
+export interface MessageExtras {
+  readonly attachments?: readonly AttachmentRef[] | undefined;
+  /** Instructions of the calling program, before the text. */
+  readonly instructions?: string | undefined;
+  /** The sender reviews every tool call of the turn, also those that need no approval. */
+  readonly review?: boolean | undefined;
+}
 
 export type ClientFrame =
   | { type: "subscribe"; session: string; after?: number }
   | { type: "unsubscribe"; session: string }
-  | {
+  | ({
       type: "message";
       id: string;
       conversation: string;
@@ -28,7 +46,7 @@ export type ClientFrame =
       thread?: ThreadChoice;
       /** False: nobody here can answer approval questions. */
       interactive?: false;
-    }
+    } & MessageExtras)
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };
 

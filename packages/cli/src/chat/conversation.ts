@@ -10,6 +10,7 @@ import type {
   IncomingFrame,
   LinkListener,
   Listener,
+  MessageExtras,
   ServerFrame,
 } from "./connection.ts";
 import {
@@ -67,8 +68,8 @@ export class Conversation implements LinkListener {
   }
 
   /** Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. */
-  async say(text: string, mode?: QueueMode): Promise<Outcome> {
-    const { said, outcome } = this.#said.add(text, mode);
+  async say(text: string, mode?: QueueMode, extras?: MessageExtras): Promise<Outcome> {
+    const { said, outcome } = this.#said.add(text, mode, extras);
     this.#sendMessage(said);
     return outcome;
   }
@@ -262,7 +263,7 @@ export class Conversation implements LinkListener {
     void this.#pump();
   }
 
-  #sendMessage({ id, text, mode }: SentMessage): void {
+  #sendMessage({ id, text, mode, extras }: SentMessage): void {
     const { conversation, exclusive = false, interactive = true, thread } = this.#options;
     if (conversation === null) return;
     this.#send({
@@ -270,6 +271,7 @@ export class Conversation implements LinkListener {
       id,
       conversation,
       text,
+      ...extras,
       ...(mode === undefined ? {} : { mode }),
       ...(exclusive ? { exclusive } : {}),
       ...(interactive ? {} : { interactive }),

@@ -95,7 +95,7 @@ interface Patience extends Pick<Listener, "connected" | "disconnected"> {
 
 /** `place`: where the message was sent, so that its answer can be found later. */
 export function reconnectTimeout(io: Io, { conversation, session, thread }: ChatPlace): Patience {
-  const key = session ?? (thread === "own" ? `${ownPrefix}${conversation}` : mainSession);
+  const key = session ?? (thread === "own" || thread === "separate" ? `${ownPrefix}${conversation}` : mainSession);
   const { promise, reject } = Promise.withResolvers<never>();
   // The caller may no longer wait: a rejection must not be unhandled.
   promise.catch(() => undefined);

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 
 import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
 
-import type { ClientFrame } from "./connection.ts";
+import type { ClientFrame, MessageExtras } from "./connection.ts";
 
 /** The outcome of a message. */
 export interface Outcome {
@@ -17,6 +17,7 @@ export interface SentMessage {
   readonly id: string;
   readonly text: string;
   readonly mode: QueueMode | undefined;
+  readonly extras: MessageExtras;
   messageId: string | null;
   /** The session of the message. */
   session: string | null;
@@ -28,13 +29,17 @@ export class SentMessages {
   readonly #byId = new Map<string, SentMessage>();
 
   /** `outcome` resolves when the message is settled and removed here. */
-  add(text: string, mode: QueueMode | undefined): { said: SentMessage; outcome: Promise<Outcome> } {
+  add(
+    text: string,
+    mode: QueueMode | undefined,
+    extras: MessageExtras = {},
+  ): { said: SentMessage; outcome: Promise<Outcome> } {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const id = randomUUID();
     const settle = (outcome: Outcome): void => {
       if (this.#byId.delete(id)) resolve(outcome);
     };
-    const said: SentMessage = { id, text, mode, messageId: null, session: null, turnId: null, settle };
+    const said: SentMessage = { id, text, mode, extras, messageId: null, session: null, turnId: null, settle };
     this.#byId.set(id, said);
     return { said, outcome: promise };
   }

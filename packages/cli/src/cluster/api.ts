@@ -44,6 +44,8 @@ const Agent = z.object({
   tools: z.array(z.string()),
   permissionMode: z.enum(permissionModes),
   workspace: z.string().nullable(),
+  /** Left out by older gateways. */
+  profiles: z.array(z.string()).default([]),
 });
 /** The stored message, or the result of a command such as `/stop`. */
 const Stored = z.union([
@@ -68,6 +70,7 @@ export const api = {
   agent: route("GET", "/api/agent", Agent),
   sendMessage: route("POST", "/api/messages", Stored),
   message: route("GET", "/api/messages/:id", store.inboxGet.output),
+  turn: route("GET", "/api/turns/:id", store.turnGet.output),
   sendText: route("POST", "/api/send", store.outboxPut.output),
   delivery: route("GET", "/api/outbox/:id", store.outboxGet.output),
   sessions: route("GET", "/api/sessions", z.object({ sessions: z.array(SessionSummarySchema) })),

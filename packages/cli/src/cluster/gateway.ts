@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import { errorMessage } from "@parley/contracts";
+import { type Attachment, AttachmentSchema, errorMessage } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 
@@ -11,6 +11,7 @@ import type { Route } from "./api.ts";
 import type { Target } from "./target.ts";
 
 const defaultTimeoutMs = 10_000;
+const uploadTimeoutMs = 120_000;
 
 /** No gateway answered at all. */
 export class GatewayUnreachableError extends CliError {
@@ -74,6 +75,24 @@ export class Gateway {
       headers["content-type"] = "application/json";
       body = JSON.stringify(Object.fromEntries(fields));
     }
+    const { url, response, text, begun, ended } = await this.#send(path, { headers, method, body }, timeoutMs);
+    return { data: read(url, path, output, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
+  }
+
+  /** Stores a file, to be named in a message. Throws GatewayUnreachableError or RequestRejectedError. */
+  async upload(name: string, content: Uint8Array<ArrayBuffer>): Promise<Attachment> {
+    const path = `/api/attachments?${new URLSearchParams({ name }).toString()}`;
+    const headers = {
+      authorization: `Bearer ${this.#target.token()}`,
+      "content-type": "application/octet-stream",
+      "idempotency-key": randomUUID(),
+    };
+    const { url, text } = await this.#send(path, { headers, method: "POST", body: content }, uploadTimeoutMs);
+    return read(url, path, AttachmentSchema, text);
+  }
+
+  /** Sends a request to the first gateway that answers. Throws RequestRejectedError for an error response. */
+  async #send(path: string, init: RequestInit, timeoutMs: number) {
     const failures: string[] = [];
     for (const url of this.#target.urls()) {
       let response: Response;
@@ -81,7 +100,7 @@ export class Gateway {
       const begun = Date.now();
       try {
         const signal = AbortSignal.timeout(timeoutMs);
-        response = await fetch(`${url}${path}`, { headers, redirect: "error", signal, method, body });
+        response = await fetch(`${url}${path}`, { ...init, redirect: "error", signal });
         text = await response.text();
       } catch (error) {
         failures.push(`${url}: ${reasonOf(error)}`);
@@ -93,7 +112,7 @@ export class Gateway {
         continue;
       }
       if (!response.ok) throw refusal(response.status, text);
-      return { data: read(url, path, output, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
+      return { url, response, text, begun, ended };
     }
     throw new GatewayUnreachableError(`No gateway answers (${failures.join("; ")}).`, { fix: this.#fix() });
   }

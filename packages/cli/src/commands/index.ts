@@ -10,6 +10,7 @@ import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts
 import { mcpCommands } from "./mcp.ts";
 import { pairingCommands } from "./pairing.ts";
 import { parseCommandLine } from "./parse.ts";
+import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
 import { stopCommand, turnCommands } from "./turns.ts";
@@ -17,6 +18,7 @@ import { stopCommand, turnCommands } from "./turns.ts";
 export const commands: readonly CommandSpec[] = [
   upCommand,
   ...talkCommands,
+  sdkCommand,
   statusCommand,
   ...sessionCommands,
   ...turnCommands,

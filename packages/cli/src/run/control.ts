@@ -8,13 +8,18 @@ import type { Gateway } from "../cluster/gateway.ts";
 import { api } from "../cluster/api.ts";
 import { firstIssue } from "../io/io.ts";
 import type { ControlRequest } from "./input.ts";
-import { permissionModeNames, readPermissionMode } from "./options.ts";
+import { permissionModeNames, readPermissionMode } from "@parley/projections";
+import { commandNames, serverStatus } from "./agent-info.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
   /** The current state of this run's session; null while there is none. */
   session(): Promise<SessionSummary | null>;
   readonly gateway: Pick<Gateway, "run">;
+  /** Registers the hooks of the program. Throws an error that names a hook that cannot run. */
+  registerHooks(hooks: unknown): void;
+  /** Sets instructions for the agent, sent with the next message. */
+  instruct(text: string): void;
 }
 
 export type ControlAnswer =
@@ -39,13 +44,15 @@ const subtypes = [
   "mcp_reconnect",
 ] as const;
 
+const addServers = "add MCP servers in parley.toml, [mcp.servers.<name>]";
+
 /** Requests of the SDK that Parley does not support, with the reason. */
 const refusals: Readonly<Record<string, string>> = {
   set_max_thinking_tokens: "reasoning is controlled by effort: use set_effort with one of " + efforts.join(", "),
   can_use_tool: "only Parley sends this request; answer it with a control_response",
-  mcp_set_servers: "add MCP servers in parley.toml, [mcp.servers.<name>], and switch them with mcp_toggle",
+  mcp_set_servers: `${addServers}, and switch them with mcp_toggle`,
   mcp_message: "only the cluster communicates with MCP servers",
-  hook_callback: "hooks are configured in parley.toml and run in the cluster",
+  hook_callback: "only Parley sends this request; answer it with a control_response",
 };
 
 export async function carryOut(deps: ControlDeps, id: string, request: ControlRequest): Promise<ControlAnswer> {
@@ -60,14 +67,14 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
   const { conversation } = deps;
   switch (request.subtype) {
     case "initialize":
-      return { subtypes };
+      return initialize(deps, request);
     case "interrupt": {
       const running = conversation.isBusy;
       conversation.cancel();
       return { interrupted: running };
     }
     case "set_model": {
-      const { model } = read(z.object({ model: z.string().regex(/^\S+$/).nullable() }), request);
+      const { model = null } = read(z.object({ model: z.string().regex(/^\S+$/).nullish() }), request);
       await command(deps, `/model ${model ?? "default"}`, ({ overrides }) => (overrides.model ?? null) === model);
       return { model };
     }
@@ -83,6 +90,11 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
       await command(deps, `/effort ${effort ?? "default"}`, ({ overrides }) => (overrides.effort ?? null) === effort);
       return { effort };
     }
+    case "set_max_thinking_tokens": {
+      const { max_thinking_tokens: tokens } = request;
+      if (tokens === null || tokens === undefined) return {};
+      throw new NotDone(refusals["set_max_thinking_tokens"] ?? "");
+    }
     case "compact":
       return { text: await command(deps, "/compact", () => true) };
     case "rewind_files": {
@@ -92,28 +104,73 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
     }
     case "mcp_status": {
       const { servers } = await deps.gateway.run(api.servers);
-      return {
-        mcp_servers: servers.map(({ server, state, tools, problem }) => ({
-          name: server,
-          status: state,
-          tools,
-          problem,
-        })),
-      };
+      const states = servers.map(({ server, state, tools, problem }) => ({
+        name: server,
+        status: serverStatus(state),
+        state,
+        tools,
+        problem,
+      }));
+      return { mcp_servers: states, mcpServers: states };
     }
     case "mcp_toggle": {
-      const Toggle = z.object({ server_name: z.string().min(1), enabled: z.boolean(), tool: z.string().optional() });
-      const { server_name: server, enabled, tool } = read(Toggle, request);
-      return switched(deps, server, enabled ? "on" : "off", tool);
+      const Toggle = z.object({ enabled: z.boolean(), tool: z.string().optional() });
+      const { enabled, tool } = read(Toggle, request);
+      return switched(deps, serverName(request), enabled ? "on" : "off", tool);
     }
     case "mcp_reconnect":
-      return switched(deps, read(z.object({ server_name: z.string().min(1) }), request).server_name, "restart");
+      return switched(deps, serverName(request), "restart");
     default:
       throw new NotDone(
         refusals[request.subtype] ??
           `there is no control request "${request.subtype}"; use one of ${subtypes.join(", ")}`,
       );
   }
+}
+
+/** The name in Parley's or the SDK's spelling. */
+function serverName({ serverName: camel, server_name: snake = camel, ...request }: ControlRequest): string {
+  return read(z.object({ server_name: z.string().min(1) }), { ...request, server_name: snake }).server_name;
+}
+
+const Initialize = z.object({
+  hooks: z.unknown().optional(),
+  sdkMcpServers: z.array(z.string()).nullish(),
+  systemPrompt: z.union([z.string(), z.array(z.string())]).nullish(),
+  appendSystemPrompt: z.string().nullish(),
+  agents: z.record(z.string(), z.unknown()).nullish(),
+  jsonSchema: z.unknown().optional(),
+  title: z.string().nullish(),
+});
+
+/** Throws NotDone for options that the cluster cannot apply. */
+async function initialize(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
+  const options = read(Initialize, request);
+  const { sdkMcpServers: servers, agents, jsonSchema } = options;
+  if (servers?.length)
+    throw new NotDone(`MCP servers of the program (${servers.join(", ")}) cannot be reached; ${addServers}`);
+  if (agents && Object.keys(agents).length > 0)
+    throw new NotDone("agents: define profiles of sub-agents in parley.toml, [profiles.<name>]");
+  if (jsonSchema !== undefined && jsonSchema !== null) throw new NotDone("outputFormat: answers are text");
+  deps.registerHooks(options.hooks ?? {});
+  const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
+  const text = instructions.filter((each) => each.trim() !== "").join("\n\n");
+  if (text !== "") deps.instruct(text);
+  const agent = await deps.gateway.run(api.agent).catch(() => null);
+  return {
+    subtypes,
+    commands: commandNames.map((name) => ({ name, description: "", argumentHint: "" })),
+    agents: (agent?.profiles ?? []).map((name) => ({ name, description: "" })),
+    models: agent?.model === null || agent === null ? [] : [modelInfo(agent.model)],
+    output_style: "default",
+    available_output_styles: ["default"],
+    account: {},
+    hooks_applied: true,
+  };
+}
+
+function modelInfo({ provider, model }: { provider: string; model: string }) {
+  return { value: `${provider}:${model}`, displayName: model, description: provider };
 }
 
 async function switched({ gateway }: ControlDeps, server: string, action: "on" | "off" | "restart", tool?: string) {

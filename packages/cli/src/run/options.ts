@@ -1,30 +1,43 @@
-// The options of `parley run`, and the session that it continues.
+// The options of `parley run`.
 
-import { type PermissionMode, permissionModes, type QueueMode, type SessionSummary } from "@parley/contracts";
+import type { QueueMode } from "@parley/contracts";
+import { permissionModeNames, readPermissionMode } from "@parley/projections";
 
-import { mainSession, modeOf, ownPrefix, speakingName } from "../chat/open.ts";
-import { api } from "../cluster/api.ts";
-import { type Gateway, RequestRejectedError } from "../cluster/gateway.ts";
-import { CliError, UsageError } from "../io/io.ts";
+import { modeOf } from "../chat/open.ts";
+import { UsageError } from "../io/io.ts";
 import type { OptionValues } from "../io/options.ts";
+import type { SessionSetup } from "./setup.ts";
 
 export const outputFormats = ["text", "json", "stream-json"] as const;
-type OutputFormat = (typeof outputFormats)[number];
+export type OutputFormat = (typeof outputFormats)[number];
 export const inputFormats = ["text", "stream-json"] as const;
+export { permissionModeNames };
 
 export interface RunOptions {
   readonly output: OutputFormat;
   readonly streamInput: boolean;
-  /** Maximum number of model calls; null: by the settings. */
+  /** Maximum number of model calls of the run; null: by the settings. */
   readonly maxTurns: number | null;
+  /** Maximum cost of the run in US dollars; null: by the settings. */
+  readonly maxUsd: number | null;
   readonly partial: boolean;
   readonly mode: QueueMode | undefined;
-  /** The permission mode of the session during the run; null: unchanged. */
-  readonly permissionMode: PermissionMode | null;
+  /** Settings of the session during the run. */
+  readonly setup: SessionSetup;
   /** The named chat, if any. */
   readonly conversation: string | undefined;
-  /** The session to continue: an id or key, or the most recently used one. */
-  readonly session: { readonly resume: string } | "last" | null;
+  /** The session to continue: an id, key or title, or the most recently used one. `new`: a new one in any case. */
+  readonly session: { readonly resume: string } | "last" | "new" | null;
+  /** Continue a copy of that session. */
+  readonly fork: boolean;
+  /** Files of the prompt, by path. */
+  readonly attach: readonly string[];
+  /** Instructions for the agent, sent with the first message. */
+  readonly instructions: string | null;
+  /** With stream input: the program answers approval questions. */
+  readonly programApproves: boolean;
+  /** Repeat the program's messages in the stream. */
+  readonly replay: boolean;
   /** Null: read it from standard input. */
   readonly prompt: string | null;
 }
@@ -34,79 +47,58 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
   const output = outputFormats.find((each) => each === (values.text("output") ?? "text")) ?? "text";
   const streamInput = values.text("input-format") === "stream-json";
   const [prompt = null] = positionals;
-  const resume = values.text("resume");
-  if (resume !== undefined && values.has("continue"))
-    throw new UsageError("Use either --resume or --continue, not both.");
   if (streamInput && output !== "stream-json") {
     throw new UsageError("--input-format stream-json needs --output stream-json.");
   }
   if (streamInput && prompt !== null)
     throw new UsageError("--input-format stream-json reads messages from standard input: remove the prompt.");
   if (values.has("partial") && output !== "stream-json") throw new UsageError("--partial needs --output stream-json.");
+  const attach = values.texts("attach");
+  if (streamInput && attach.length > 0)
+    throw new UsageError("--attach belongs to a prompt: with stream-json input, send files as content blocks.");
+  const session = sessionChoice(values);
+  const fork = values.has("fork");
+  if (fork && (session === null || session === "new")) throw new UsageError("--fork needs --resume or --continue.");
   return {
     output,
     streamInput,
     maxTurns: values.number("max-turns", "a number of 1 or more", { max: 999_999 }) ?? null,
+    maxUsd: readDollars(values.text("max-usd"), "--max-usd"),
     partial: values.has("partial"),
     mode: modeOf(values),
-    permissionMode: permissionModeOf(values),
+    setup: { permissionMode: permissionModeOf(values) },
     conversation: values.text("conversation"),
-    session: resume === undefined ? (values.has("continue") ? "last" : null) : { resume },
+    session,
+    fork,
+    attach,
+    instructions: null,
+    programApproves: streamInput,
+    replay: false,
     prompt: prompt === "-" ? null : prompt,
   };
 }
 
-/** Modes as the Claude Agent SDK spells them. */
-const sdkModes: Readonly<Partial<Record<string, PermissionMode>>> = {
-  acceptEdits: "accept_edits",
-  dontAsk: "dont_ask",
-  bypassPermissions: "bypass",
-};
-/** The values of --permission-mode. */
-export const permissionModeNames = [...permissionModes, ...Object.keys(sdkModes)];
-
-/** The permission mode for Parley's or the SDK's name; undefined for any other name. */
-export function readPermissionMode(name: string): PermissionMode | undefined {
-  return permissionModes.find((each) => each === name) ?? sdkModes[name];
+function sessionChoice(values: OptionValues): RunOptions["session"] {
+  const given = ["resume", "continue", "new"].filter((name) => values.has(name));
+  if (given.length > 1) throw new UsageError(`Use only one of ${given.map((name) => `--${name}`).join(" and ")}.`);
+  const resume = values.text("resume");
+  if (resume !== undefined) return { resume };
+  if (values.has("continue")) return "last";
+  return values.has("new") ? "new" : null;
 }
 
-function permissionModeOf(values: OptionValues): PermissionMode | null {
-  const text = values.text("permission-mode");
+/** An amount such as 0.25 or 3; null without one. Throws UsageError. */
+export function readDollars(text: string | undefined, name: string): number | null {
   if (text === undefined) return null;
+  const dollars = /^\d{1,9}(?:\.\d{1,6})?$/.test(text) ? Number(text) : 0;
+  if (dollars > 0) return dollars;
+  throw new UsageError(`${name}: "${text}" is not an amount of US dollars above 0, such as 0.25.`);
+}
+
+function permissionModeOf(values: OptionValues) {
+  const text = values.text("permission-mode");
+  if (text === undefined) return undefined;
   const mode = readPermissionMode(text);
   if (mode === undefined) throw new UsageError(`--permission-mode: "${text}" is not a permission mode.`);
   return mode;
-}
-
-/** Key prefix of sessions of single API calls; they belong to other programs, so `--continue` skips them. */
-const apiCallPrefix = `${ownPrefix}call-`;
-
-/** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
-export async function lastSession(gateway: Gateway): Promise<string> {
-  for (let before: string | undefined; ;) {
-    const { sessions } = await gateway.run(api.sessions, { limit: 200, status: "active", calls: true, before });
-    const last = sessions.find(
-      ({ key, parentId }) => parentId === null && speakingName(key, "cli") !== null && !key.startsWith(apiCallPrefix),
-    );
-    if (last !== undefined) return last.sessionId;
-    before = sessions.at(-1)?.sessionId;
-    if (before === undefined)
-      throw new CliError("There is no session to continue.", { fix: "Run again without --continue." });
-  }
-}
-
-/** The session by its id, or that of the conversation; null when there is none yet. */
-export async function sessionOf(
-  gateway: Gateway,
-  sessionId: string | null,
-  conversation: string,
-): Promise<SessionSummary | null> {
-  for (const name of sessionId === null ? [`${ownPrefix}${conversation}`, mainSession] : [sessionId]) {
-    try {
-      return (await gateway.run(api.session, { id: name })).session;
-    } catch (error) {
-      if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
-    }
-  }
-  return null;
 }

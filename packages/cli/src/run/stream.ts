@@ -1,37 +1,67 @@
-// Converts the events of a run into the message stream and its final result. It holds back all output until the agent's data is known,
-// because the init message comes first.
+// Converts the events of a run into the message stream and its final result, and counts what is left of its limits. It holds back all
+// output until the agent's data is known, because the init message comes first.
 
 import type { SessionEvent } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { type SdkInit, type SdkMessage, SdkMessages } from "@parley/projections";
 
-type Result = Extract<SdkMessage, { type: "result" }>;
+export type RunResult = Extract<SdkMessage, { type: "result" }>;
+export type Limit = "max_turns" | "max_budget";
+
+/** Left out: unlimited. */
+export interface LimitsLeft {
+  readonly maxModelCalls?: number;
+  readonly maxCostMicros?: number;
+}
+
+/** The result of a message that is not sent because of a limit. */
+export function limitText(limit: Limit, { maxTurns, maxUsd }: StreamOptions): string {
+  if (limit === "max_turns") return `The run has made its ${maxTurns} model calls.`;
+  return `The run has spent its ${maxUsd} US dollars.`;
+}
 
 export interface RunListener {
   message(message: SdkMessage): void;
-  /** The turn has used its model calls and needs another. */
-  overTurns(turnId: string): void;
+}
+
+export interface StreamOptions {
+  readonly partial: boolean;
+  /** Model calls of the run; null: unlimited. */
+  readonly maxTurns: number | null;
+  /** US dollars of the run; null: unlimited. */
+  readonly maxUsd?: number | null;
 }
 
 export class RunStream {
-  readonly #options: { readonly partial: boolean; readonly maxTurns: number | null };
+  readonly #options: StreamOptions;
   readonly #listener: RunListener;
   #messages: SdkMessages | null = null;
   #waiting: { event: SessionEvent; atMs: number }[] = [];
-  readonly #stopped = new Set<string>();
-  #result: Result | null = null;
+  #result: RunResult | null = null;
 
-  constructor(options: { readonly partial: boolean; readonly maxTurns: number | null }, listener: RunListener) {
+  constructor(options: StreamOptions, listener: RunListener) {
     this.#options = options;
     this.#listener = listener;
   }
 
   /** The newest result. */
-  get result(): Result | null {
+  get result(): RunResult | null {
     return this.#result;
   }
 
   get begun(): boolean {
     return this.#messages !== null;
+  }
+
+  /** What is left of the limits of the run after its ended turns, or the limit that they have used up. */
+  get left(): Limit | LimitsLeft {
+    const { maxTurns, maxUsd = null } = this.#options;
+    const { modelCalls = 0, costMicros = 0 } = this.#messages ?? {};
+    const calls = maxTurns === null ? undefined : maxTurns - modelCalls;
+    const micros = maxUsd === null ? undefined : Math.round(maxUsd * 1_000_000) - costMicros;
+    if (calls !== undefined && calls <= 0) return "max_turns";
+    if (micros !== undefined && micros <= 0) return "max_budget";
+    return omitUndefined({ maxModelCalls: calls, maxCostMicros: micros });
   }
 
   /** Starts the stream with the agent's data. Further calls have no effect. */
@@ -52,25 +82,11 @@ export class RunStream {
       return;
     }
     this.#tell(messages.event(event, atMs));
-    this.#limit(messages, event);
   }
 
-  /** The outcome of a message without a turn: a command's result or a refusal. */
-  outside(text: string, isError: boolean): void {
-    if (this.#messages !== null) this.#tell([this.#messages.outside(text, isError)]);
-  }
-
-  /** Stops a turn that needs another model call beyond its limit. */
-  #limit(messages: SdkMessages, event: SessionEvent): void {
-    const { maxTurns } = this.#options;
-    if (maxTurns === null || event.type !== "message") return;
-    const { turnId, role, from } = event.message;
-    const { modelCalls, open } = messages.progress(turnId);
-    const goesOn = open || (role === "user" && from === undefined);
-    if (modelCalls < maxTurns || !goesOn || this.#stopped.has(turnId)) return;
-    this.#stopped.add(turnId);
-    messages.overTurns(turnId);
-    this.#listener.overTurns(turnId);
+  /** The outcome of a message without a turn: a command's result, a refusal, or a limit of the run. */
+  outside(text: string, reason: "end_turn" | "error" | Limit): void {
+    if (this.#messages !== null) this.#tell([this.#messages.outside(text, reason)]);
   }
 
   #tell(messages: readonly SdkMessage[]): void {

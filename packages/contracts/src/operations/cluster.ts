@@ -57,6 +57,8 @@ export const agentGet = operation({
     permissionMode: z.enum(permissionModes),
     /** The isolation of commands; null: no tool-runner is responding. */
     workspace: z.string().nullable(),
+    /** Names of the profiles of sub-agents. */
+    profiles: z.array(z.string()),
   }),
   http: { method: "GET", path: "/api/agent", answers: { 200: "The agent" } },
 });

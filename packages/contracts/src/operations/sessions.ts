@@ -3,7 +3,7 @@ import { z } from "zod";
 import { controlCompact } from "../control.ts";
 import { mainSessionKey } from "../session-keys.ts";
 import { efforts } from "../settings/agent.ts";
-import { permissionModes } from "../settings/permissions.ts";
+import { permissionModes, permissionRule } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
 import { sessionList, sessionMessages } from "../store/sessions.ts";
 import { turnCancel } from "../store/turns.ts";
@@ -14,6 +14,8 @@ import { operation } from "./operation.ts";
 const One = z.object({ session: SessionSummarySchema });
 const title = z.string().trim().min(1).max(200);
 const position = z.coerce.number().int().min(0);
+/** Permission rules such as `exec(git status)`; null: none. */
+const rules = z.array(permissionRule).max(200).nullable();
 const instructions = z.string().min(1).max(4_000).optional();
 
 export const sessionsList = operation({
@@ -214,6 +216,13 @@ export const sessionsChange = operation({
         effort: z.enum(efforts).nullable(),
         permissionMode: z.enum(permissionModes).nullable(),
         queueMode: z.enum(queueModes).nullable(),
+        /** Permission rules of the session, in addition to those of the settings. A list replaces the previous one. */
+        allow: rules,
+        deny: rules,
+        ask: rules,
+        /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
+        maxModelCalls: z.number().int().positive().max(999_999).nullable(),
+        maxCostMicros: z.number().int().positive().nullable(),
       })
       .partial()
       .optional(),

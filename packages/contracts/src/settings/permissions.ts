@@ -59,7 +59,8 @@ export function namesOneTool(text: string): boolean {
   return "rule" in parsed && !/[*?]/.test(parsed.rule.tool);
 }
 
-const rule = z
+/** One permission rule, as text. */
+export const permissionRule = z
   .string()
   .trim()
   .max(2_000)
@@ -69,7 +70,7 @@ const rule = z
   });
 
 /** A rule for untrusted input: it must name one tool in full. */
-export const NamedRule = rule.superRefine((text, check) => {
+export const NamedRule = permissionRule.superRefine((text, check) => {
   if (!("rule" in parsePermissionRule(text)) || namesOneTool(text)) return;
   check.addIssue({
     code: "custom",
@@ -91,13 +92,13 @@ export const PermissionSettings = z
      * Calls that owners and users may make without approval. In a tainted turn only rules that name their tool in full apply to
      * effects that carry taint; a wildcard such as `*`, `e*` or `mcp__*` does not. Never applied to guests and webhooks.
      */
-    allow: z.array(rule).default([]),
+    allow: z.array(permissionRule).default([]),
     /** Calls of guests and webhooks that need no approval, beyond reading; in a tainted turn as for `allow`. */
-    guest_allow: z.array(rule).default([]),
+    guest_allow: z.array(permissionRule).default([]),
     /** Calls that never run. A deny rule beats every other rule, every mode and every hook. */
-    deny: z.array(rule).default([]),
+    deny: z.array(permissionRule).default([]),
     /** Calls that require approval each time, regardless of their risk. An ask rule beats an allow rule. */
-    ask: z.array(rule).default([]),
+    ask: z.array(permissionRule).default([]),
     /** How long a person has to decide; after that the call is denied. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */

@@ -79,6 +79,8 @@ export const sessionUpdate = storeRequest({
         allowTainted: z.array(z.string()).nullable(),
         deny: z.array(z.string()).nullable(),
         ask: z.array(z.string()).nullable(),
+        maxModelCalls: z.number().int().positive().nullable(),
+        maxCostMicros: z.number().int().positive().nullable(),
       })
       .partial()
       .optional(),

@@ -82,11 +82,14 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
     // A sub-agent's last text is its result; it does not send messages to people.
     output: child ? "final_text" : settings.output.mode,
     limits: {
-      maxIterations: profile?.max_iterations ?? (child ? subagents.max_iterations : limits.max_iterations),
+      maxIterations: lower(
+        profile?.max_iterations ?? (child ? subagents.max_iterations : limits.max_iterations),
+        overrides.maxModelCalls,
+      ),
       maxToolCalls: profile?.max_tool_calls ?? limits.max_tool_calls,
       maxTokens: limits.max_tokens,
       maxMicros: micros(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
-      maxTreeMicros: micros(limits.max_usd),
+      maxTreeMicros: lower(micros(limits.max_usd), overrides.maxCostMicros),
       maxMicrosPerDay: micros(limits.max_usd_per_day),
       maxTurnMs: (profile?.max_turn_seconds ?? limits.max_turn_seconds) * 1_000,
       maxRoundsWithoutTools: limits.max_rounds_without_tools,
@@ -104,6 +107,12 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
       return scope.includes("*") && !(child && notForChildren.has(name));
     },
   };
+}
+
+/** The lower of two limits; 0 and undefined: no limit. */
+function lower(limit: number, other: number | undefined): number {
+  if (other === undefined) return limit;
+  return limit === 0 ? other : Math.min(limit, other);
 }
 
 function micros(usd: number): number {

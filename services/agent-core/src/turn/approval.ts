@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import {
   contactRoles,
+  reviewReason,
   store,
   WireError,
   type ClaimedTurn,
@@ -67,6 +68,17 @@ export function isRewritten(
  */
 function isOwnerOnly({ root }: ClaimedTurn): boolean {
   return root.approvals === "owner" || !contactRoles.some((role) => role === root.trust);
+}
+
+/** The program that sent the turn's message decides about each of its calls. The turns of sub-agents follow the rules alone. */
+function isReviewed({ turnId, root }: ClaimedTurn): boolean {
+  return root.approvals === "sender_each_call" && root.turnId === turnId;
+}
+
+/** Asks the reviewing program about a call that the rules allow. */
+export function withReview(turn: ClaimedTurn, decided: PermissionDecision): PermissionDecision {
+  if (decided.decision !== "allow" || !isReviewed(turn)) return decided;
+  return { ...decided, decision: "ask", reason: reviewReason };
 }
 
 /** Without characters that are easily confused when read aloud or typed. */

@@ -26,6 +26,7 @@ import {
   isDenied,
   isRewritten,
   requestApproval,
+  withReview,
   type ApprovalContext,
   type ApprovalDeps,
   type StoredApproval,
@@ -118,6 +119,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   const approval = step.approval?.callHash === hash ? step.approval : undefined;
   // A denial remains in force, even if rules have allowed the call since.
   if (approval !== undefined && isDenied(approval)) return denied(approval, notes);
+  decided = withReview(context.turn, decided);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await argumentErrors(tool.descriptor, final);
@@ -170,7 +172,7 @@ async function resume(
   // What the approval of this call granted is no change of the rules.
   const granted = approval.state === "allowed" ? (webTargetOf(call)?.rules ?? []) : [];
   if (rules !== rulesRevision(deps.settings, context, granted)) {
-    const decided = decidePermission(call, permissions);
+    const decided = withReview(context.turn, decidePermission(call, permissions));
     deps.tools.permissionEvaluated(decided.decision);
     if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
     const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "matrix");
@@ -202,9 +204,8 @@ async function resolveApproval(
 }
 
 /**
- * Checks a call with the arguments from a person's approval. PreToolUse hooks receive them like arguments of the model.
- * The rules then treat them like a rewrite by a PermissionRequest hook that allows: the approval replaces an `ask`, and
- * deny rules still apply. `edited`: JSON text. `before`: notes of the hooks on the original arguments.
+ * Checks a call with the arguments from a person's approval, after its PreToolUse hooks. The rules treat them like a rewrite by a
+ * PermissionRequest hook that allows: deny rules still apply. `edited`: JSON text. `before`: notes of the hooks on the original call.
  */
 async function judgeRewrite(subject: Subject, edited: string, before: readonly string[]): Promise<Authorization> {
   const { deps, tool, permissions } = subject;

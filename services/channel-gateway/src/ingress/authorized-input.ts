@@ -2,10 +2,10 @@
 import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
 
 /**
- * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session
- * that the conversation names, regardless of the policy.
+ * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `separate`: the same
+ * regardless of the settings. `named`: the session that the conversation names, regardless of the policy.
  */
-export const threadChoices = ["own", "named"] as const;
+export const threadChoices = ["own", "separate", "named"] as const;
 type ThreadChoice = (typeof threadChoices)[number];
 
 /** Input from an authenticated sender: the holder of the API token, or a webhook. */
@@ -14,6 +14,8 @@ export interface AuthorizedInput {
   account: string;
   conversation: string;
   externalId: string;
+  /** Texts that precede `text`: instructions and earlier messages of the calling program. */
+  before?: readonly string[];
   text: string;
   contact: InboundMessage["contact"];
   role: InboundMessage["role"];
@@ -33,13 +35,18 @@ export interface AuthorizedInput {
   attachments?: readonly Attachment[];
 }
 
+/** Instructions of the calling program, as text for the agent. */
+export function instructionsText(text: string): string {
+  return `[Instructions of the program that sent this message]\n${text}`;
+}
+
 export function messageOf(input: AuthorizedInput): InboundMessage {
-  const { text, keyed: _, thread: __, mode, exclusive, approvals, attachments = [], ...rest } = input;
+  const { before = [], text, keyed: _, thread: __, mode, exclusive, approvals, attachments = [], ...rest } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
   const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
   return {
     ...rest,
-    parts: [...said, ...files],
+    parts: [...before.map((each) => ({ type: "text" as const, text: each })), ...said, ...files],
     ...(mode === undefined ? {} : { mode }),
     ...(exclusive === true ? { exclusive } : {}),
     ...(approvals === undefined ? {} : { approvals }),

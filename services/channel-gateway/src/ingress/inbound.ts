@@ -168,8 +168,8 @@ export class InboundHandler {
     const { session } = this.#deps.settings;
     const { thread } = input;
     if (thread === "main") return mainSessionKey;
-    if (thread === "named" || (thread === "own" && session.synchronous === "own")) return conversationKey(input);
-    return sessionKeyOf(session, { ...input, direct: true });
+    const isOwn = thread === "named" || thread === "separate" || (thread === "own" && session.synchronous === "own");
+    return isOwn ? conversationKey(input) : sessionKeyOf(session, { ...input, direct: true });
   }
 
   /** The speaker of a command that arrives as this input. */
@@ -202,7 +202,8 @@ export class InboundHandler {
 
   #putOf(input: AuthorizedInput): InputOf<typeof store.inboxPut> {
     const sessionKey = this.sessionKeyOf(input);
-    const singleCall = input.thread === "own" && sessionKey === conversationKey(input);
+    const isCall = input.thread === "own" || input.thread === "separate";
+    const singleCall = isCall && sessionKey === conversationKey(input);
     return { message: messageOf(input), sessionKey, ...(singleCall ? { singleCall } : {}) };
   }
 

@@ -72,6 +72,7 @@ export const clusterOperations = [
       tools: model?.tools ?? [],
       permissionMode: session?.overrides.permissionMode ?? settings.permissions.mode,
       workspace: catalog?.isolation ?? null,
+      profiles: [...new Set(["reader", ...Object.keys(settings.profiles)])],
     };
   }),
 

@@ -1,8 +1,10 @@
 // One WebSocket client: its subscriptions, and its messages in the order it sent them. A slow reader loses live events first, never
 // durable ones.
+import type { ApprovalAnswerer } from "@parley/contracts";
 import type { WebSocket } from "ws";
 import { parseInput } from "../../operations/parse-input.ts";
 import type { EncodedEvent } from "../../live/encoded-event.ts";
+import { instructionsText } from "../../ingress/authorized-input.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
 import { attachmentsOf } from "../attachment-refs.ts";
 import { ownerInput } from "../owner-input.ts";
@@ -18,6 +20,11 @@ interface SocketSubscription {
   following?: Subscription;
   /** The followed session. */
   sessionId?: string;
+}
+
+function approvalsOf({ interactive, review }: Extract<ClientFrame, { type: "message" }>): ApprovalAnswerer | undefined {
+  if (review) return "sender_each_call";
+  return interactive ? undefined : "none";
 }
 
 export class WsClient {
@@ -122,8 +129,9 @@ export class WsClient {
       throw new HttpError(400, "invalid_request", "frame.text: must not be empty");
     }
     const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
-    const approvals = frame.interactive ? undefined : ("none" as const);
-    const said = { ...input, text: spoken.text, mode, attachments, exclusive, approvals };
+    const approvals = approvalsOf(frame);
+    const before = frame.instructions === undefined ? [] : [instructionsText(frame.instructions)];
+    const said = { ...input, before, text: spoken.text, mode, attachments, exclusive, approvals };
     const { inboxId, sessionId, duplicate } = await inbound.store(said);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }

@@ -19,14 +19,18 @@ export const ClientFrame = z.discriminatedUnion("type", [
     conversation: z.string().min(1).max(512).default(defaultConversation),
     text: z.string().default(""),
     attachments: AttachmentRefs,
+    /** Instructions of the calling program; the agent reads them before the text. */
+    instructions: z.string().min(1).max(100_000).optional(),
     /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
     /** The sender waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
     exclusive: z.boolean().default(false),
-    /** Overrides the session policy. `own`: the session of a single call; `named`: the session of the conversation. */
+    /** Overrides the session policy. `own`, `separate`: the session of a single call; `named`: the session of the conversation. */
     thread: z.enum(threadChoices).optional(),
     /** False: the client cannot answer approval questions, so tool calls that need approval are denied immediately. */
     interactive: z.boolean().default(true),
+    /** The client decides about every tool call of the turn, also those that need no approval: the reason says which. */
+    review: z.boolean().default(false),
   }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -1,0 +1,81 @@
+// The session of a run: a new one, one that it continues, or a copy.
+
+import type { SessionSummary } from "@parley/contracts";
+
+import { callPlace, type ChatPlace, mainSession, ownPrefix, speakingName } from "../chat/open.ts";
+import { api } from "../cluster/api.ts";
+import { type Gateway, RequestRejectedError } from "../cluster/gateway.ts";
+import { CliError } from "../io/io.ts";
+import type { RunOptions } from "./options.ts";
+
+export type RunPlace = Pick<ChatPlace, "conversation" | "thread" | "exclusive" | "session">;
+
+/** Throws CliError for a session that does not exist or cannot be identified. */
+export async function runPlace(gateway: Gateway, options: RunOptions, text: string): Promise<RunPlace> {
+  const { session: choice, conversation: named, fork } = options;
+  const place = callPlace("run", named, text);
+  if (choice === "new") {
+    // A new session also where the settings let calls share one.
+    const route = `${ownPrefix}${place.conversation}`;
+    if (named !== undefined) await gateway.run(api.openSession, { action: "new", route });
+    return { ...place, thread: named === undefined ? "separate" : "named", session: undefined };
+  }
+  if (choice === null) return { ...place, session: undefined };
+  const found = choice === "last" ? await lastSession(gateway) : await findSession(gateway, choice.resume);
+  if (!fork) return { ...place, session: found };
+  const copy = callPlace("run", named);
+  const route = `${ownPrefix}${copy.conversation}`;
+  const { session } = await gateway.run(api.openSession, { action: "fork", session: found, route });
+  return { ...copy, session: session.sessionId };
+}
+
+/** The id of the session with this id, key or title. Throws CliError when there is none, or several have the title. */
+async function findSession(gateway: Gateway, name: string): Promise<string> {
+  const known = await existing(gateway, name);
+  if (known !== null) return known.sessionId;
+  const { sessions } = await gateway.run(api.sessions, { limit: 200, calls: true, text: name.slice(0, 200) });
+  const titled = sessions.filter(({ title }) => title?.toLowerCase() === name.toLowerCase());
+  const [only, ...others] = titled;
+  if (only === undefined)
+    throw new CliError(`There is no session "${name}".`, { fix: "parley sessions --calls lists them." });
+  if (others.length === 0) return only.sessionId;
+  throw new CliError(`${titled.length} sessions have the title "${name}".`, {
+    fix: `Name one by its id: ${titled.map(({ sessionId }) => sessionId).join(", ")}`,
+  });
+}
+
+/** Key prefix of sessions of single API calls; they belong to other programs, so `--continue` skips them. */
+const apiCallPrefix = `${ownPrefix}call-`;
+
+/** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
+async function lastSession(gateway: Gateway): Promise<string> {
+  for (let before: string | undefined; ;) {
+    const { sessions } = await gateway.run(api.sessions, { limit: 200, status: "active", calls: true, before });
+    const last = sessions.find(
+      ({ key, parentId }) => parentId === null && speakingName(key, "cli") !== null && !key.startsWith(apiCallPrefix),
+    );
+    if (last !== undefined) return last.sessionId;
+    before = sessions.at(-1)?.sessionId;
+    if (before === undefined)
+      throw new CliError("There is no session to continue.", { fix: "Run again without --continue." });
+  }
+}
+
+/** The session by its id, or that of the conversation; null when there is none yet. */
+export async function sessionOf(
+  gateway: Gateway,
+  sessionId: string | null,
+  conversation: string,
+): Promise<SessionSummary | null> {
+  if (sessionId !== null) return existing(gateway, sessionId);
+  return (await existing(gateway, `${ownPrefix}${conversation}`)) ?? existing(gateway, mainSession);
+}
+
+async function existing(gateway: Gateway, idOrKey: string): Promise<SessionSummary | null> {
+  try {
+    return (await gateway.run(api.session, { id: idOrKey })).session;
+  } catch (error) {
+    if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
+    return null;
+  }
+}
