@@ -1,7 +1,7 @@
 // exec with hostile or careless commands: in bubblewrap, and without isolation.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, readlink, stat } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -361,6 +361,53 @@ describe("the choice of isolation", () => {
     assert.match((await exec.run({ command: "true" })).content, /isolation: NONE \(the command ran unprotected/);
     await using inContainer = await makeExec("container");
     assert.match((await inContainer.run({ command: "true" })).content, /isolation: container only/);
+  });
+});
+
+describe("a command that cannot be started", () => {
+  const command = "你".repeat(50_000);
+
+  test("is refused by its length in bytes", async () => {
+    await using exec = await makeExec("none");
+    const { content, isError } = await exec.run({ command });
+    assert.equal(isError, true);
+    assert.match(content, /longer than 131071 bytes/);
+    assert.match((await exec.run({ command: `echo ${"x".repeat(60_000)} | wc -c` })).content, /^60001\n/);
+  });
+
+  test("releases its directory and its watch of the quota", async () => {
+    await using ground = await makeWorkspaceFixture({ maxBytes: 1024 * 1024, minFreeBytes: 0 });
+    const { workspace, inside } = ground;
+    await mkdir(join(inside, "here"));
+    const options = { setting: "none" as const, bwrap: "bwrap", searchPath: "/usr/bin", limits };
+    const executor = await openExecutor({ ...options, workspace });
+    const watches: number[] = [];
+    const watch = workspace.room.watch.bind(workspace.room);
+    workspace.room.watch = async (stop) => {
+      const unwatch = await watch(stop);
+      watches.push(1);
+      return () => {
+        watches.pop();
+        unwatch();
+      };
+    };
+    await using place = await workspace.resolve("here");
+    const start = executor.start({
+      command,
+      workspace,
+      place,
+      secrets: false,
+      interactive: false,
+      callName: "call",
+      onOutput: () => undefined,
+    });
+    await assert.rejects(start, { code: "E2BIG" });
+    assert.deepEqual(watches, []);
+    const open = (await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
+    assert.deepEqual(
+      (await Promise.all(open)).filter((path) => path === join(inside, "here")),
+      [],
+    );
   });
 });
 

@@ -168,18 +168,16 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
   const { limits, isolation } = ground;
   const { workspace } = command;
   const id = randomUUID();
+  // Released when the command cannot be started, and otherwise after its end.
+  await using acquired = new AsyncDisposableStack();
   const output = new CommandOutput(workspace, command.callName, limits);
-  const directory = await openDirectory(command.place);
+  acquired.defer(() => output.close());
   const group = await ground.groups?.create(id, limits);
+  acquired.defer(() => group?.remove());
+  const directory = acquired.use(await openDirectory(command.place));
   const wayOut = await ground.wayOut?.(command.callName);
-  const release = async () => {
-    await wayOut?.close();
-    output.close();
-    unwatch();
-    await directory[Symbol.asyncDispose]();
-    await group?.remove();
-  };
-  const unwatch = await workspace.room.watch((reason) => running.stop(reason));
+  acquired.defer(() => wayOut?.close());
+  acquired.defer(await workspace.room.watch((reason) => running.stop(reason)));
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
   const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();
@@ -214,16 +212,14 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     mark: `PARLEY_CALL=${id}`,
     onOutput: (chunk) => show(mask.push(chunk)),
   });
+  const held = acquired.move();
   const report = async (): Promise<CommandReport> => {
-    try {
-      const end = await running.ended;
-      await show(mask.end());
-      const hits = (await group?.hits()) ?? { memory: false, processes: false };
-      const refusedHosts = [...(wayOut?.refused ?? [])];
-      return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };
-    } finally {
-      await release();
-    }
+    await using _held = held;
+    const end = await running.ended;
+    await show(mask.end());
+    const hits = (await group?.hits()) ?? { memory: false, processes: false };
+    const refusedHosts = [...(wayOut?.refused ?? [])];
+    return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };
   };
   const { stop, signal, write } = running;
   return {

@@ -43,6 +43,8 @@ export function execTimes(exec: ParleySettings["tools"]["exec"]): ExecTimes {
 const longestWaitSeconds = 600;
 /** Time for starting, stopping and settling the command. */
 const marginMs = 15_000;
+/** Linux passes at most 128 KiB in one argument, the terminating NUL byte included. */
+const maxCommandBytes = 128 * 1024 - 1;
 /** Of a process's output when it moves to the background. */
 const shownCharacters = 8_000;
 
@@ -123,6 +125,11 @@ export function execTool(options: ExecOptions): Tool {
           : (missingIsolation(isolation, context.minIsolation) ?? leavesWorkspace(isolation, context.workspace.id));
       if (shut !== undefined) return failure(refusalText(shut));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
+      if (Buffer.byteLength(args.command) > maxCommandBytes) {
+        return failure(
+          `The command is longer than ${maxCommandBytes} bytes in UTF-8. Write it to a file and run that.`,
+        );
+      }
       const background = args.background ?? false;
       const refused = background ? processes.refusal(context.sessionId) : undefined;
       if (refused !== undefined) return failure(`${refused} The command was not started.`);
