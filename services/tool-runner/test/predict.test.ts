@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { predictChanges, type Change } from "../src/text/predict.ts";
 import type { NamedPath } from "../src/text/shell-words.ts";
+import { runOnText } from "../src/text/text-worker.ts";
 
 const path = ({ path: text, pattern }: NamedPath) => (pattern ? `glob:${text}` : text);
 
@@ -91,4 +92,16 @@ test("property: never throws for any line", () => {
     fc.property(fc.string({ unit: "binary" }), (line) => void predictChanges(line, ".")),
     { numRuns: propertyRuns(2_000) },
   );
+});
+
+test("does not block the service with deeply nested brackets", async () => {
+  for (const command of [`rm ${"{".repeat(10_000)}a,b${"}".repeat(10_000)}`, `rm ${"$(".repeat(8_000)}`]) {
+    const control = new AbortController();
+    const started = performance.now();
+    const answer = runOnText("predict", { command, directory: "." }, control.signal);
+    const blockedMs = performance.now() - started;
+    control.abort();
+    await assert.rejects(answer, { name: "AbortError" });
+    assert.ok(blockedMs < 200, `${blockedMs} ms`);
+  }
 });

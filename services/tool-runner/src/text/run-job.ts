@@ -23,6 +23,9 @@ export function runTextJob(job: TextJob): TextJobs[TextJobKind]["answer"] {
   }
 }
 
+/** An opening brace or parenthesis takes as long as this many other characters, and nested ones take more; measured. */
+const charactersPerBracket = 100;
+
 /** An estimate of the work in characters; a patch reads its text once per hunk. */
 export function workOf(job: TextJob): number {
   switch (job.kind) {
@@ -34,7 +37,7 @@ export function workOf(job: TextJob): number {
     case "showNotebook":
       return job.input.text.length;
     case "predict":
-      return job.input.command.length;
+      return job.input.command.length + charactersPerBracket * (job.input.command.match(/[({]/g)?.length ?? 0);
     default:
       return job satisfies never;
   }
