@@ -33,6 +33,7 @@ import { createAttachmentStore } from "./tool/attachments.ts";
 import { DocumentCache, Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/client.ts";
 import { missingPrograms } from "./documents/requirements.ts";
+import { removeAbandonedSearchFolders } from "./documents/search-folder.ts";
 import { openExecutor } from "./sandbox/executor.ts";
 import { containmentOf, describeIsolation, isolationTag } from "./sandbox/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./sandbox/limits.ts";
@@ -154,6 +155,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(overrides.tools ?? []),
   ]);
   const registry = mcp.around(own);
+  await removeAbandonedSearchFolders();
   const searcher = createSearcher(executor.confine);
   const taintedFilesOf = async ({ root }: Workspace) => {
     const files = new TaintedFiles(config.stateFolder, root, runner);

@@ -82,6 +82,13 @@ const stored = async (path: string) => (await owner.request(store.documentGet, {
 const ownerPuts = (path: string, content: string) =>
   owner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 
+test("finds nothing in a folder of documents that is still empty", async () => {
+  for (const path of ["memory", "skills"]) {
+    assert.equal((await call("grep", { pattern: "x", path })).content, "No match in 0 files.");
+    assert.equal((await call("glob", { pattern: "*", path })).content, "No file matches.");
+  }
+});
+
 test("stores text written to a document path, with its author and turn, and not on disk", async () => {
   const { turnId } = open;
   const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" });

@@ -35,6 +35,15 @@ test("matches glob patterns like a shell", async () => {
     "./abc": ["abc"],
     "!important": ["!important"],
     "#1": ["#1"],
+    "{a": ["{a"],
+    "a}": ["a}"],
+    "[]": ["[]"],
+    "*.{js": ["x.{js"],
+    "back\\": ["back\\"],
+    "{a,[}]}z": ["az", "}z"],
+    " ": [" "],
+    "end  ": ["end  "],
+    "tab\t": ["tab\t"],
   };
   const names = ["other/src/a.md", "ac", ...new Set(Object.values(patterns).flat())];
   for (const name of names) {
@@ -43,6 +52,11 @@ test("matches glob patterns like a shell", async () => {
   }
   for (const [pattern, paths] of Object.entries(patterns)) {
     assert.equal((await ground.call(globTool, { pattern })).content, paths.join("\n"), pattern);
+  }
+  for (const include of ["a\0", "\0"]) {
+    assert.match((await ground.call(globTool, { pattern: include })).content, /contains a NUL byte/);
+    assert.match((await ground.call(grepTool, { pattern: "x", include })).content, /contains a NUL byte/);
+    assert.match((await ground.call(grepTool, { pattern: include })).content, /contains a NUL byte/);
   }
   assert.equal((await ground.call(globTool, { pattern: "**" })).content.split("\n").length, names.length);
 });
@@ -181,6 +195,16 @@ test("searches in the sandbox, where links lead to nothing outside", { skip: bwr
   assert.deepEqual(found.status === "found" && found.hits.map(({ shown }) => shown), ["folder/a.txt:1: in the folder"]);
   const names = await ask(null, "/workspace/folder");
   assert.deepEqual(names.status === "found" && names.hits.map(({ shown }) => shown), ["a.txt"]);
+  await using file = await open(join(inside, "folder/a.txt"));
+  const query = { glob: null, pattern: "the", maxHits: 10 };
+  const target = { directory: "/", file, inside: { folder: inside, directory: "/workspace" }, prefix: "a", hidden: [] };
+  const one = await search(query, [target], AbortSignal.timeout(20_000));
+  assert.deepEqual(one.status === "found" && one.hits.map(({ shown }) => shown), ["a:1: in the folder"]);
+  // Rules for denied files are read inside, too.
+  const isDenied = (path: string) => path === "folder/a.txt";
+  const all = { directory: inside, inside: { folder: inside, directory: "/workspace" }, prefix: "", hidden: [] };
+  const none = await search({ ...query, isDenied }, [all], AbortSignal.timeout(20_000));
+  assert.deepEqual(none.status === "found" && [none.hits, none.filesSeen, none.unreadable], [[], 0, 0]);
   // A directory that was replaced by a link after it was resolved.
   await assert.rejects(ask("secret", "/workspace/out"), /the search program failed/);
 });

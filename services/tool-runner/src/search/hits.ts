@@ -11,6 +11,11 @@ export interface SearchHit {
   line: { path: string; number: number } | null;
 }
 
+interface HitMark {
+  lines: number;
+  found: number;
+}
+
 /** Collects hits up to a maximum; context lines do not count. */
 export class HitList {
   readonly lines: SearchHit[] = [];
@@ -32,19 +37,25 @@ export class HitList {
     if (!this.truncated) this.lines.push(...before, { shown, line });
     return !this.truncated;
   }
+
+  /** The present state, for `reset`. */
+  mark(): HitMark {
+    return { lines: this.lines.length, found: this.found };
+  }
+
+  /** Removes what was added after the mark. */
+  reset(mark: HitMark): void {
+    this.lines.length = mark.lines;
+    this.found = mark.found;
+  }
 }
 
 const Text = z.object({ text: z.string().optional(), bytes: z.string().optional() });
 const Line = z.object({
-  path: Text,
-  lines: Text,
-  line_number: z.number(),
-  submatches: z.array(z.object({ start: z.number() })).default([]),
+  data: z.object({ lines: Text, line_number: z.number(), absolute_offset: z.number() }),
 });
 const Event = z.discriminatedUnion("type", [
   z.object({ type: z.literal("begin"), data: z.object({ path: Text }) }),
-  z.object({ type: z.literal("match"), data: Line }),
-  z.object({ type: z.literal("context"), data: Line }),
   z.object({
     type: z.literal("end"),
     data: z.object({ binary_offset: z.number().nullable(), stats: z.object({ matched_lines: z.number() }) }),
@@ -55,8 +66,12 @@ const Event = z.discriminatedUnion("type", [
 /** A NUL byte before this offset marks a binary file, which has no lines to show. */
 const textBytes = 8_192;
 const shownCharacters = 400;
-const matchStart = Buffer.from('{"type":"match"');
+const lineStart = /^\{"type":"(?:match|context)"/;
+const matchStart = '{"type":"match"';
+const longestStart = '{"type":"context"'.length;
+/** What follows in the event of a line are its matches: up to one for each character. Quotes in texts are escaped. */
 const submatches = ',"submatches":[';
+const matchOffset = '"start":';
 
 export interface GrepHitsOptions {
   mode: GrepMode;
@@ -64,20 +79,25 @@ export interface GrepHitsOptions {
   context: number;
   hits: HitList;
   /** The name of a searched path in the result; undefined: it must not be shown. */
-  nameOf: (path: string) => string | undefined;
+  nameOf: (path: Buffer) => string | undefined;
 }
 
 export class GrepHits {
   readonly #options: GrepHitsOptions;
   #name: string | undefined;
   /** Before the current file. */
-  #mark = { lines: 0, found: 0 };
+  #mark: HitMark = { lines: 0, found: 0 };
   /** Context lines to show before the next hit. */
   #before: SearchHit[] = [];
   #lastHit = -1;
   #lastShown = -1;
+  /** Of the file's last hit, in bytes. */
+  #lastOffset = 0;
+  #fileTooLong = 0;
   /** Matching lines that are too long to show. */
   tooLong = 0;
+  /** Files with a hit after a NUL byte: in line numbers, each NUL byte counts as the end of a line. */
+  withNul = 0;
   /** Files searched; undefined until the search has ended. */
   searched: number | undefined;
 
@@ -85,28 +105,38 @@ export class GrepHits {
     this.#options = options;
   }
 
-  /** Takes the next event, a line of JSON that may be cut off; false when there are enough hits. */
+  /** Takes the next event, a line of JSON of which the end may be missing; false when there are enough hits. */
   take(record: Buffer): boolean {
     const { mode, hits, nameOf } = this.#options;
-    if (mode !== "content" && record.subarray(0, matchStart.length).equals(matchStart)) return true;
-    const parsed = parseRecord(record.toString("utf8"));
-    if (parsed === undefined) {
-      this.tooLong += 1;
+    const start = record.toString("latin1", 0, longestStart);
+    if (lineStart.test(start)) {
+      if (mode === "content") this.#takeLine(record, start.startsWith(matchStart));
       return true;
     }
-    const event = Event.parse(parsed);
+    const event = Event.parse(JSON.parse(record.toString("utf8")));
     if (event.type === "summary") {
       this.searched = event.data.stats.searches;
     } else if (event.type === "begin") {
-      this.#name = nameOf(decode(event.data.path).toString("utf8"));
-      this.#mark = { lines: hits.lines.length, found: hits.found };
+      this.#name = nameOf(decode(event.data.path));
+      this.#mark = hits.mark();
       this.#before = [];
       this.#lastHit = this.#lastShown = -1;
+      this.#lastOffset = this.#fileTooLong = 0;
     } else if (this.#name !== undefined) {
-      if (event.type === "end") return this.#end(this.#name, event.data);
-      if (mode === "content") return this.#line(this.#name, event.type === "match", event.data);
+      return this.#end(this.#name, event.data);
     }
     return true;
+  }
+
+  #takeLine(record: Buffer, isHit: boolean): void {
+    if (this.#name === undefined || this.#options.hits.truncated) return;
+    const end = record.indexOf(submatches);
+    if (end < 0) {
+      this.#fileTooLong += 1;
+      return;
+    }
+    const { data } = Line.parse(JSON.parse(`${record.toString("utf8", 0, end)}}}`));
+    this.#line(this.#name, isHit, data, record.subarray(end));
   }
 
   #end(
@@ -115,15 +145,23 @@ export class GrepHits {
   ) {
     const { mode, hits } = this.#options;
     if (binary !== null && binary < textBytes) {
-      hits.lines.length = this.#mark.lines;
-      hits.found = this.#mark.found;
+      hits.reset(this.#mark);
       return true;
     }
-    if (mode === "content") return true;
+    this.tooLong += this.#fileTooLong;
+    if (mode === "content") {
+      if (binary !== null && binary < this.#lastOffset) this.withNul += 1;
+      return !hits.truncated;
+    }
     return hits.add(mode === "files" ? name : `${name}: ${stats.matched_lines}`);
   }
 
-  #line(name: string, isHit: boolean, { lines, line_number: number, submatches: matches }: z.infer<typeof Line>) {
+  #line(
+    name: string,
+    isHit: boolean,
+    { lines, line_number: number, absolute_offset: offset }: z.infer<typeof Line>["data"],
+    matches: Buffer,
+  ): void {
     const { context, hits } = this.#options;
     const bytes = decode(lines);
     const text = bytes.toString("utf8").replace(/\r?\n$/, "");
@@ -134,23 +172,22 @@ export class GrepHits {
       const before = [...(isApart ? [{ shown: "--", line: null }] : []), ...this.#before];
       this.#before = [];
       this.#lastHit = this.#lastShown = number;
-      const at = text.length <= shownCharacters ? 0 : bytes.toString("utf8", 0, matches[0]?.start ?? 0).length;
-      return hits.add(`${name}:${number}: ${shorten(text, at)}`, line, before);
+      const at = text.length <= shownCharacters ? 0 : bytes.toString("utf8", 0, firstMatch(matches)).length;
+      if (hits.add(`${name}:${number}: ${shorten(text, at)}`, line, before)) this.#lastOffset = offset;
+      return;
     }
     const contextLine = { shown: `${name}-${number}- ${shorten(text, 0)}`, line };
     if (this.#lastHit >= 0 && number <= this.#lastHit + context) {
       hits.lines.push(contextLine);
       this.#lastShown = number;
     } else this.#before.push(contextLine);
-    return true;
   }
 }
 
-/** Ripgrep lists every match of a line; of a long list, the beginning is missing its end. Undefined when the line itself is too long. */
-function parseRecord(record: string): unknown {
-  if (record.endsWith("}")) return JSON.parse(record);
-  const end = record.lastIndexOf(submatches);
-  return end < 0 ? undefined : JSON.parse(`${record.slice(0, end)}}}`);
+/** Where the first match begins, in bytes of the line; 0 when its text is cut off. */
+function firstMatch(matches: Buffer): number {
+  const at = matches.indexOf(matchOffset);
+  return at < 0 ? 0 : Number.parseInt(matches.toString("latin1", at + matchOffset.length, at + 32), 10);
 }
 
 /** Text that is not valid UTF-8 arrives in base64. */

@@ -1,11 +1,12 @@
 // Shared by `glob` and `grep`: opens the path to search, runs the search with its own deadline, and formats notices about limits.
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { documentNames, isDocumentFolder, pathInside } from "../documents/paths.ts";
 import type { StoredDocument } from "../documents/client.ts";
-import type { SearchAnswer, SearchQuery, SearchTarget } from "../search/search.ts";
+import { writeSearchFolder } from "../documents/search-folder.ts";
+import type { SearchQuery } from "../search/arguments.ts";
+import type { SearchAnswer, SearchTarget } from "../search/search.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { sandboxRoot } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, openFile } from "../workspace/places.ts";
@@ -22,11 +23,13 @@ type Found = Extract<SearchAnswer, { status: "found" }> & {
 
 /** The search result, or the tool result that explains the failure to the model. */
 export async function openScope(path: string, question: Question, context: ToolContext): Promise<Found | ToolOutput> {
+  const { glob, pattern } = question;
+  if (`${glob ?? ""}${pattern ?? ""}`.includes("\0")) return failure("The pattern contains a NUL byte.");
   const access = documentsAt(path, context);
   if (access === undefined) return searchDisk(path, question, [], context);
   return orErrorText(async () => {
     const { named, read } = await documentsBelow(access, question.pattern !== null, context);
-    await using folder = await writeDocuments(named);
+    await using folder = await writeSearchFolder(named);
     const withDocuments = (found: Found | ToolOutput) =>
       "hits" in found ? { ...found, documents: read, unreadable: found.unreadable + folder.missing } : found;
     if (access.path === "")
@@ -35,6 +38,8 @@ export async function openScope(path: string, question: Question, context: ToolC
     if (isDirectory && named.length === 0 && !isDocumentFolder(access.path)) return noSuchDocument(access.path);
     const below = isDirectory ? access.path : dirname(access.path);
     const target = targetIn(folder.path, below === "." ? "" : below);
+    // The folder of documents exists even while it is empty.
+    await mkdir(target.directory, { recursive: true });
     return withDocuments(await ask(question, [target], context));
   });
 }
@@ -47,22 +52,6 @@ async function documentsBelow({ documents, path }: DocumentAccess, texts: boolea
   if (!texts) return { named: listed.map((each) => ({ path: each.path, content: "" })), read: [] };
   const read = await documents.readAll(listed);
   return { named: read, read };
-}
-
-/** Writes documents into a private folder, which the search program reads; disposal removes it. */
-async function writeDocuments(documents: readonly { path: string; content: string }[]) {
-  const path = await mkdtemp(join(tmpdir(), "parley-search-"));
-  let missing = 0;
-  for (const { path: name, content } of documents) {
-    try {
-      await mkdir(dirname(join(path, name)), { recursive: true });
-      await writeFile(join(path, name), content);
-    } catch {
-      // A name that no file system can hold, such as one that is also a folder of other documents.
-      missing += 1;
-    }
-  }
-  return { path, missing, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 function targetIn(folder: string, prefix: string): SearchTarget {
@@ -82,7 +71,8 @@ async function searchDisk(
   const prefix = relative === "." ? "" : relative;
   if (place.stats?.isDirectory() !== true && question.pattern !== null) {
     await using file = await openFile(place);
-    return await ask(question, [{ directory: "/", file: file.handle, prefix, hidden: [] }], context);
+    const inside = { folder: context.workspace.root, directory: sandboxRoot };
+    return await ask(question, [{ directory: "/", file: file.handle, inside, prefix, hidden: [] }], context);
   }
   await using directory = await openDirectory(place);
   const target = {
@@ -100,12 +90,14 @@ async function ask(
   { searcher, workspace, signal }: ToolContext,
 ): Promise<Found | ToolOutput> {
   const deadline = AbortSignal.timeout(searchDeadlineMs);
-  const query = { ...question, isDenied: (path: string) => workspace.isDenied(path) };
+  const query = { ...question, isDenied: workspace.denied };
   try {
     const answer = await searcher(query, targets, AbortSignal.any([signal, deadline]));
-    return answer.status === "found"
-      ? { ...answer, documents: [] }
-      : failure(`The pattern is invalid: ${answer.message}`);
+    if (answer.status === "refused") return failure(`The pattern is invalid: ${answer.message}`);
+    if (answer.status === "line_too_long") {
+      return failure("A line of the file is too long to search. Use exec with a program such as fold, cut or tr.");
+    }
+    return { ...answer, documents: [] };
   } catch (error) {
     if (!deadline.aborted || signal.aborted) throw error;
     return failure(
@@ -114,9 +106,18 @@ async function ask(
   }
 }
 
-export function notices(answer: { truncated: boolean; unreadable: number }, maxHits: number): string[] {
+/** What the model must know about the result: what is missing from it, and where line numbers differ. */
+export function notices(answer: Found, maxHits: number): string[] {
+  const { truncated, unreadable, withNul, maxFileBytes } = answer;
   const lines: string[] = [];
-  if (answer.truncated) lines.push(`[Truncated: only the first ${maxHits} are shown. Narrow the search.]`);
-  if (answer.unreadable > 0) lines.push(`[${answer.unreadable} files or directories could not be read.]`);
+  if (truncated) lines.push(`[Truncated: only the first ${maxHits} are shown. Narrow the search.]`);
+  if (unreadable > 0) lines.push(`[${unreadable} files or directories could not be read.]`);
+  if (maxFileBytes !== undefined) {
+    const size = `${Math.floor(maxFileBytes / 1024 / 1024)} MiB`;
+    lines.push(`[Files above ${size} were not searched: a line in one of them is too long.]`);
+  }
+  if (withNul > 0) {
+    lines.push(`[${withNul} files contain NUL bytes; each counts as the end of a line in their line numbers.]`);
+  }
   return lines;
 }

@@ -61,6 +61,11 @@ export class Workspace implements AsyncDisposable {
     return this.#filter.isDenied?.(relative) === true;
   }
 
+  /** Tests paths like `isDenied`; undefined when none is denied. */
+  get denied(): IsDenied | undefined {
+    return this.#filter.isDenied;
+  }
+
   #with(filter: PlaceFilter): Workspace {
     return new Workspace(this.root, this.#directory.handle, this.room, this, { ...this.#filter, ...filter });
   }

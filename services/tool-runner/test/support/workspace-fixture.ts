@@ -22,8 +22,12 @@ export interface WorkspaceFixture extends AsyncDisposable {
   call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string, tainted?: boolean): Promise<ToolOutput>;
 }
 
-/** `rules`: the quota; default: no limit. `disk`: folder on the file system to use. */
-export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()): Promise<WorkspaceFixture> {
+/** `rules`: the quota; default: no limit. `disk`: folder on the file system to use. `searcher`: default: outside a sandbox. */
+export async function makeWorkspaceFixture(
+  rules?: QuotaRules,
+  disk: string = tmpdir(),
+  searcher: Searcher = createSearcher(),
+): Promise<WorkspaceFixture> {
   const base = await mkdtemp(join(disk, "parley-ground-"));
   const inside = join(base, "inside");
   const outside = join(base, "outside");
@@ -32,7 +36,6 @@ export async function makeWorkspaceFixture(rules?: QuotaRules, disk = tmpdir()):
   // Not next to the workspace, where tests check what tools leave outside.
   const state = await mkdtemp(join(tmpdir(), "parley-ground-state-"));
   const workspace = await openWorkspace(inside, rules, state);
-  const searcher = createSearcher();
   let calls = 0;
   return {
     workspace,
