@@ -91,6 +91,8 @@ export async function start(
   await waitForRedis(config.redis, startup);
   redisState.reached();
   started = true;
+  // A new leader starts its first turn sooner when its model's client is loaded.
+  void provider.prepare();
   const leading = (async () => {
     try {
       const leadership = await becomeLeader({ config, bus, log, redisState, lost }, stopping.signal);

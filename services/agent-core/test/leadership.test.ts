@@ -144,8 +144,8 @@ describe("a killed leader", () => {
       pinged.resolve();
       return { epoch: 1, holder: "killed/1" };
     });
-    // Neither the lock's expiry nor silence can cause the takeover.
-    await using replicas = await standbys(2, { silentMs: 600_000 });
+    // Neither the lock's expiry, nor silence, nor a poll of the lock can cause the takeover.
+    await using replicas = await standbys(2, { silentMs: 600_000, pollMs: 600_000 });
     await pinged.promise;
     await redis.persist("parley:leader");
     await leader.drain();

@@ -137,6 +137,7 @@ function pollPause(config: AgentConfig, pings: Pings, released: { heard(): strin
 function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Pings {
   let presence = initialPresence(performance.now());
   let absence = Promise.withResolvers<void>();
+  let announced: string | undefined;
   const absent = () => absentHolder(presence, performance.now(), lease.absentMs);
   const stopping = new AbortController();
   const ended = AbortSignal.any([signal, stopping.signal]);
@@ -145,12 +146,13 @@ function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Ping
       const sentAt = performance.now();
       const connection = bus.connectionCount;
       const result = await ping(bus, lease.pingMs);
-      const wasAbsent = absent() !== undefined;
       presence = afterPing(presence, result, { connection, now: performance.now() });
-      if (!wasAbsent && absent() !== undefined) {
+      const holder = absent();
+      if (holder !== undefined && holder !== announced) {
         absence.resolve();
         absence = Promise.withResolvers<void>();
       }
+      announced = holder;
       const intervalMs = presence.absentSince === undefined ? lease.pingMs : lease.absentMs / 4;
       await delay(Math.max(0, intervalMs - (performance.now() - sentAt)));
     }
