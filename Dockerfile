@@ -16,6 +16,7 @@ COPY . .
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     pnpm install --frozen-lockfile --prefer-offline \
     && node_modules/.bin/tsc -b tsconfig.build.json \
+    && node packages/console/node_modules/vite/bin/vite.js build packages/console \
     && for service in store agent-core tool-runner channel-gateway; do \
          pnpm deploy --prod --legacy --prefer-offline --filter "@parley/$service" "/out/$service" || exit 1; \
        done

@@ -6,7 +6,9 @@ import { describe, test } from "node:test";
 
 const root = resolve(import.meta.dirname, "..");
 const services = ["agent-core", "channel-gateway", "store", "tool-runner"] as const;
-const sources = globSync(["packages/*/src/**/*.ts", "services/*/src/**/*.ts", "infra/*/src/**/*.ts"], { cwd: root });
+const sources = globSync(["packages/*/src/**/*.{ts,tsx}", "services/*/src/**/*.ts", "infra/*/src/**/*.ts"], {
+  cwd: root,
+});
 
 const maxLines = 300;
 
@@ -18,7 +20,17 @@ const folderOrders: Record<string, string> = {
 
 const maxRootFiles = 8;
 
+/** The style sheets of the console. */
+const maxStyleLines = 700;
+
 describe("structure", () => {
+  test(`no style sheet has more than ${maxStyleLines} lines`, () => {
+    const long = globSync("packages/*/src/**/*.css", { cwd: root }).filter(
+      (path) => readFileSync(join(root, path), "utf8").split("\n").length - 1 > maxStyleLines,
+    );
+    assert.deepEqual(long, []);
+  });
+
   test(`no source file has more than ${maxLines} lines`, () => {
     const long = sources
       .map((path) => ({ path, lines: readFileSync(join(root, path), "utf8").split("\n").length - 1 }))

@@ -22,9 +22,12 @@ interface SourceFile {
   imports: string[];
 }
 
-const files: SourceFile[] = globSync(["packages/*/src/**/*.ts", "services/*/src/**/*.ts", "infra/local/src/**/*.ts"], {
-  cwd: root,
-}).map((path) => {
+const files: SourceFile[] = globSync(
+  ["packages/*/src/**/*.{ts,tsx}", "services/*/src/**/*.ts", "infra/local/src/**/*.ts"],
+  {
+    cwd: root,
+  },
+).map((path) => {
   const text = readFileSync(join(root, path), "utf8");
   const imports = [
     ...text.matchAll(
@@ -66,6 +69,10 @@ const owners: Record<string, string[]> = {
   "@modelcontextprotocol/client": ["services/tool-runner"],
   "@vscode/ripgrep": ["services/tool-runner"],
   "@modelcontextprotocol/server": ["services/channel-gateway"],
+  preact: ["packages/console"],
+  marked: ["packages/console"],
+  dompurify: ["packages/console"],
+  "highlight.js": ["packages/console"],
   "@opentelemetry/api": ["packages/bus", "packages/chassis"],
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
@@ -79,6 +86,8 @@ const mayImport: Record<string, string[]> = {
   "packages/bus": ["@parley/contracts", "@parley/kit"],
   "packages/chassis": ["@parley/bus", "@parley/contracts", "@parley/kit"],
   "packages/projections": ["@parley/contracts", "@parley/kit"],
+  // Types only: the console uses the public API and contains no code of the cluster.
+  "packages/console": ["@parley/contracts"],
   "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/kit", "@parley/local", "@parley/projections"],
   "infra/local": ["@parley/chassis", "@parley/contracts", "@parley/kit"],
   ...Object.fromEntries(services.map((service) => [service, serviceImports])),
@@ -125,6 +134,14 @@ describe("imports", () => {
         )
         .map((name) => `${path} imports ${name}`),
     );
+    assert.deepEqual(broken, []);
+  });
+
+  test("of the console from other packages are types", () => {
+    const broken = files
+      .filter(({ path }) => homeOf(path) === "packages/console")
+      .filter(({ text }) => /^import (?!type )[^;]*"@parley\//m.test(text))
+      .map(({ path }) => path);
     assert.deepEqual(broken, []);
   });
 

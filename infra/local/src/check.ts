@@ -13,6 +13,7 @@ const structureTests = ["language", "structure", "topology", "architecture", "se
 
 const CHECKS = [
   { name: "types", command: "tsc", args: ["--noEmit", "--project", "tsconfig.json"] },
+  { name: "types of the console", command: "tsc", args: ["--noEmit", "--project", "packages/console/tsconfig.json"] },
   { name: "lint", command: "oxlint", args: ["--type-aware"] },
   { name: "format", command: "oxfmt", args: ["--check"] },
   { name: "dead code", command: "knip", args: [] },

@@ -8,7 +8,7 @@ import { flagsAsVariable } from "@parley/chassis";
 import { readState } from "./home.ts";
 import { ask, chat } from "./main/ask.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
-import { channelLines, report, say, serviceLineWriter } from "./main/report.ts";
+import { channelLines, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
 import { type Cluster, up } from "./up.ts";
 
@@ -59,7 +59,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
     ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-  introduce(cluster);
+  introduce(cluster, await consoleLink(cluster));
   for (const line of await channelLines(cluster)) say(line);
   try {
     if (withChat) {
@@ -89,7 +89,8 @@ async function start(options: StartOptions, requests: StopRequests, extras: Extr
   return cluster;
 }
 
-function introduce(cluster: Cluster): void {
+function introduce(cluster: Cluster, link: string | null): void {
+  if (link !== null) say(`open   ${link} (signs in once, within 15 minutes)`);
   say(`url    ${cluster.httpUrls.join("  ")}`);
   say(`token  ${cluster.token} (${cluster.tokenFile})`);
   say(`model  ${cluster.model}`);

@@ -7,6 +7,7 @@ import { ConfigError, type ExplainedSettings, explainSettings } from "@parley/ch
 import { type Role, type ServiceName, services } from "@parley/contracts";
 import { abortable } from "@parley/kit";
 
+import { ensureConsole } from "./console-build.ts";
 import {
   type ClusterFacts,
   describeModel,
@@ -117,6 +118,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const token = keepToken(home, environment.PARLEY_TOKEN);
   const ports = await gatewayPorts(options.httpPort ?? 0, options.replicas?.["channel-gateway"] ?? 1);
   const searchingBwrap = findBubblewrap(serversDir, say);
+  const buildingConsole = ensureConsole(say);
   const backing = await startBacking({
     home,
     serversDir,
@@ -158,6 +160,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     settings: settingsVariables(environment),
   };
   started.about = about;
+  await buildingConsole;
   signal.throwIfAborted();
   say(`services: ${services.join(", ")}`);
   startServices(options, environment, facts, ports, home, programs, started);

@@ -85,6 +85,8 @@ export const ToolProgressSchema = z.object({
 export type ToolProgress = z.infer<typeof ToolProgressSchema>;
 
 const inTurn = { turnId: z.string() };
+/** Characters (UTF-16) of this attempt before `text`, so that lost and repeated deltas are noticed. Left out by older versions. */
+const offset = z.number().int().nonnegative().optional();
 const LiveEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.started"), ...inTurn, inboxIds: z.array(z.string()), attempt: z.number().int() }),
   z.object({
@@ -94,6 +96,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     /** Attempt number of this model call; text of a higher attempt replaces text of lower ones. */
     attempt: z.number().int(),
     text: z.string(),
+    offset,
   }),
   z.object({
     type: z.literal("reasoning.delta"),
@@ -101,6 +104,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     step: z.number().int(),
     attempt: z.number().int(),
     text: z.string(),
+    offset,
   }),
   z.object({
     type: z.literal("model.retry"),

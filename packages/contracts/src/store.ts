@@ -11,6 +11,7 @@ export * from "./store/usage.ts";
 export * from "./store/outbox.ts";
 export * from "./store/leases.ts";
 export * from "./store/contacts.ts";
+export * from "./store/console.ts";
 export * from "./store/checkpoints.ts";
 export * from "./store/documents.ts";
 export * from "./store/blobs.ts";

@@ -37,7 +37,7 @@ export function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** If a gateway does not answer within this time, the list is omitted: the start does not wait. */
+/** If a gateway does not answer within this time, the lines are omitted: the start does not wait. */
 const withinMs = 1_000;
 
 const Status = z.object({
@@ -56,5 +56,21 @@ export async function channelLines({ httpUrl, token }: { httpUrl: string; token:
     return [...states].map((state) => `channel  ${state}`);
   } catch {
     return [];
+  }
+}
+
+const Code = z.object({ code: z.string() });
+
+/** A link that opens the console in a browser, signed in; null if the gateway does not answer. */
+export async function consoleLink({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string | null> {
+  try {
+    const response = await fetch(`${httpUrl}/api/console/codes`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(withinMs),
+    });
+    return `${httpUrl}/#code=${Code.parse(await response.json()).code}`;
+  } catch {
+    return null;
   }
 }

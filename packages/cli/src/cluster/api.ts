@@ -68,6 +68,7 @@ const Switched = z.object({
 export const api = {
   status: route("GET", "/api/status", Status),
   agent: route("GET", "/api/agent", Agent),
+  consoleCode: route("POST", "/api/console/codes", z.object({ code: z.string(), expiresAt: z.string() })),
   sendMessage: route("POST", "/api/messages", Stored),
   message: route("GET", "/api/messages/:id", store.inboxGet.output),
   turn: route("GET", "/api/turns/:id", store.turnGet.output),

@@ -4,6 +4,7 @@ import { CliError, exitCodes, note, painter, type Io } from "../io/io.ts";
 import type { CommandSpec } from "./command.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommands } from "./config.ts";
+import { consoleCommand } from "./console.ts";
 import { cronCommands } from "./cron.ts";
 import { docsCommands } from "./docs.ts";
 import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
@@ -19,6 +20,7 @@ export const commands: readonly CommandSpec[] = [
   upCommand,
   ...talkCommands,
   sdkCommand,
+  consoleCommand,
   statusCommand,
   ...sessionCommands,
   ...turnCommands,

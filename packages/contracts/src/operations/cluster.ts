@@ -19,6 +19,18 @@ export const commandsHelp = slashOperation({
   slash: [{ form: "/help", arguments: [{ field: "command", optional: true }] }],
 });
 
+export const commandsList = operation({
+  name: "commands.list",
+  summary: "The slash commands",
+  role: "owner",
+  input: z.strictObject({}),
+  output: z.object({
+    /** In the order of /help. */
+    commands: z.array(z.object({ name: z.string(), usage: z.string(), summary: z.string() })),
+  }),
+  http: { method: "GET", path: "/api/commands", answers: { 200: "The commands" } },
+});
+
 export const contactsSelf = slashOperation({
   name: "contacts.self",
   role: "guest",

@@ -73,17 +73,22 @@ function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) =>
   const { turnId } = turn.claimed;
   const step = turn.nextStep;
   let text = "";
+  let reasoningLength = 0;
   return {
     delta: (delta, attempt) => {
+      const offset = delta.type === "text" ? text.length : reasoningLength;
       if (delta.type === "text") {
         faultPoint("agent.mid_stream");
         text += delta.text;
         streamed(text);
+      } else {
+        reasoningLength += delta.text.length;
       }
-      publish(deps, turn, { type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+      publish(deps, turn, { type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text, offset });
     },
     retry: (retry) => {
       text = "";
+      reasoningLength = 0;
       streamed(text);
       publish(deps, turn, { type: "model.retry", turnId, step, ...retry });
       deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");

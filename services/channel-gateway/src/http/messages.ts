@@ -16,6 +16,8 @@ const MessageBody = z
     attachments: AttachmentRefs,
     /** Names the conversation; with the singleton policy all conversations of the owner share one session. */
     conversation: z.string().min(1).max(512).default(defaultConversation),
+    /** Id or key of the session that the message is for; omitted: the conversation and the session policy decide. */
+    session: z.string().min(1).max(600).optional(),
     /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
     /** The caller waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
@@ -51,7 +53,8 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const spoken = parseInput(body.text);
-      const input = ownerInput(body.conversation, body.text, request.headers["idempotency-key"]);
+      const route = body.session === undefined ? undefined : await deps.inbound.routeOf(body.session);
+      const input = { ...ownerInput(body.conversation, body.text, request.headers["idempotency-key"]), route };
       if (spoken.kind === "command") {
         deps.events.inbound(input.channel, "command");
         const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));

@@ -5,6 +5,8 @@ import { ConfigError } from "@parley/chassis";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { sha256Hex } from "../channels/digest.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
+import { consoleFileRoutes } from "./console/files.ts";
+import { acceptCookies, ConsoleSessions, signInRoutes } from "./console/sign-in.ts";
 import type { HttpDeps } from "./deps.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import { Endpoints } from "./endpoint.ts";
@@ -60,6 +62,8 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     logger: false,
   });
   gates(app, deps);
+  const consoleSessions = new ConsoleSessions(deps);
+  acceptCookies(app, consoleSessions);
   errors(app, deps);
   await limits(app, deps);
   const endpoints = new Endpoints(app);
@@ -73,6 +77,8 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   attachmentRoutes(app, endpoints, deps);
   simpleChatRoutes(endpoints, deps);
   mcpRoutes(app, endpoints, deps);
+  signInRoutes(app, endpoints, deps, consoleSessions);
+  consoleFileRoutes(app);
   const document = openapiDocument(endpoints.docs);
   app.get("/openapi.json", { config: { open: true } }, async () => document);
 

@@ -29,6 +29,8 @@ export interface AuthorizedInput {
   exclusive?: boolean | undefined;
   /** Which session the input belongs to; undefined: the session policy decides. `main`: the owner's thread. */
   thread?: ThreadChoice | "main" | undefined;
+  /** The route of the session that the sender chose; undefined: `thread` and the session policy decide. */
+  route?: string | undefined;
   /** Who can answer approval questions about this input; undefined: the sender. */
   approvals?: ApprovalAnswerer | undefined;
   /** Attachments whose content is already in the store. */
@@ -41,7 +43,18 @@ export function instructionsText(text: string): string {
 }
 
 export function messageOf(input: AuthorizedInput): InboundMessage {
-  const { before = [], text, keyed: _, thread: __, mode, exclusive, approvals, attachments = [], ...rest } = input;
+  const {
+    before = [],
+    text,
+    keyed: _,
+    thread: __,
+    route: ___,
+    mode,
+    exclusive,
+    approvals,
+    attachments = [],
+    ...rest
+  } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
   const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
   return {

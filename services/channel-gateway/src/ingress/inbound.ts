@@ -164,12 +164,32 @@ export class InboundHandler {
   }
 
   /** The route of the session that this input belongs to. */
-  sessionKeyOf(input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread">): string {
+  sessionKeyOf(
+    input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread" | "route">,
+  ): string {
+    if (input.route !== undefined) return input.route;
     const { session } = this.#deps.settings;
     const { thread } = input;
     if (thread === "main") return mainSessionKey;
     const isOwn = thread === "named" || thread === "separate" || (thread === "own" && session.synchronous === "own");
     return isOwn ? conversationKey(input) : sessionKeyOf(session, { ...input, direct: true });
+  }
+
+  /**
+   * The route of an existing session: its key, unless that was bound to another session; then a route of its own, which this binds.
+   * Throws OperationError when there is no such session, or when it belongs to a sub-agent.
+   */
+  async routeOf(idOrKey: string): Promise<string> {
+    const { bus, sessions } = this.#deps;
+    const session = await sessions.find(idOrKey);
+    if (session === null) throw new OperationError("not_found", `there is no session "${idOrKey}"`);
+    if (session.parentId !== null)
+      throw new OperationError("conflict", "this session belongs to a sub-agent; write to the session that started it");
+    const bound = await sessions.find(session.key);
+    if (bound?.sessionId === session.sessionId) return session.key;
+    const route = conversationKey({ channel: "http", account: "default", conversation: session.sessionId });
+    await bus.request(store.sessionBind, { route, session: session.sessionId });
+    return route;
   }
 
   /** The speaker of a command that arrives as this input. */

@@ -42,6 +42,10 @@ function byServiceAndName(a: ReplicaReport, b: ReplicaReport): number {
 export const clusterOperations = [
   implement(operations.commandsHelp, ({ command }, { speaker }) => helpText(speaker, command)),
 
+  implement(operations.commandsList, () => ({
+    commands: slashCommands.map(({ name, usage, summary }) => ({ name, usage, summary })),
+  })),
+
   implement(operations.contactsSelf, (_input, { speaker, deps }) =>
     [
       `You are ${speaker.contact.name ?? speaker.contact.id} (${speaker.contact.id}), role ${speaker.role}.`,

@@ -6,6 +6,7 @@ import { blobHandlers } from "./blobs/blobs.ts";
 import { checkpointHandlers } from "./checkpoints/checkpoints.ts";
 import { permitHandlers } from "./checkpoints/rewind-permits.ts";
 import { rewindHandlers } from "./checkpoints/rewinds.ts";
+import { consoleHandlers } from "./console/console.ts";
 import { contactHandlers } from "./contacts/contacts.ts";
 import { leadershipHandlers } from "./coordination/leadership.ts";
 import { leaseHandlers } from "./coordination/leases.ts";
@@ -52,6 +53,7 @@ const handlers: Handlers = combined(
   checkpointHandlers,
   permitHandlers,
   rewindHandlers,
+  consoleHandlers,
   contactHandlers,
   leadershipHandlers,
   leaseHandlers,

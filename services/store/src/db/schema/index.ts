@@ -1,6 +1,7 @@
 // All tables. Statements that are not built from the tables name the same columns.
 export * from "./blobs.ts";
 export * from "./checkpoints.ts";
+export * from "./console.ts";
 export * from "./contacts.ts";
 export * from "./coordination.ts";
 export * from "./documents.ts";

@@ -1,0 +1,242 @@
+// The chat: one session, its conversation and the composer.
+import { signal, useComputed, useSignal, type Signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { call, messageOf } from "../api/http.ts";
+import { href, replaceRoute, route } from "../app/router.ts";
+import { Icon } from "../parts/icons.tsx";
+import { Empty, Failure } from "../parts/load.tsx";
+import { act } from "../parts/toast.tsx";
+import { Composer } from "./composer.tsx";
+import { LiveRow, Row } from "./items.tsx";
+import { newChat } from "./new-chat.ts";
+import { Outbox } from "./outbox.tsx";
+import { OpenSession } from "./session.ts";
+import { Markdown } from "./text.tsx";
+import { Elapsed } from "./tool-card.tsx";
+
+const opened = signal<OpenSession | undefined>(undefined);
+
+export function Chat(): JSX.Element {
+  const { id } = route.value;
+  const problem = useSignal<Error | undefined>(undefined);
+  const none = useSignal(false);
+  useEffect(() => {
+    if (id !== null) return;
+    none.value = false;
+    void openLast(none, problem);
+  }, [id]);
+  useEffect(() => {
+    if (id === null) return undefined;
+    const session = new OpenSession(id);
+    opened.value = session;
+    void session.open();
+    return () => {
+      session.close();
+      if (opened.value === session) opened.value = undefined;
+    };
+  }, [id]);
+  if (problem.value !== undefined) return <Failure error={problem.value} />;
+  if (id === null && none.value) {
+    return (
+      <Empty icon="chat" title="Your agent is ready">
+        <p>Everything you write here reaches the same agent as your other channels.</p>
+        <button type="button" class="button primary" onClick={() => void newChat()}>
+          <Icon name="plus" /> Start a chat
+        </button>
+      </Empty>
+    );
+  }
+  const session = opened.value;
+  if (session === undefined || session.id !== id) return <div class="loading" role="status" aria-label="Loading" />;
+  return <Conversation key={session.id} session={session} />;
+}
+
+/** Opens the session that was used last. */
+async function openLast(none: Signal<boolean>, problem: Signal<Error | undefined>): Promise<void> {
+  try {
+    const { sessions } = await call<"sessionsList">("GET", "/api/sessions", { query: { limit: 1, status: "active" } });
+    const [last] = sessions;
+    if (last === undefined) none.value = true;
+    else if (route.value.view === "chat" && route.value.id === null) replaceRoute("chat", last.sessionId);
+  } catch (error) {
+    problem.value = error instanceof Error ? error : new Error(messageOf(error));
+  }
+}
+
+function Conversation({ session }: { session: OpenSession }): JSX.Element {
+  const problem = session.problem.value;
+  const running = useComputed(() => {
+    const { turn } = session.chat.value;
+    return turn !== null || (session.summary.value?.runningTurnId ?? null) !== null;
+  });
+  return (
+    <div class="chat">
+      <Head session={session} />
+      <Scroll session={session}>
+        {problem !== undefined && <Failure error={problem} retry={() => session.open()} />}
+        <Rows session={session} />
+        <LiveRow session={session} />
+        <Answers session={session} />
+        <Activity session={session} running={running.value} />
+        <Outbox session={session} />
+      </Scroll>
+      <Composer session={session} running={running.value} />
+    </div>
+  );
+}
+
+function Head({ session }: { session: OpenSession }): JSX.Element {
+  const summary = session.summary.value;
+  const editing = useSignal(false);
+  const rename = (event: Event) => {
+    event.preventDefault();
+    const title = new FormData(event.currentTarget as HTMLFormElement).get("title");
+    editing.value = false;
+    if (typeof title !== "string" || title.trim() === "") return;
+    void act(async () => {
+      await call<"sessionsChange">("PATCH", `/api/sessions/${session.id}`, { body: { title: title.trim() } });
+      await session.refresh();
+    });
+  };
+  const title = summary?.title ?? "New chat";
+  return (
+    <header class="chat-head">
+      {editing.value ? (
+        <form class="row grow" onSubmit={rename}>
+          <input name="title" type="text" aria-label="Title" defaultValue={title} maxLength={200} />
+          <button type="submit" class="button">
+            Rename
+          </button>
+        </form>
+      ) : (
+        <h1>
+          <bdi>{title}</bdi>
+        </h1>
+      )}
+      {!editing.value && (
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Rename"
+          title="Rename"
+          onClick={() => (editing.value = true)}
+        >
+          <Icon name="edit" />
+        </button>
+      )}
+      <span class="grow" />
+      {summary?.overrides.model !== undefined && <span class="tag">{summary.overrides.model}</span>}
+      {summary?.overrides.permissionMode !== undefined && <span class="tag">{summary.overrides.permissionMode}</span>}
+      <a class="icon-button" aria-label="All sessions" title="All sessions" href={href("sessions")}>
+        <Icon name="sessions" />
+      </a>
+    </header>
+  );
+}
+
+function Rows({ session }: { session: OpenSession }): JSX.Element {
+  const items = useComputed(() => session.chat.value.items);
+  const isEmpty =
+    items.value.length === 0 && session.summary.value?.messageCount === 0 && session.outgoing.value.length === 0;
+  return (
+    <>
+      {session.hasOlder.value && (
+        <button type="button" class="button older" onClick={() => void act(() => session.readOlder())}>
+          Show earlier messages
+        </button>
+      )}
+      {isEmpty && (
+        <Empty icon="chat" title="A new conversation">
+          <p>
+            Ask for something, drop a file, or type <kbd>/</kbd> for commands.
+          </p>
+        </Empty>
+      )}
+      {items.value.map((item) => (
+        <Row key={`${item.kind}${item.seq}`} session={session} item={item} />
+      ))}
+    </>
+  );
+}
+
+function Answers({ session }: { session: OpenSession }): JSX.Element {
+  return (
+    <>
+      {session.answers.value.map(({ key, command, text }) => (
+        <section key={key} class="command-answer" aria-label={`Answer of ${command}`}>
+          <p class="sender">
+            <code>{command}</code>
+          </p>
+          <Markdown text={text} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Activity({ session, running }: { session: OpenSession; running: boolean }): JSX.Element | null {
+  const turn = useComputed(() => session.chat.value.turn).value;
+  const isStreaming = useComputed(() => (session.chat.value.live?.text ?? "") !== "").value;
+  if (!running) return null;
+  return (
+    <div class="activity" role="status">
+      {turn?.notices.map((notice, index) => (
+        <p key={index}>{notice}</p>
+      ))}
+      {!isStreaming && (
+        <p>
+          <span class="spinner" /> {turn?.activity ?? "Working"}{" "}
+          {turn !== null && <Elapsed key={turn.turnId} sinceMs={turn.startedAtMs} />}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const nearEndPx = 80;
+
+/** Follows the end of the conversation unless the person has scrolled up. */
+function Scroll({ session, children }: { session: OpenSession; children: preact.ComponentChildren }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const atEnd = useSignal(true);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null || inner.current === null) return undefined;
+    const follow = () => {
+      if (atEnd.peek()) element.scrollTop = element.scrollHeight;
+    };
+    const observer = new ResizeObserver(follow);
+    observer.observe(inner.current);
+    observer.observe(element);
+    follow();
+    return () => observer.disconnect();
+  }, [session]);
+  const scrolled = () => {
+    const element = box.current;
+    if (element !== null) atEnd.value = element.scrollHeight - element.scrollTop - element.clientHeight < nearEndPx;
+  };
+  return (
+    <div class="scroll-frame">
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a scrolling area needs the keyboard */}
+      <div class="scroll" ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-label="Conversation">
+        <div class="column" ref={inner}>
+          {children}
+        </div>
+      </div>
+      {!atEnd.value && (
+        <button
+          type="button"
+          class="button to-end"
+          onClick={() => {
+            atEnd.value = true;
+            if (box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+          }}
+        >
+          ↓ Newest
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,240 @@
+// The console in a real browser against a real cluster. One cluster and one page; the tests run in order.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import type { Browser, Page } from "playwright-core";
+import { findChromium, startBrowser, startFront, type Front } from "./support.ts";
+
+const chromium = findChromium();
+/** The only reason to skip: no browser, and none that `npm test` could unpack. */
+const skip = chromium === null ? "Chromium is not installed, and apt could not provide it" : false;
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe("console", { skip }, () => {
+  const cleanup = new Cleanup();
+  let cluster: TestCluster;
+  let front: Front;
+  let browser: Browser;
+  let page: Page;
+  /** Addresses outside of the gateway that the page requested. */
+  const foreign: string[] = [];
+  const problems: string[] = [];
+
+  before(async () => {
+    cluster = await startTestCluster(cleanup, {
+      processes: ["channel-gateway"],
+      replicas: { "channel-gateway": 2 },
+      settings: '[permissions]\nask = ["write(secret*)"]\n',
+    });
+    front = await startFront(cluster.httpUrls);
+    cleanup.add(() => front.close());
+    browser = await startBrowser(chromium ?? "");
+    cleanup.add(() => browser.close());
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    page = await context.newPage();
+    page.on("request", (request) => {
+      if (!request.url().startsWith(front.url) && !request.url().startsWith("blob:")) foreign.push(request.url());
+    });
+    page.on("pageerror", (error) => problems.push(error.stack ?? error.message));
+    page.on("console", (message) => {
+      if (/Content Security Policy/i.test(message.text())) problems.push(message.text());
+    });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  async function signInLink(): Promise<string> {
+    const headers = { authorization: `Bearer ${cluster.token}` };
+    const response = await fetch(`${front.url}/api/console/codes`, { method: "POST", headers });
+    return `${front.url}/#code=${((await response.json()) as { code: string }).code}`;
+  }
+
+  async function say(text: string): Promise<void> {
+    await page.locator(".composer textarea").fill(text);
+    await page.locator(".composer textarea").press("Enter");
+  }
+
+  async function sayAndWait(text: string): Promise<void> {
+    const ends = await page.locator(".turn-end").count();
+    await say(text);
+    await page.locator(".turn-end").nth(ends).waitFor();
+  }
+
+  async function assertAccessible(): Promise<void> {
+    // Through the debugger: the page's policy forbids other scripts.
+    await page.evaluate(axeSource);
+    const found = await page.evaluate(async () => {
+      const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
+      const { violations } = await axe.run();
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+    });
+    assert.deepEqual(found, []);
+  }
+
+  async function assertNoSidewaysScroll(): Promise<void> {
+    const widths = await page.evaluate(() => {
+      const main = document.querySelector("#content") ?? document.body;
+      return { document: document.documentElement.scrollWidth, content: main.scrollWidth, window: window.innerWidth };
+    });
+    assert.ok(widths.document <= widths.window && widths.content <= widths.window, JSON.stringify(widths));
+  }
+
+  test("asks for the token, and refuses a wrong one with what to do", async () => {
+    await page.goto(front.url);
+    await page.getByLabel("Token").fill("this is not the token");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("is not accepted").waitFor();
+    await assertAccessible();
+  });
+
+  test("signs in with a link once, and keeps the code out of the address", async () => {
+    const link = await signInLink();
+    await page.goto("about:blank");
+    await page.goto(link);
+    await page.getByRole("button", { name: "Start a chat" }).waitFor();
+    assert.doesNotMatch(page.url(), /code=/);
+    const cookies = await page.context().cookies();
+    assert.ok(cookies.every(({ httpOnly, sameSite }) => httpOnly && sameSite === "Strict"));
+    assert.equal(await page.evaluate(() => document.cookie), "");
+    const other = await browser.newContext();
+    const second = await other.newPage();
+    await second.goto(link);
+    await second.getByText("was used already").waitFor();
+    await other.close();
+  });
+
+  test("streams an answer with Markdown, folded thinking and highlighted code", async () => {
+    await page.getByRole("button", { name: "Start a chat" }).click();
+    await page.locator(".composer textarea").waitFor();
+    await sayAndWait(
+      [
+        "think: first a plan",
+        "say: # Plan",
+        "say: **bold** and `code`",
+        "say: ",
+        "say: ```ts",
+        "say: const answer: number = 42;",
+        "say: ```",
+      ].join("\n"),
+    );
+    const answer = page.locator(".message.assistant");
+    assert.equal(await answer.locator("h1").textContent(), "Plan");
+    assert.equal(await answer.locator("strong").textContent(), "bold");
+    await answer.locator(".hljs-keyword").waitFor();
+    assert.equal(await answer.locator("details.thinking").getAttribute("open"), null);
+    await answer.getByRole("button", { name: "Copy" }).waitFor();
+  });
+
+  test("shows tool calls with exit code, duration and differences", async () => {
+    await sayAndWait(
+      'tool: exec {"command":"echo hi; exit 3"}\ntool: write {"path":"note.txt","content":"milk"}\nthen\ntool: edit {"path":"note.txt","old_string":"milk","new_string":"oat milk"}\nthen\nsay: done',
+    );
+    await page.locator(".tool-failed", { hasText: "exit 3" }).waitFor();
+    await page.locator(".tool-done .diff-added", { hasText: "oat milk" }).waitFor();
+    await page.locator(".tool-facts", { hasText: / m?s/ }).first().waitFor();
+  });
+
+  test("asks before a call, keeps queued messages editable, and denies with a reason", async () => {
+    await say('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: after the question');
+    await page.locator(".approval").waitFor();
+    await page.getByRole("button", { name: "Deny…" }).click();
+    await page.getByLabel("Reason for the agent").fill("not today");
+    await page.getByRole("button", { name: "Deny", exact: true }).click();
+    await page.locator(".tool-denied", { hasText: "not today" }).waitFor({ state: "attached" });
+    await say('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written');
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.locator(".tool-done", { hasText: "secret.txt" }).waitFor();
+  });
+
+  test("runs and loads nothing of a hostile answer", async () => {
+    const hostile = [
+      "<script>window.pwned = 1</script><img src=x onerror='window.pwned=2'>",
+      "<iframe src='https://evil.example/'></iframe><svg onload=window.pwned=3>",
+      "[click](javascript:window.pwned=4) [data](data:text/html,<script>window.pwned=5</script>)",
+      "![pixel](https://evil.example/pixel.png) <a href='javascript:alert(1)'>x</a>",
+      "[ok](https://example.org/) invoice\u202Egpj.exe",
+      "<form action=https://evil.example><input name=token></form><style>*{display:none}</style>",
+      "[a]: javascript:window.pwned=6",
+      "[ref][a] <https://evil.example/auto> &lt;script&gt;",
+    ];
+    await sayAndWait(hostile.map((line) => `say: ${line}\nsay: `).join("\n"));
+    const answer = page.locator(".message.assistant").last();
+    await answer.getByText("invoice").waitFor();
+    const bad = await answer.evaluate((element) => ({
+      elements: element.querySelectorAll("script, iframe, img, svg:not(.icon), form, input, style, object").length,
+      handlers: [...element.querySelectorAll("*")].filter((each) =>
+        [...each.attributes].some(({ name }) => name.startsWith("on") || name === "style"),
+      ).length,
+      links: [...element.querySelectorAll("a")].map((each) => new URL(each.href).protocol),
+    }));
+    assert.deepEqual({ ...bad, links: [] }, { elements: 0, handlers: 0, links: [] });
+    assert.deepEqual([...new Set(bad.links)], ["https:"]);
+    assert.match((await answer.textContent()) ?? "", /U\+202E/);
+    for (const link of await answer.locator(".dead-link").all()) await link.click();
+    assert.equal(await page.evaluate(() => (globalThis as { pwned?: number }).pwned), undefined);
+    assert.deepEqual(foreign, []);
+  });
+
+  test("loses and doubles no text when its gateway is killed while an answer streams", async () => {
+    await page.evaluate(() => {
+      const samples: string[] = [];
+      Object.assign(globalThis, { samples });
+      new MutationObserver(() => {
+        const text = document.querySelector(".message.live .markdown")?.textContent ?? "";
+        if (text !== "" && samples.at(-1) !== text) samples.push(text);
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    const ends = await page.locator(".turn-end").count();
+    await say("wait: 25\nwords: 160");
+    await page.waitForFunction(() => (globalThis as unknown as { samples: string[] }).samples.length > 5);
+    await cluster.kill("channel-gateway", front.current() + 1, "SIGKILL");
+    await page.locator(".turn-end").nth(ends).waitFor();
+    const answer = (await page.locator(".message.assistant .markdown").last().textContent()) ?? "";
+    const id = new URL(page.url()).hash.split("/").at(-1);
+    const path = `${front.url}/api/sessions/${id}/messages?limit=1000`;
+    const response = await fetch(path, { headers: { authorization: `Bearer ${cluster.token}` } });
+    const { messages } = (await response.json()) as { messages: { role: string; parts: { text?: string }[] }[] };
+    const stored = messages.findLast(({ role }) => role === "assistant")?.parts.map(({ text = "" }) => text);
+    assert.equal(answer.trim(), stored?.join("").trim());
+    const samples = await page.evaluate(() => (globalThis as unknown as { samples: string[] }).samples);
+    const wrong = samples.filter((sample) => !answer.startsWith(sample.trimEnd()));
+    assert.deepEqual(wrong, []);
+  });
+
+  test("has no accessibility violation and no sideways scrolling at 390 pixels", async () => {
+    await assertAccessible();
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertNoSidewaysScroll();
+    await page.getByRole("button", { name: "Menu" }).click();
+    await page.getByRole("link", { name: "Chat", exact: true }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test("paints within 300 ms and takes input within 500 ms", async (context) => {
+    // The first visit fills the caches of the gateway that has just started.
+    await page.reload();
+    await page.locator(".composer textarea").waitFor();
+    await page.reload();
+    await page.locator(".composer textarea").waitFor();
+    const times = await page.evaluate(() => ({
+      paintMs: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY,
+      interactiveMs: performance.getEntriesByName("parley-interactive")[0]?.startTime ?? Number.POSITIVE_INFINITY,
+    }));
+    context.diagnostic(
+      `first paint ${Math.round(times.paintMs)} ms, interactive ${Math.round(times.interactiveMs)} ms`,
+    );
+    assert.ok(Number.isFinite(times.paintMs) && Number.isFinite(times.interactiveMs));
+  });
+
+  test("has reported no error and loaded nothing from elsewhere", () => {
+    assert.deepEqual({ problems, foreign }, { problems: [], foreign: [] });
+  });
+});
+
+interface Violation {
+  id: string;
+  nodes: { html: string }[];
+}

@@ -1,0 +1,73 @@
+// A real browser for the tests: Debian's Chromium, driven by playwright-core.
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { onPath, SHARED_CACHE_DIR } from "@parley/local";
+import { chromium, type Browser } from "playwright-core";
+
+/** The browser's program: PARLEY_CHROMIUM, one on the PATH, or the one that `npm test` has unpacked. Null: there is none. */
+export function findChromium(): string | null {
+  const given = process.env["PARLEY_CHROMIUM"];
+  if (given !== undefined && given !== "") return given;
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+    const found = onPath(name);
+    if (found !== null) return found;
+  }
+  const unpacked = join(SHARED_CACHE_DIR, "chromium", "bin", "chromium");
+  return existsSync(unpacked) ? unpacked : null;
+}
+
+/** Starts the browser. The sandbox of Chromium needs privileges that containers lack; the pages are the tests' own. */
+export async function startBrowser(executablePath: string): Promise<Browser> {
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+export interface Front {
+  readonly url: string;
+  /** The upstream that new connections go to. */
+  current(): number;
+  close(): Promise<void>;
+}
+
+/** One address in front of several gateways, as a load balancer is: a connection goes to the first gateway that accepts it. */
+export async function startFront(urls: readonly string[]): Promise<Front> {
+  let current = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.on("error", () => client.destroy());
+    client.on("close", () => sockets.delete(client));
+    connectTo(client, 0);
+  });
+  const connectTo = (client: Socket, attempt: number) => {
+    const index = (current + attempt) % urls.length;
+    const { hostname, port } = new URL(urls[index] ?? "");
+    const upstream = connect(Number(port), hostname);
+    let connected = false;
+    upstream.once("connect", () => {
+      connected = true;
+      current = index;
+      client.pipe(upstream).pipe(client);
+    });
+    upstream.on("error", () => {
+      if (!connected && attempt + 1 < urls.length) connectTo(client, attempt + 1);
+      else client.destroy();
+    });
+    upstream.on("close", () => connected && client.destroy());
+    client.on("close", () => upstream.destroy());
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    current: () => current,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
