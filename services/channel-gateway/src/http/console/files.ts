@@ -58,7 +58,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile, ca
   });
   if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
   reply.type(file.type);
-  if (!/\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""))) return reply.send(file.body);
+  if (!/\bgzip\b/.test(request.headers["accept-encoding"] ?? "")) return reply.send(file.body);
   return reply.header("content-encoding", "gzip").send(file.gzipped);
 }
 
