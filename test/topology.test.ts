@@ -302,6 +302,8 @@ describe("operations", () => {
       // Platforms call the adapters.
       "channels/telegram/webhook.ts",
       "http/attachments.ts",
+      "http/console/files.ts",
+      "http/console/sign-in.ts",
       // Registers what the other files add.
       "http/endpoint.ts",
       "http/events.ts",
