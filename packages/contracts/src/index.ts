@@ -215,7 +215,15 @@ export {
 } from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
-export { efforts, type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
+export {
+  efforts,
+  profileNames,
+  readerProfileName,
+  type Effort,
+  type OutputMode,
+  type ProfileSettings,
+  type ToolExecution,
+} from "./settings/agent.ts";
 export { accountsOf, hasAccount } from "./settings/accounts.ts";
 export type { WebhookAccount } from "./settings/channels.ts";
 export {

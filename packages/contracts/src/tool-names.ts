@@ -106,6 +106,10 @@ export function unmatchedHooks(hooks: readonly Pick<HookSettings, "name" | "even
 
 const mcpPrefix = "mcp__";
 
+export function isMcpToolName(name: string): boolean {
+  return name.startsWith(mcpPrefix);
+}
+
 function canMatchMcp(pattern: string): boolean {
   const [start = ""] = pattern.split("*");
   return start.startsWith(mcpPrefix) || (start.length < pattern.length && mcpPrefix.startsWith(start));

@@ -82,6 +82,8 @@ export const peopleSettings = {
   groups: z.array(z.string()).default([]),
   /** In a group, answer only when mentioned. */
   require_mention: z.boolean().default(true),
+  /** The profile that answers here instead of the agent itself; each conversation then has a session of its own. Applies to new sessions. */
+  profile: z.string().optional(),
 };
 
 const PeoplePolicySchema = z.object(peopleSettings);

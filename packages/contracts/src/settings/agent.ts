@@ -1,6 +1,7 @@
 // The main agent, and profiles: named agent configurations.
 import { z } from "zod";
 import { isolationLevels } from "./isolation.ts";
+import { ToolScope } from "./tool-scope.ts";
 
 export const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
@@ -26,6 +27,8 @@ const profileFields = {
 export const AgentSettings = z
   .strictObject({
     ...profileFields,
+    /** Names of the agent's own tools; profiles do not inherit them. Left out: all tools. */
+    tools: ToolScope.optional(),
     max_concurrent_turns: z.number().int().min(1).max(1024).default(64),
     max_output_tokens: z.number().int().min(1).max(128_000).default(16_384),
     thinking: z.enum(["off", "adaptive"]).default("adaptive"),
@@ -55,7 +58,7 @@ export const ProfileSettings = z.strictObject({
   /** Description for the model that selects a profile. */
   description: z.string().optional(),
   /** Names of tools; an empty list means none. Left out: the six read-only tools. */
-  tools: z.array(z.string()).optional(),
+  tools: ToolScope.optional(),
   /** `full`: the whole prompt. `minimal`: identity, tools, workspace and AGENTS.md. */
   prompt: z.enum(["full", "minimal"]).default("minimal"),
   max_iterations: z.number().int().min(0).optional(),
@@ -69,6 +72,14 @@ export const ProfileSettings = z.strictObject({
 });
 export type ProfileSettings = z.infer<typeof ProfileSettings>;
 export const ProfilesSettings = z.record(modelName, ProfileSettings).default({});
+
+/** The profile that exists without settings: six read-only tools. */
+export const readerProfileName = "reader";
+
+/** The names of all profiles. */
+export function profileNames({ profiles }: { profiles: Record<string, ProfileSettings> }): string[] {
+  return [...new Set([readerProfileName, ...Object.keys(profiles)])];
+}
 
 export const SubagentSettings = z
   .strictObject({

@@ -11,6 +11,8 @@ const WebhookSettings = z.strictObject({
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
   /** The thread of its deliveries: `main`, or one of its own. Left out: `main` if `session.share` contains `webhooks`, otherwise `own`. */
   target: z.enum(["main", "own"]).optional(),
+  /** The profile that handles the deliveries, in a session of its own, instead of the agent itself. Applies to a new session. */
+  profile: z.string().optional(),
   /** Destination of the agent's answer; left out: it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),
   /**

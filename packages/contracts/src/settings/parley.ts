@@ -1,6 +1,6 @@
 // parley.toml: the shared settings of a deployment. It contains no secrets, only the names of their environment variables.
 import { z } from "zod";
-import { AgentSettings, OutputSettings, ProfilesSettings, SubagentSettings } from "./agent.ts";
+import { AgentSettings, OutputSettings, profileNames, ProfilesSettings, SubagentSettings } from "./agent.ts";
 import { AttachmentSettings } from "./attachments.ts";
 import { ChannelSettings, WebhooksSettings } from "./channels.ts";
 import { CheckpointSettings } from "./checkpoints.ts";
@@ -22,7 +22,7 @@ import { WorkspaceSettings } from "./workspace.ts";
 
 export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
 
-export const ParleySettingsSchema = z.strictObject({
+const Settings = z.strictObject({
   /** A named set of defaults; settings in this file override it. */
   preset: z.enum(presetNames).optional(),
   session: SessionSettings,
@@ -48,5 +48,19 @@ export const ParleySettingsSchema = z.strictObject({
   observers: ObserversSettings,
   channels: ChannelSettings,
   webhooks: WebhooksSettings,
+});
+
+/** All settings; every profile that one of them names exists. */
+export const ParleySettingsSchema = Settings.superRefine((settings, context) => {
+  const known = profileNames(settings);
+  const check = (profile: string | undefined, path: string[]) => {
+    if (profile === undefined || known.includes(profile)) return;
+    context.addIssue({ code: "custom", path, message: `there is no profile "${profile}"; known: ${known.join(", ")}` });
+  };
+  check(settings.subagents.profile, ["subagents", "profile"]);
+  for (const [id, { profile }] of Object.entries(settings.webhooks)) check(profile, ["webhooks", id, "profile"]);
+  for (const [channel, accounts] of Object.entries(settings.channels)) {
+    for (const [id, { profile }] of Object.entries(accounts)) check(profile, ["channels", channel, id, "profile"]);
+  }
 });
 export type ParleySettings = z.infer<typeof ParleySettingsSchema>;

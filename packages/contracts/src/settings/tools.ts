@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { toolExecutions } from "./agent.ts";
 import { isolationLevels } from "./isolation.ts";
+import { ToolScope } from "./tool-scope.ts";
 
 const SearchSettings = z.strictObject({
   provider: z.enum(["brave", "tavily", "searxng"]),
@@ -63,9 +64,9 @@ const alwaysShown =
 export const ToolSettings = z
   .strictObject({
     /** Names of the tools the agent has; `*` means all. */
-    enabled: z.array(z.string()).default(["*"]),
+    enabled: ToolScope.default(["*"]),
     /** Names of tools the agent does not have; overrides `enabled`. */
-    disabled: z.array(z.string()).default([]),
+    disabled: ToolScope.default([]),
     /** Above this number of tools the prompt contains only those of `always`; the model finds the others with `tool_search`. 0: never. */
     search_above: z.number().int().min(0).default(16),
     /** Names of tools that the prompt always contains; `*` matches any text: `mcp__github__*`. */

@@ -16,6 +16,8 @@ export const inboxPut = storeRequest({
     sessionKey: z.string().min(1).max(600),
     /** The connection that received the message; FENCED when the caller no longer owns it. The cursor is saved in the same commit. */
     lease: LeaseRef.extend({ cursor: z.string() }).optional(),
+    /** The profile of the session, if this message is its first. Left out: the agent itself. */
+    profile: z.string().optional(),
     /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
     singleCall: z.boolean().optional(),
   }),

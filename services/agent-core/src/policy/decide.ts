@@ -16,7 +16,7 @@ import type { ParsedCall } from "./parsed-call.ts";
 import { assessRisk } from "./risk.ts";
 import { type RuleHit, findAllow, findHidden, findHit } from "./rules.ts";
 import type { TurnRules } from "./principal.ts";
-import { startsSubagents } from "./tool-traits.ts";
+import { startsSubagents, talksToPeople } from "./tool-traits.ts";
 import { isGiven, webTargetOf } from "./web-access.ts";
 import { isRefusedToGuests } from "./workspace-access.ts";
 
@@ -160,8 +160,8 @@ function gateOf({ tool }: ParsedCall, context: PermissionContext, changesNothing
   if (context.mode === "plan" && !changesNothing) {
     return "The session is in plan mode: only read-only tools may be used. Describe what you would do, and ask for a change of the mode.";
   }
-  if (context.mode === "delegate" && !startsSubagents(tool)) {
-    return "The session is in delegate mode: you may only start sub-agents. Delegate this work to one.";
+  if (context.mode === "delegate" && !startsSubagents(tool) && !talksToPeople(tool)) {
+    return "The session is in delegate mode: you may only start sub-agents and talk to people. Delegate this work to a sub-agent.";
   }
   return null;
 }

@@ -86,6 +86,11 @@ export function messagesPeople(tool: PermissionTool): boolean {
   return speaking.has(tool.name);
 }
 
+/** Whether the tool sends messages to people or asks them. */
+export function talksToPeople(tool: PermissionTool): boolean {
+  return messagesPeople(tool) || tool.name === "ask_user";
+}
+
 /** Risk and effects of the tool, before arguments, sandbox and role are considered. */
 export function traitsOf(tool: PermissionTool): { risk: ToolRisk; effects: readonly ToolEffect[] } {
   const byName = lookUp(tool);

@@ -1,14 +1,15 @@
 // The policy of a session's turns, merged from the settings, the profile and the session's overrides. Pure.
-import type {
-  Effort,
-  IsolationLevel,
-  OutputMode,
-  ParleySettings,
-  PermissionMode,
-  ProfileSettings,
-  QueueMode,
-  SessionState,
-  ToolExecution,
+import {
+  readerProfileName,
+  type Effort,
+  type IsolationLevel,
+  type OutputMode,
+  type ParleySettings,
+  type PermissionMode,
+  type ProfileSettings,
+  type QueueMode,
+  type SessionState,
+  type ToolExecution,
 } from "@parley/contracts";
 import type { Limits } from "../limits/limits.ts";
 
@@ -34,8 +35,8 @@ export interface TurnPolicy {
   permissionMode: PermissionMode;
   /** What happens to input while the session is busy. */
   queueMode: QueueMode;
-  /** Whether the policy permits a tool of this name. */
-  hasTool(name: string): boolean;
+  /** Whether the policy permits a tool of this name; lists may also name it by an alias. */
+  hasTool(name: string, aliases?: readonly string[]): boolean;
 }
 
 /** The built-in profile: six read-only tools. */
@@ -47,7 +48,7 @@ export const readerProfile: ProfileSettings = {
 
 /** The profiles of a deployment, by name. */
 export function profilesOf(settings: ParleySettings): Record<string, ProfileSettings> {
-  return { reader: readerProfile, ...settings.profiles };
+  return { [readerProfileName]: readerProfile, ...settings.profiles };
 }
 
 /** The fields of a session that determine its policy. */
@@ -68,7 +69,8 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
   const { overrides, depth } = session;
   const child = session.parentId !== null;
   const profile = session.profile === null ? undefined : profilesOf(settings)[session.profile];
-  const scope = child ? (profile?.tools ?? readerProfile.tools ?? []) : profile?.tools;
+  const ofProfile = profile?.tools ?? readerProfile.tools ?? [];
+  const scope = child || profile !== undefined ? ofProfile : agent.tools;
   return {
     profile: session.profile,
     depth,
@@ -99,11 +101,12 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
     minIsolation: profile?.min_isolation,
     queueMode: overrides.queueMode ?? settings.queue.mode,
     permissionMode: overrides.permissionMode ?? settings.permissions.mode,
-    hasTool(name) {
-      if (tools.disabled.includes(name)) return false;
-      if (!tools.enabled.includes("*") && !tools.enabled.includes(name)) return false;
+    hasTool(name, aliases = []) {
+      const isIn = (list: readonly string[]) => [name, ...aliases].some((each) => list.includes(each));
+      if (isIn(tools.disabled)) return false;
+      if (!tools.enabled.includes("*") && !isIn(tools.enabled)) return false;
       if (scope === undefined) return true;
-      if (scope.includes(name)) return true;
+      if (isIn(scope)) return true;
       return scope.includes("*") && !(child && notForChildren.has(name));
     },
   };

@@ -32,7 +32,7 @@ export class Toolbox {
     const tools = [
       ...remote.map((descriptor): TurnTool => ({ descriptor, local: undefined })),
       ...local.map((tool): TurnTool => ({ descriptor: tool.descriptor, local: tool })),
-    ].filter(({ descriptor }) => policy.hasTool(descriptor.name));
+    ].filter(({ descriptor }) => policy.hasTool(descriptor.name, descriptor.aliases));
     const found = tools.map(({ descriptor }) => descriptor).sort(byName);
     this.#deferred = isDeferrable(found, search);
     const searched = this.defers ? this.#deferred : found;

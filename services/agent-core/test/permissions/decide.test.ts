@@ -51,13 +51,17 @@ describe("mode × risk", () => {
     assert.equal(decidePermission(question, context({ mode: "plan" })).decision, "allow");
   });
 
-  test("allows only starting sub-agents in delegate mode, under each tool name", async () => {
+  test("allows only sub-agents and talking to people in delegate mode, under each tool name", async () => {
     for (const name of ["sessions_spawn", "delegate", "spawn", "Agent"]) {
       const call = await parseCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });
       assert.equal(decidePermission(call, context({ mode: "delegate" })).decision, "allow", name);
     }
     const read = await parseCall({ name: "read", readOnly: true }, { path: "a" });
     assert.equal(decidePermission(read, context({ mode: "delegate" })).step, "mode");
+    for (const name of ["message", "ask_user"]) {
+      const call = await parseCall({ name, readOnly: false }, { text: "x" });
+      assert.equal(decidePermission(call, context({ mode: "delegate" })).decision, "allow", name);
+    }
   });
 });
 

@@ -63,6 +63,48 @@ describe("the tools of a policy", () => {
     );
   });
 
+  test("gives the agent its own list, which its sub-agents do not inherit", () => {
+    const given = settings({ agent: { tools: ["message", "delegate"] }, profiles: { worker: { tools: ["exec"] } } });
+    const has = (of: SessionState) =>
+      ["message", "sessions_spawn", "exec"].map((name) =>
+        resolvePolicy(given, of).hasTool(name, name === "sessions_spawn" ? ["delegate"] : []),
+      );
+    assert.deepEqual(has(session()), [true, true, false]);
+    assert.deepEqual(has(child("worker")), [false, false, true]);
+    assert.deepEqual(has(session({ profile: "worker" })), [false, false, true]);
+  });
+
+  test("gives a profile without a list the six read-only tools, also when it runs by itself", () => {
+    const policy = resolvePolicy(profiles({}), session({ profile: "worker" }));
+    assert.deepEqual(
+      ["read", "exec"].map((name) => policy.hasTool(name)),
+      [true, false],
+    );
+  });
+
+  test("treats an alias in every list as the tool's own name", () => {
+    const aliases = ["Bash", "shell"];
+    for (const alias of aliases) {
+      assert.equal(resolvePolicy(profiles({ tools: [alias] }), child("worker")).hasTool("exec", aliases), true);
+      assert.equal(mainPolicy(settings({ agent: { tools: [alias] } })).hasTool("exec", aliases), true);
+      assert.equal(mainPolicy(settings({ tools: { enabled: [alias] } })).hasTool("exec", aliases), true);
+      assert.equal(mainPolicy(settings({ tools: { disabled: [alias] } })).hasTool("exec", aliases), false);
+    }
+  });
+
+  test("refuses a name that is no tool in every list, and suggests one", () => {
+    for (const toml of [
+      { agent: { tools: ["raed"] } },
+      { profiles: { worker: { tools: ["raed"] } } },
+      { tools: { enabled: ["raed"] } },
+      { tools: { disabled: ["raed"] } },
+    ]) {
+      const { error } = ParleySettingsSchema.safeParse(toml);
+      assert.match(error?.message ?? "", /there is no tool \\"raed\\"; did you mean \\"read\\"\?/);
+    }
+    assert.ok(ParleySettingsSchema.safeParse({ tools: { enabled: ["mcp__any__thing", "*"] } }).success);
+  });
+
   test("disables tools that the deployment disables, even if a profile names them", () => {
     const off = settings({ tools: { disabled: ["exec"] }, profiles: { worker: { tools: ["exec"] } } });
     assert.equal(resolvePolicy(off, child("worker")).hasTool("exec"), false);

@@ -2,7 +2,7 @@
 import { queueModes } from "@parley/contracts";
 import { z } from "zod";
 import { parseInput } from "../operations/parse-input.ts";
-import { ownerInput } from "./owner-input.ts";
+import { inputFor, ownerInput } from "./owner-input.ts";
 import { AttachmentRefs, attachmentsOf } from "./attachment-refs.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -18,6 +18,8 @@ const MessageBody = z
     conversation: z.string().min(1).max(512).default(defaultConversation),
     /** Id or key of the session that the message is for; omitted: the conversation and the session policy decide. */
     session: z.string().min(1).max(600).optional(),
+    /** The profile that answers, in a session of its own per conversation; omitted: the agent itself. */
+    profile: z.string().optional(),
     /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
     /** The caller waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
@@ -54,7 +56,9 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     async ({ body, request, reply }) => {
       const spoken = parseInput(body.text);
       const route = body.session === undefined ? undefined : await deps.inbound.routeOf(body.session);
-      const input = { ...ownerInput(body.conversation, body.text, request.headers["idempotency-key"]), route };
+      const { conversation, profile } = body;
+      const said = { ...ownerInput(conversation, body.text, request.headers["idempotency-key"]), route };
+      const input = inputFor(deps.settings, said, profile);
       if (spoken.kind === "command") {
         deps.events.inbound(input.channel, "command");
         const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));

@@ -1,5 +1,6 @@
 // Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
+import { profileNames, type ParleySettings } from "@parley/contracts";
 import type { Speaker } from "../operations/operation.ts";
 import type { ParsedInput } from "../operations/parse-input.ts";
 import { sha256Hex } from "../channels/digest.ts";
@@ -45,6 +46,25 @@ export function callInput(
   };
   if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
   return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
+}
+
+/**
+ * The input as input for a profile: in a session of its own, one per conversation and profile. Throws HttpError for an unknown profile.
+ * `profile` undefined: for the agent itself.
+ */
+export function inputFor<I extends AuthorizedInput>(
+  settings: ParleySettings,
+  input: I,
+  profile: string | undefined,
+): I {
+  if (profile === undefined) return input;
+  const known = profileNames(settings);
+  if (!known.includes(profile)) {
+    const text = `there is no profile "${profile}"; known: ${known.join(", ")}`;
+    throw new HttpError(400, "invalid_request", `profile: ${text}`);
+  }
+  const own = input.thread === "own" || input.thread === "separate";
+  return { ...input, profile, conversation: own ? input.conversation : `${input.conversation}@${profile}` };
 }
 
 function externalId(conversation: string, key: string): string {

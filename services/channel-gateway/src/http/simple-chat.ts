@@ -4,7 +4,7 @@ import { SimpleEvents, type SimpleEvent } from "@parley/projections";
 import { z } from "zod";
 import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
-import { callInput } from "./owner-input.ts";
+import { callInput, inputFor } from "./owner-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { toHttpError } from "./errors.ts";
@@ -14,6 +14,8 @@ const Body = z.strictObject({
   message: z.string().min(1),
   /** Names the conversation; without it the request gets its own session. */
   session_id: z.string().min(1).max(512).optional(),
+  /** The profile that answers, in a session of its own; omitted: the agent itself. */
+  profile: z.string().optional(),
 });
 
 export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
@@ -31,7 +33,8 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
       const spoken = parseInput(body.message);
-      const said = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
+      const call = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
+      const said = inputFor(settings, call, body.profile);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");
         const text = await inbound.runCommand(spoken.command, inbound.speakerOf(said));

@@ -80,7 +80,8 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
 }
 
 async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount, externalId: string, body: string) {
-  const main = joinsMain(deps.settings.session, settings.target);
+  const { profile } = settings;
+  const main = profile === undefined && joinsMain(deps.settings.session, settings.target);
   const input = (content: string): AuthorizedInput => ({
     channel: "hook",
     account: id,
@@ -92,6 +93,7 @@ async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
     thread: main ? "main" : "named",
+    profile,
     ...(main ? { mode: "queue" } : {}),
     // An error would only make the sender of the webhook retry.
     keyed: false,

@@ -31,6 +31,8 @@ export interface AuthorizedInput {
   thread?: ThreadChoice | "main" | undefined;
   /** The route of the session that the sender chose; undefined: `thread` and the session policy decide. */
   route?: string | undefined;
+  /** The profile that answers, in a session of its own. */
+  profile?: string | undefined;
   /** Who can answer approval questions about this input; undefined: the sender. */
   approvals?: ApprovalAnswerer | undefined;
   /** Attachments whose content is already in the store. */
@@ -49,6 +51,7 @@ export function messageOf(input: AuthorizedInput): InboundMessage {
     keyed: _,
     thread: __,
     route: ___,
+    profile: ____,
     mode,
     exclusive,
     approvals,

@@ -24,7 +24,7 @@ import { storeFiles } from "./attachments.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, type AuthorizedInput } from "./authorized-input.ts";
 import { MessageTooLargeError } from "./message-size.ts";
-import { conversationKey, isShared, sessionKeyOf } from "./route.ts";
+import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
 import type { Typing } from "../delivery/typing.ts";
 
@@ -70,7 +70,8 @@ export class InboundHandler {
     if (role === null) return "ignored";
 
     const from = { channel, account, ...draft, role };
-    const sessionKey = sessionKeyOf(this.#deps.settings.session, from);
+    const { profile } = policy.people;
+    const sessionKey = this.#routeFor(policy, from);
     const shared = isShared(sessionKey, from);
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
@@ -119,7 +120,8 @@ export class InboundHandler {
         position === undefined
           ? {}
           : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
-      const put = () => this.#writer.put({ message, sessionKey, ...lease });
+      const put = () =>
+        this.#writer.put({ message, sessionKey, ...lease, ...(profile === undefined ? {} : { profile }) });
       const { duplicate, heldUpBy } = await this.#putAndShow(policy.typing, draft.replyTo, sessionKey, put);
       if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
         await answer(awaitingApprovalText(heldUpBy));
@@ -153,7 +155,7 @@ export class InboundHandler {
     }
     const { role } = access;
     const from = { channel, account, ...draft, role };
-    const route = role === "owner" ? sessionKeyOf(this.#deps.settings.session, from) : conversationKey(from);
+    const route = role === "owner" ? this.#routeFor(policy, from) : conversationKey(from);
     const { conversation, contact, replyTo, direct, externalId } = draft;
     const ref = `${channel}:${account}:${externalId}`;
     const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
@@ -163,13 +165,18 @@ export class InboundHandler {
     return { text: typedCommands(text, policy.commandPrefix), done: refusal === undefined };
   }
 
+  #routeFor({ people }: AccessPolicy, from: ConversationRef): string {
+    return people.profile === undefined ? sessionKeyOf(this.#deps.settings.session, from) : conversationKey(from);
+  }
+
   /** The route of the session that this input belongs to. */
   sessionKeyOf(
-    input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread" | "route">,
+    input: Pick<AuthorizedInput, "channel" | "account" | "conversation" | "role" | "thread" | "route" | "profile">,
   ): string {
     if (input.route !== undefined) return input.route;
     const { session } = this.#deps.settings;
     const { thread } = input;
+    if (input.profile !== undefined) return conversationKey(input);
     if (thread === "main") return mainSessionKey;
     const isOwn = thread === "named" || thread === "separate" || (thread === "own" && session.synchronous === "own");
     return isOwn ? conversationKey(input) : sessionKeyOf(session, { ...input, direct: true });
@@ -224,7 +231,13 @@ export class InboundHandler {
     const sessionKey = this.sessionKeyOf(input);
     const isCall = input.thread === "own" || input.thread === "separate";
     const singleCall = isCall && sessionKey === conversationKey(input);
-    return { message: messageOf(input), sessionKey, ...(singleCall ? { singleCall } : {}) };
+    const { profile } = input;
+    return {
+      message: messageOf(input),
+      sessionKey,
+      ...(profile === undefined ? {} : { profile }),
+      ...(singleCall ? { singleCall } : {}),
+    };
   }
 
   /** Executes a command and returns the answer. Rejects when the store is unavailable. */

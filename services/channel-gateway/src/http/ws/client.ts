@@ -7,7 +7,7 @@ import type { EncodedEvent } from "../../live/encoded-event.ts";
 import { instructionsText } from "../../ingress/authorized-input.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
 import { attachmentsOf } from "../attachment-refs.ts";
-import { ownerInput } from "../owner-input.ts";
+import { inputFor, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, toHttpError } from "../errors.ts";
 import { control } from "./control.ts";
@@ -114,10 +114,11 @@ export class WsClient {
   }
 
   async #message(frame: Extract<ClientFrame, { type: "message" }>): Promise<void> {
-    const { inbound, events } = this.#deps;
+    const { inbound, events, settings } = this.#deps;
     const spoken = parseInput(frame.text);
     const { thread, exclusive } = frame;
-    const input = { ...ownerInput(frame.conversation, frame.text, frame.id), thread };
+    const said = { ...ownerInput(frame.conversation, frame.text, frame.id), thread };
+    const input = inputFor(settings, said, frame.profile);
     if (spoken.kind === "command") {
       events.inbound(input.channel, "command");
       const text = await inbound.runCommand(spoken.command, inbound.speakerOf(input));
@@ -131,8 +132,8 @@ export class WsClient {
     const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
     const approvals = approvalsOf(frame);
     const before = frame.instructions === undefined ? [] : [instructionsText(frame.instructions)];
-    const said = { ...input, before, text: spoken.text, mode, attachments, exclusive, approvals };
-    const { inboxId, sessionId, duplicate } = await inbound.store(said);
+    const message = { ...input, before, text: spoken.text, mode, attachments, exclusive, approvals };
+    const { inboxId, sessionId, duplicate } = await inbound.store(message);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }
 

@@ -21,6 +21,8 @@ export const ClientFrame = z.discriminatedUnion("type", [
     attachments: AttachmentRefs,
     /** Instructions of the calling program; the agent reads them before the text. */
     instructions: z.string().min(1).max(100_000).optional(),
+    /** The profile that answers, in a session of its own per conversation; omitted: the agent itself. */
+    profile: z.string().optional(),
     /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
     /** The sender waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */

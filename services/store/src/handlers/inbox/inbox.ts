@@ -28,6 +28,11 @@ interface PutRow {
   held_up_by?: string | null;
 }
 
+/** Sets the profile of a session that has no messages yet. */
+function profileOnce(profile: string): string {
+  return `profile = CASE WHEN sessions.seq = 0 AND sessions.inbox_seq = 0 THEN coalesce(${profile}, sessions.profile) ELSE sessions.profile END`;
+}
+
 // The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route refers to the session
 // it was bound to, otherwise to the session with its name, which its first message creates.
 const insert = {
@@ -36,10 +41,11 @@ const insert = {
     WITH bound AS (
       SELECT session_id FROM parley.bindings WHERE route = $1
     ), known AS (
-      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active' WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
+      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active', ${profileOnce("$17")} WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
     ), made AS (
-      INSERT INTO parley.sessions (id, key, single_call) SELECT $9, $1, $16 WHERE NOT EXISTS (SELECT FROM bound)
-      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active', single_call = sessions.single_call OR excluded.single_call
+      INSERT INTO parley.sessions (id, key, single_call, profile) SELECT $9, $1, $16, $17 WHERE NOT EXISTS (SELECT FROM bound)
+      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active', single_call = sessions.single_call OR excluded.single_call,
+        ${profileOnce("excluded.profile")}
       RETURNING id, inbox_seq
     ), session AS (
       SELECT * FROM known UNION ALL SELECT * FROM made
@@ -71,7 +77,7 @@ const find = {
 };
 
 export const inboxHandlers = {
-  async inboxPut({ database, bus }, { message, sessionKey, lease, singleCall = false }) {
+  async inboxPut({ database, bus }, { message, sessionKey, lease, singleCall = false, profile = null }) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
     const identity = [message.channel, message.account, message.externalId];
@@ -99,6 +105,7 @@ export const inboxHandlers = {
           activeTrace(),
           exclusive,
           singleCall,
+          profile,
         ],
       });
       const row = singleRow(rows);

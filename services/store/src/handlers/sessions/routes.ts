@@ -58,7 +58,10 @@ export const routeHandlers = {
           const id = newId();
           // The first thread of a route has the route's name, so it needs no binding.
           const key = before === undefined ? route : threadKey(route, id);
-          await client.query("INSERT INTO parley.sessions (id, key, title) VALUES ($1, $2, $3)", [id, key, title]);
+          await client.query(
+            "INSERT INTO parley.sessions (id, key, title, profile) SELECT $1, $2, $3, (SELECT profile FROM parley.sessions WHERE id = $4)",
+            [id, key, title, before?.id ?? null],
+          );
           if (before !== undefined) await bindRoute(client, route, id);
           if (before !== undefined && input.archive === true) {
             await client.query("UPDATE parley.sessions SET status = 'archived' WHERE id = $1", [before.id]);

@@ -1,0 +1,87 @@
+// An agent with tools of its own that delegates to profiles, and profiles that people and webhooks talk to directly.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
+
+const cleanup = new Cleanup();
+const secret = "a-secret-that-is-shared";
+let fixture: ClusterFixture;
+
+before(async () => {
+  fixture = await startClusterFixture(cleanup, null, {
+    processes: [],
+    model: true,
+    secrets: { PARLEY_CHANNEL_HOOK: secret },
+    settings: `
+[agent]
+tools = ["message", "delegate"]
+[permissions]
+allow = ["exec"]
+[profiles.worker]
+tools = ["Bash"]
+system_prompt = "You are the worker."
+max_iterations = 2
+[webhooks.build]
+secret_env = "PARLEY_CHANNEL_HOOK"
+profile = "worker"
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function post(body: object): Promise<{ status: number; messageId: string; error?: { message: string } }> {
+  const response = await fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify(body) });
+  return { status: response.status, ...((await response.json()) as { messageId: string }) };
+}
+
+const exec = `tool: exec ${JSON.stringify({ command: "echo worked" })}`;
+
+// design: 001.14
+test("lets an agent without tools of its own delegate to a profile that has them", async () => {
+  const task = { prompt: `${exec}\nthen\nsay: the worker worked`, profile: "worker" };
+  const turn = await fixture.turn(`${exec}\n${spawning("sessions_spawn", task)}\nthen\nsay: delegated`, "top");
+  assert.match(turn.results[0]?.content ?? "", /^Tool not found: exec\. Available tools: message, sessions_spawn\./);
+  assert.match(turn.results[1]?.content ?? "", /^the worker worked/);
+});
+
+// design: 001.33
+test("runs a profile by itself with its own words, tools, limits and session", async () => {
+  const { messageId } = await post({
+    text: `${exec}\nthen\n${exec}\nthen\n${exec}`,
+    profile: "worker",
+    conversation: "c",
+  });
+  const turn = await fixture.ended(messageId);
+  assert.match(turn.results[0]?.content ?? "", /^worked/);
+  assert.equal(turn.exitReason, "max_turns");
+  const { system, tools } = fixture.lastRequest();
+  assert.match(system, /You are the worker\./);
+  assert.deepEqual(tools, ["exec"]);
+  const session = await fixture.session("http:default:c@worker");
+  assert.deepEqual([session.sessionId, session.profile], [turn.sessionId, "worker"]);
+  const renewed = await post({ text: "/new", profile: "worker", conversation: "c" });
+  assert.equal(renewed.status, 200);
+  const next = await fixture.ended((await post({ text: "say: hi", profile: "worker", conversation: "c" })).messageId);
+  assert.notEqual(next.sessionId, turn.sessionId);
+  assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
+});
+
+test("refuses a profile that does not exist and names those that do", async () => {
+  const { status, error } = await post({ text: "hello", profile: "nobody" });
+  assert.equal(status, 400);
+  assert.match(error?.message ?? "", /there is no profile "nobody"; known: reader, worker/);
+});
+
+// design: 001.33
+test("runs the profile of a webhook in the webhook's own session", async () => {
+  const [body, id, at] = ["say: built", "b-1", String(Math.floor(Date.now() / 1_000))];
+  const hmac = createHmac("sha256", secret).update(`${id}.${at}.${body}`).digest("hex");
+  const headers = { "x-parley-delivery": id, "x-parley-timestamp": at, "x-parley-signature": `sha256=${hmac}` };
+  const url = `${fixture.cluster.httpUrls[0] ?? ""}/hooks/build`;
+  const response = await fetch(url, { method: "POST", body, headers });
+  const turn = await fixture.ended(((await response.json()) as { messageId: string }).messageId);
+  const session = await fixture.session("hook:build:build");
+  assert.deepEqual([session.sessionId, session.profile], [turn.sessionId, "worker"]);
+});
