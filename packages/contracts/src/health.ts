@@ -19,6 +19,30 @@ export const ReplicaReportSchema = z.object({
 });
 export type ReplicaReport = z.infer<typeof ReplicaReportSchema>;
 
+/** The accounts of channels as one gateway sees them. */
+export const accountReports = request({
+  subject: "gateway.accounts",
+  server: "channel-gateway",
+  served: "all",
+  clients: ["channel-gateway"],
+  doc: "Get the state of every account of channels on every gateway replica.",
+  input: z.object({}),
+  output: z.object({
+    accounts: z.array(
+      z.object({
+        channel: z.string(),
+        account: z.string(),
+        state: z.enum(["connected", "listening", "standby", "failing", "disabled"]),
+        /** Its own name on the platform, if it is connected. */
+        as: z.string().nullable(),
+        reason: z.string().nullable(),
+        /** ISO 8601, UTC. */
+        since: z.string(),
+      }),
+    ),
+  }),
+});
+
 const report = (server: (typeof services)[number]) =>
   request({
     subject: `health.${server}`,

@@ -170,7 +170,7 @@ export {
 } from "./control.ts";
 export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
 export { nearestName } from "./suggest.ts";
-export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
+export { accountReports, healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
   documentChanged,
   inboxReady,

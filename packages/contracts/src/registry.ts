@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as control from "./control.ts";
 import { event, hint, type Contract } from "./contract.ts";
 import { SessionEventSchema } from "./events.ts";
-import { healthReports } from "./health.ts";
+import { accountReports, healthReports } from "./health.ts";
 import { checkpointRewind } from "./checkpoints.ts";
 import { hookRun } from "./hooks.ts";
 import * as mcp from "./mcp.ts";
@@ -148,5 +148,6 @@ export const registry: readonly Contract[] = [
   control.controlSessionEnded,
   leaderChanged,
   leaderReleased,
+  accountReports,
   ...Object.values(healthReports),
 ];

@@ -10,6 +10,7 @@ export * from "./store/approvals.ts";
 export * from "./store/usage.ts";
 export * from "./store/outbox.ts";
 export * from "./store/leases.ts";
+export * from "./store/accounts.ts";
 export * from "./store/contacts.ts";
 export * from "./store/console.ts";
 export * from "./store/checkpoints.ts";

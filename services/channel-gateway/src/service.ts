@@ -1,8 +1,9 @@
 // Assembles the gateway from its parts at start and closes them at the end.
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
+import { accountReports, channelEntries } from "@parley/contracts";
 import { AccountStates } from "./delivery/account-states.ts";
 import { Accounts, type ChannelAccount } from "./accounts/accounts.ts";
-import { accountCheck, createAccounts } from "./accounts/adapters.ts";
+import { accountCheck, channelDirectory, createAccounts } from "./accounts/adapters.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";
@@ -57,6 +58,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     events,
     settings: config.settings,
     requireAccount: accountCheck(configured),
+    channels: channelDirectory(configured),
   });
   const waiters = new OpenRequests();
   const watchers = new OpenRequests();
@@ -93,6 +95,9 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     { bus, log, metrics, events, owner: `${owner.replica}/${owner.incarnation}`, states },
     toObserve.observers,
   );
+  const names = new Set(configured.accounts.map(({ adapter }) => adapter.channel));
+  for (const { name } of channelEntries) names.add(name);
+  bus.serve(accountReports, async () => ({ accounts: states.reports((channel) => names.has(channel)) }));
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,

@@ -37,6 +37,7 @@ before(async () => {
     say: () => assert.fail("a command sent a message to the agent"),
     look: () => undefined,
     requireAccount: () => undefined,
+    channels: { list: () => [], check: async () => null },
   };
 });
 after(async () => {

@@ -2,6 +2,7 @@
 
 import { CliError, exitCodes, note, painter, type Io } from "../io/io.ts";
 import type { CommandSpec } from "./command.ts";
+import { channelCommands } from "./channels.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommands } from "./config.ts";
 import { consoleCommand } from "./console.ts";
@@ -10,6 +11,7 @@ import { docsCommands } from "./docs.ts";
 import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
 import { mcpCommands } from "./mcp.ts";
 import { pairingCommands } from "./pairing.ts";
+import { peopleCommands } from "./people.ts";
 import { parseCommandLine } from "./parse.ts";
 import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
@@ -25,6 +27,8 @@ export const commands: readonly CommandSpec[] = [
   ...sessionCommands,
   ...turnCommands,
   stopCommand,
+  ...channelCommands,
+  ...peopleCommands,
   ...pairingCommands,
   ...docsCommands,
   ...cronCommands,

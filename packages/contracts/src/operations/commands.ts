@@ -54,6 +54,12 @@ export const slashCommands: readonly SlashCommand[] = [
     usage: "/approvals [id]",
     summary: "list pending tool calls; with an id: show one call in full",
   },
+  { name: "/people", usage: "/people", summary: "list the people who may write to the agent, or asked to" },
+  {
+    name: "/pair",
+    usage: "/pair <code> [owner|user|guest]",
+    summary: "admit the person who received this code; default: user",
+  },
   {
     name: "/model",
     usage: "/model [name|default]",

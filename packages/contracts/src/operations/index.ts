@@ -1,10 +1,12 @@
 // All operations, by noun. Each export is one definition.
 export * from "./approvals.ts";
+export * from "./channels.ts";
 export * from "./checkpoints.ts";
 export * from "./cluster.ts";
 export * from "./conversation.ts";
 export * from "./documents.ts";
 export * from "./mcp.ts";
+export * from "./people.ts";
 export * from "./queue.ts";
 export * from "./schedules.ts";
 export * from "./sessions.ts";

@@ -19,6 +19,32 @@ export const contactGet = storeRequest({
   output: z.object({ contact: ContactSchema.nullable() }),
 });
 
+export type Contact = z.infer<typeof ContactSchema>;
+
+export const contactList = storeRequest({
+  subject: "store.contact.list",
+  clients: ["channel-gateway"],
+  doc: "List admitted and blocked contacts, newest first, at most 500.",
+  input: Empty,
+  output: z.object({ contacts: z.array(ContactSchema) }),
+});
+
+export const contactSet = storeRequest({
+  subject: "store.contact.set",
+  clients: ["channel-gateway"],
+  doc: "Admit a contact with a role, change the role, or block them. An open pairing request of theirs ends.",
+  input: ContactSchema,
+  output: z.object({ contact: ContactSchema }),
+});
+
+export const contactRemove = storeRequest({
+  subject: "store.contact.remove",
+  clients: ["channel-gateway"],
+  doc: "Forget a contact: they are unknown again.",
+  input: ContactSchema.pick({ channel: true, account: true, contactId: true }),
+  output: z.object({ removed: z.boolean() }),
+});
+
 export const pairingRequest = storeRequest({
   subject: "store.pairing.request",
   clients: ["channel-gateway"],
@@ -31,6 +57,8 @@ export const pairingRequest = storeRequest({
     codeSha256: z.string().length(64),
     ttlMs: z.number().int().positive(),
     outgoing: OutgoingSchema.optional(),
+    /** Sent with a created request to the conversation that an owner used last. */
+    toOwner: OutgoingSchema.omit({ address: true }).optional(),
   }),
   output: z.object({ status: z.enum(["created", "pending", "full"]) }),
 });

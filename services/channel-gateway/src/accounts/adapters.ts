@@ -7,7 +7,7 @@ import {
   type ParleySettings,
   type PeoplePolicy,
 } from "@parley/contracts";
-import { OperationError } from "../operations/operation.ts";
+import { OperationError, type ChannelDirectory } from "../operations/operation.ts";
 import type { Disabled } from "../delivery/account-states.ts";
 import type { ChannelAccount } from "./accounts.ts";
 import { loadAdapter } from "../channels/load.ts";
@@ -55,6 +55,26 @@ async function createAccount(
   }
   const createAdapter = await loadAdapter(entry.name);
   return { adapter: createAdapter(account, settings, values), people: settings };
+}
+
+/** The accounts of this replica for operations. */
+export function channelDirectory({
+  accounts,
+  disabled,
+}: Readonly<{ accounts: readonly ChannelAccount[]; disabled: readonly Disabled[] }>): ChannelDirectory {
+  return {
+    list: () => [
+      ...accounts.map(({ adapter: { channel, account } }) => ({ channel, account })),
+      ...disabled.map(({ name }) => {
+        const [channel = "", account = ""] = name.split(":");
+        return { channel, account };
+      }),
+    ],
+    async check(of, signal) {
+      const found = accounts.find(({ adapter }) => adapter.channel === of.channel && adapter.account === of.account);
+      return (await found?.adapter.check?.(signal)) ?? null;
+    },
+  };
 }
 
 /** Returns a check that throws OperationError when no adapter serves an account: a text for it would wait until it expires. */

@@ -148,6 +148,8 @@ export interface ChannelAdapter {
    * calls it again, with backoff, while it holds the lease. Throws AccountRejectedError when the platform refuses the credentials.
    */
   connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
+  /** Checks the credentials. Rejects with a readable reason; the message contains no secret. */
+  check?(signal: AbortSignal): Promise<{ as: string }>;
   /** The longest text of the next message to this address when it is shorter than in the entry, in the entry's unit. */
   maxLength?(address: ReplyAddress): number;
   /** Sends one message. Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */

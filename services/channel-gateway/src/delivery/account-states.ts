@@ -1,5 +1,6 @@
 // The states of accounts, webhooks and observers, for the health report and the log.
 import type { Logger } from "@parley/chassis";
+import type { accountReports, OutputOf } from "@parley/contracts";
 
 /** A configured account, webhook or observer that cannot be used until the configuration changes. */
 export interface Disabled {
@@ -22,7 +23,7 @@ export type AccountState =
 
 export class AccountStates {
   readonly #log: Logger;
-  readonly #states = new Map<string, AccountState>();
+  readonly #states = new Map<string, AccountState & { since: string }>();
 
   constructor(log: Logger) {
     this.#log = log;
@@ -31,13 +32,25 @@ export class AccountStates {
   /** Sets the state of an account; a new failure reason is logged once. */
   set(name: string, next: AccountState): void {
     const before = this.#states.get(name);
-    this.#states.set(name, next);
+    const isSame = before !== undefined && describe(before) === describe(next);
+    this.#states.set(name, { ...next, since: isSame ? before.since : new Date().toISOString() });
     if (!("reason" in next)) return;
     if (before !== undefined && "reason" in before && before.reason === next.reason) return;
     this.#log[next.state === "disabled" ? "error" : "warn"](
       { account: name, reason: next.reason },
       `account ${next.state}`,
     );
+  }
+
+  /** The accounts of these channels, for operators. */
+  reports(isChannel: (name: string) => boolean): OutputOf<typeof accountReports>["accounts"] {
+    return [...this.#states].flatMap(([name, each]) => {
+      const [channel = "", account = ""] = name.split(":");
+      if (!isChannel(channel)) return [];
+      const { state, since } = each;
+      const as = "as" in each ? each.as : null;
+      return [{ channel, account, state, since, as, reason: "reason" in each ? each.reason : null }];
+    });
   }
 
   /** The fields of the health report; empty without accounts. */

@@ -4,7 +4,13 @@ import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
 import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
-import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "../operations/pairing-code.ts";
+import {
+  newPairingCode,
+  pairingCodeHash,
+  accessRequestText,
+  pairingText,
+  pairingTtlMs,
+} from "../operations/pairing-code.ts";
 import type { Typing } from "../delivery/typing.ts";
 
 /** The part of an account that authorization needs. */
@@ -69,6 +75,8 @@ async function offerPairing(
     ttlMs: pairingTtlMs,
     // Request and text share one commit: a request whose code was never sent would lock the sender out for an hour.
     outgoing: { address: draft.replyTo, text: pairingText(code), expiresInMs: pairingTtlMs },
+    // Without the code: the person proves with it that the account is theirs.
+    toOwner: { text: accessRequestText(draft, channel, account), expiresInMs: pairingTtlMs },
   });
   events.inbound(channel, "ignored", `pairing_${status}`);
 }

@@ -31,6 +31,7 @@ import type { Typing } from "../delivery/typing.ts";
 export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
   requireAccount: OperationDeps["requireAccount"];
+  channels: OperationDeps["channels"];
 }
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
@@ -50,7 +51,7 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
-    const { bus, sessions, settings, live, requireAccount } = deps;
+    const { bus, sessions, settings, live, requireAccount, channels } = deps;
     this.operations = {
       bus,
       sessions,
@@ -60,6 +61,7 @@ export class InboundHandler {
       say: (message, route) => this.#say(message, route),
       look: () => live.refresh(),
       requireAccount,
+      channels,
     };
   }
 

@@ -33,6 +33,13 @@ export interface Speaker {
   ref: string;
 }
 
+export interface ChannelDirectory {
+  /** All configured accounts, also those that are disabled. */
+  list(): { channel: string; account: string }[];
+  /** The account's own name on its platform; null: the channel has no check. Rejects with a readable reason. */
+  check(account: { channel: string; account: string }, signal: AbortSignal): Promise<{ as: string } | null>;
+}
+
 export interface OperationDeps {
   bus: Bus;
   sessions: SessionDirectory;
@@ -43,6 +50,8 @@ export interface OperationDeps {
   say(message: InboundMessage, route: string): Promise<void>;
   /** Throws OperationError when no adapter serves the account. */
   requireAccount(account: { channel: string; account: string }): void;
+  /** The configured accounts of channels. */
+  channels: ChannelDirectory;
   /** Invalidates live views after a change that publishes no event. */
   look(): void;
 }

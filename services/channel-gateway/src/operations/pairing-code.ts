@@ -1,5 +1,6 @@
 // The pairing code for an unknown sender. A pairing request stores only the hash of the code.
 import { randomBytes } from "node:crypto";
+import { oneLine } from "@parley/kit";
 import { sha256Hex } from "../channels/digest.ts";
 
 /** 32 characters that are easy to tell apart: no I, O, 0, 1. */
@@ -18,6 +19,16 @@ export function newPairingCode(): string {
 /** The hash that identifies a code in the store; case, spaces and dashes are ignored. */
 export function pairingCodeHash(code: string): string {
   return sha256Hex(code.toUpperCase().replace(/[^A-Z0-9]/g, ""));
+}
+
+/** For the owner: somebody asks for access. */
+export function accessRequestText(
+  { contact }: { contact: { id: string; name?: string } },
+  channel: string,
+  account: string,
+): string {
+  const name = contact.name === undefined ? contact.id : `${oneLine(contact.name, 60)} (${contact.id})`;
+  return `${name} on ${channel}:${account} asks for access. If you know them, ask for their code and answer /pair <code>. Otherwise ignore this.`;
 }
 
 export function pairingText(code: string): string {

@@ -2,6 +2,7 @@
 import { promptCommand, slashCommands, store, WireError } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
+import { channelOperations } from "./channels.ts";
 import { checkpointOperations } from "./checkpoints.ts";
 import { clusterOperations } from "./cluster.ts";
 import { conversationOperations } from "./conversation.ts";
@@ -18,6 +19,7 @@ import {
   type Speaker,
 } from "./operation.ts";
 import type { CommandLine } from "./parse-input.ts";
+import { peopleOperations } from "./people.ts";
 import { queueOperations } from "./queue.ts";
 import { scheduleOperations } from "./schedules.ts";
 import { ServiceUnavailableError } from "./session-service.ts";
@@ -28,11 +30,13 @@ import { voiceOperations } from "./voice.ts";
 /** Every operation, each once. */
 export const operations: readonly Operation[] = [
   ...approvalOperations,
+  ...channelOperations,
   ...checkpointOperations,
   ...clusterOperations,
   ...conversationOperations,
   ...documentOperations,
   ...mcpOperations,
+  ...peopleOperations,
   ...queueOperations,
   ...scheduleOperations,
   ...sessionOperations,

@@ -2,6 +2,7 @@
 import type { Served } from "@parley/bus";
 import { store, type RequestContract } from "@parley/contracts";
 import type { Handlers, StoreContext } from "./handler.ts";
+import { accountHandlers } from "./accounts/accounts.ts";
 import { blobHandlers } from "./blobs/blobs.ts";
 import { checkpointHandlers } from "./checkpoints/checkpoints.ts";
 import { permitHandlers } from "./checkpoints/rewind-permits.ts";
@@ -49,6 +50,7 @@ import { voiceHandlers } from "./voice/sessions.ts";
 import { utteranceHandlers } from "./voice/utterances.ts";
 
 const handlers: Handlers = combined(
+  accountHandlers,
   blobHandlers,
   checkpointHandlers,
   permitHandlers,

@@ -2,7 +2,7 @@
 // caches the bot's identity; it depends neither on the store nor on access rules.
 import { z } from "zod";
 import { telegramChannel, type TelegramAccount } from "@parley/contracts";
-import type { ChannelAdapter } from "../channel.ts";
+import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
 import { createCall, type Answer } from "./api.ts";
 import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
@@ -47,6 +47,13 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     capabilities: telegramChannel.capabilities,
     ownedConnection: settings.mode === "poll",
     send: (part, signal) => sendPart(call, part, signal),
+    async check(signal) {
+      const answer = await call("getMe", {}, User, signal);
+      if (answer.kind === "ok") return { as: `@${answer.result.username ?? answer.result.id}` };
+      if (answer.kind === "refused")
+        throw new AccountRejectedError(`token refused by Telegram (${answer.description})`);
+      throw new AccountRejectedError(`Telegram could not be reached (${answer.reason})`);
+    },
     async typing({ conversation }) {
       const target = targetOf(conversation);
       if (target === null) return;

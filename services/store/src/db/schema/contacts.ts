@@ -1,6 +1,6 @@
-// Admitted contacts and pairing requests.
+// Admitted contacts, pairing requests, and pauses of accounts.
 import { primaryKey, text } from "drizzle-orm/pg-core";
-import { createdAt, oneOf, parley, time } from "./columns.ts";
+import { createdAt, oneOf, parley, since, time } from "./columns.ts";
 
 export const contacts = parley.table(
   "contacts",
@@ -13,6 +13,17 @@ export const contacts = parley.table(
     createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.channel, table.account, table.contactId] })],
+);
+
+export const accountPauses = parley.table(
+  "account_pauses",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    pausedBy: text("paused_by").notNull(),
+    pausedAt: since("paused_at"),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account] })],
 );
 
 export const pairings = parley.table(

@@ -1,10 +1,13 @@
 // Admitted contacts and pairing requests.
-import { newId, type store, WireError, type OutputOf } from "@parley/contracts";
+import { newId, type store, WireError, type OutputOf, type ReplyAddress } from "@parley/contracts";
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import { contacts, pairings } from "../../db/schema/index.ts";
-import { runTransaction } from "../../db/operation.ts";
-import { announceTexts, enqueueStandalone } from "../outbox/enqueue.ts";
+import { runTransaction, singleRow } from "../../db/operation.ts";
+import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
+import { ownerAddress } from "../outbox/owner-address.ts";
 import type { Handlers } from "../handler.ts";
+
+const columns = 'channel, account, contact_id AS "contactId", name, role';
 
 /** Maximum open codes per account: limits floods of requests from unknown people. */
 const maxOpenPairings = 3;
@@ -30,7 +33,38 @@ export const contactHandlers = {
     return { contact: rows[0] ?? null };
   },
 
+  async contactList({ database }) {
+    const { rows } = await database.query<store.Contact>(
+      `SELECT ${columns} FROM parley.contacts ORDER BY created_at DESC LIMIT 500`,
+    );
+    return { contacts: rows };
+  },
+
+  async contactSet({ database }, { channel, account, contactId, name, role }) {
+    const { rows } = await database.query<store.Contact>(
+      `WITH request AS (
+         DELETE FROM parley.pairings WHERE channel = $1 AND account = $2 AND contact_id = $3 RETURNING name
+       )
+       INSERT INTO parley.contacts (channel, account, contact_id, name, role)
+       VALUES ($1, $2, $3, coalesce($4, (SELECT name FROM request)), $5)
+       ON CONFLICT (channel, account, contact_id) DO UPDATE
+       SET role = excluded.role, name = coalesce($4, contacts.name)
+       RETURNING ${columns}`,
+      [channel, account, contactId, name, role],
+    );
+    return { contact: singleRow(rows) };
+  },
+
+  async contactRemove({ database }, { channel, account, contactId }) {
+    const { rowCount } = await database.query(
+      "DELETE FROM parley.contacts WHERE channel = $1 AND account = $2 AND contact_id = $3",
+      [channel, account, contactId],
+    );
+    return { removed: rowCount === 1 };
+  },
+
   async pairingRequest({ database, bus }, input) {
+    const told: Pick<ReplyAddress, "channel" | "account">[] = [];
     const status = await runTransaction(database, async (client) => {
       // Serialize the requests of an account, so that the limit holds.
       await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
@@ -49,10 +83,18 @@ export const contactHandlers = {
         [input.channel, input.account, input.contactId, input.name, input.codeSha256, input.ttlMs],
       );
       // A retry gets `pending`, so the id only has to be unique.
-      if (input.outgoing !== undefined) await enqueueStandalone(client, newId(), input.outgoing);
+      if (input.outgoing !== undefined) {
+        await enqueueStandalone(client, newId(), input.outgoing);
+        told.push(input.outgoing.address);
+      }
+      const owner = input.toOwner === undefined ? null : await ownerAddress(client);
+      if (input.toOwner !== undefined && owner !== null) {
+        await enqueueStandalone(client, newId(), { ...input.toOwner, address: owner });
+        told.push(owner);
+      }
       return "created";
     });
-    if (status === "created" && input.outgoing !== undefined) announceTexts(bus, [input.outgoing]);
+    announceOutgoing(bus, told);
     return { status };
   },
 

@@ -1,13 +1,14 @@
 // Leases of connections that must have exactly one owner. Each grant raises the fence; leases expire by PostgreSQL's clock.
 import { leaseReleased, WireError } from "@parley/contracts";
 import { withClient } from "../../db/database.ts";
-import { singleRow } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
 
 export const leaseHandlers = {
   async leaseAcquire({ database }, input) {
     const taken = await database.query<{ fence: number; cursor: string | null }>(
-      `INSERT INTO parley.leases AS lease (name, owner, fence, expires_at) VALUES ($1, $2, 1, now() + $3 * interval '1 millisecond')
+      `INSERT INTO parley.leases AS lease (name, owner, fence, expires_at)
+       SELECT $1, $2, 1, now() + $3 * interval '1 millisecond'
+       WHERE NOT EXISTS (SELECT FROM parley.account_pauses WHERE channel || ':' || account = $1)
        ON CONFLICT (name) DO UPDATE SET owner = $2, fence = lease.fence + 1, expires_at = now() + $3 * interval '1 millisecond'
        WHERE lease.owner IS NULL OR lease.owner = $2 OR lease.expires_at < now()
        RETURNING fence, cursor`,
@@ -19,8 +20,9 @@ export const leaseHandlers = {
       "SELECT fence, owner FROM parley.leases WHERE name = $1",
       [input.name],
     );
-    const row = singleRow(held.rows);
-    return { granted: false, fence: row.fence, cursor: null, holder: row.owner };
+    // A paused account may never have had a lease.
+    const row = held.rows[0];
+    return { granted: false, fence: row?.fence ?? 0, cursor: null, holder: row?.owner ?? null };
   },
 
   async leaseRenew({ database }, input) {

@@ -12,6 +12,7 @@ import {
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
+import { isPaused } from "../accounts/accounts.ts";
 import { block, debit, lockAllowance } from "./limits.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -169,6 +170,7 @@ export const outboxHandlers = {
         name: "outbox_claim",
         async run(client) {
           if (lease !== undefined) await checkLease(client, lease);
+          if (await isPaused(client, channel, account)) return { result: { rows: [] } };
           await client.query(
             `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'expired before it could be sent'
            WHERE state = 'pending' AND channel = $1 AND account = $2 AND expires_at < now()`,

@@ -1,0 +1,84 @@
+// The commands `parley channels …`: the accounts of chat platforms.
+
+import { exampleAddress } from "@parley/contracts";
+
+import { api } from "../cluster/api.ts";
+import type { Gateway } from "../cluster/gateway.ts";
+import { CliError, UsageError } from "../io/io.ts";
+import { accountText, accountsTable } from "../tables/channels.ts";
+import { operand, request, type CommandSpec } from "./command.ts";
+
+const exampleAccount = exampleAddress.split(":").slice(0, 2).join(":");
+const nameAccount = "Name an account as <channel>:<account>; `parley channels list` shows them.";
+
+function accountOf(positionals: readonly string[]): { channel: string; account: string } {
+  const [channel = "", account = "", ...rest] = operand(positionals, nameAccount).split(":");
+  if (channel === "" || account === "" || rest.length > 0) throw new UsageError(nameAccount);
+  return { channel, account };
+}
+
+function change(action: "pause" | "resume", spec: Pick<CommandSpec, "summary" | "details" | "examples">): CommandSpec {
+  const route = action === "pause" ? api.pauseChannel : api.resumeChannel;
+  return request({ name: `channels ${action}`, operands: ["<account>"], ...spec }, async (gateway, { positionals }) => {
+    const { channel, account } = accountOf(positionals);
+    const data = await gateway.run(route, { channel, account });
+    return { data, text: () => `${channel}:${account} is ${action === "pause" ? "paused" : "not paused any more"}.` };
+  });
+}
+
+async function statusOf(gateway: Gateway, of: { channel: string; account: string }) {
+  const { accounts } = await gateway.run(api.channels);
+  const found = accounts.find(({ channel, account }) => channel === of.channel && account === of.account);
+  if (found !== undefined) return found;
+  throw new CliError(`There is no account ${of.channel}:${of.account}.`, { fix: nameAccount });
+}
+
+export const channelCommands: readonly CommandSpec[] = [
+  request(
+    {
+      name: "channels list",
+      summary: "list the accounts of chat platforms with their state",
+      details: "Accounts are configured in parley.toml, [channels.<channel>.<account>]; docs/channels.md shows how.",
+      examples: ["parley channels list", "parley channels list --json | jq '.accounts[] | select(.waiting > 0)'"],
+    },
+    async (gateway) => {
+      const found = await gateway.run(api.channels);
+      return { data: found, text: (paint) => accountsTable(found.accounts, paint, Date.now()) };
+    },
+  ),
+  request(
+    {
+      name: "channels status",
+      summary: "show one account: owner, last messages, waiting texts, errors",
+      operands: ["<account>"],
+      examples: [`parley channels status ${exampleAccount}`],
+    },
+    async (gateway, { positionals }) => {
+      const found = await statusOf(gateway, accountOf(positionals));
+      return { data: found, text: (paint) => accountText(found, paint, Date.now()) };
+    },
+  ),
+  request(
+    {
+      name: "channels test",
+      summary: "check the credentials of an account with its platform",
+      operands: ["<account>"],
+      examples: [`parley channels test ${exampleAccount}`],
+    },
+    async (gateway, { positionals }) => {
+      const { channel, account } = accountOf(positionals);
+      const data = await gateway.run(api.testChannel, { channel, account });
+      return { data, text: (paint) => paint(data.ok ? "green" : "red", data.text), code: data.ok ? 0 : 1 };
+    },
+  ),
+  change("pause", {
+    summary: "stop receiving and sending on an account",
+    details:
+      "It stays paused on all replicas, also after restarts, until you resume it. Texts to send wait until they expire.",
+    examples: [`parley channels pause ${exampleAccount}`],
+  }),
+  change("resume", {
+    summary: "end the pause of an account",
+    examples: [`parley channels resume ${exampleAccount}`],
+  }),
+];

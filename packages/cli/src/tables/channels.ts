@@ -1,0 +1,75 @@
+// Formats accounts of chat platforms and people for people. Pure.
+
+import type { Answer, api } from "../cluster/api.ts";
+import type { Paint } from "../io/io.ts";
+import { duration, listing, localTime, oneLine } from "./format.ts";
+
+type Account = Answer<typeof api.channels>["accounts"][number];
+type People = Answer<typeof api.people>;
+
+const colours = { connected: "green", listening: "green", failing: "red", disabled: "red" } as const;
+
+function stateText({ state }: Account, paint: Paint): string {
+  return state in colours ? paint(colours[state as keyof typeof colours], state) : state;
+}
+
+/** `3m ago`; `-` without a time. */
+function ago(iso: string | null, now: number): string {
+  return iso === null ? "-" : `${duration((now - Date.parse(iso)) / 1_000)} ago`;
+}
+
+export function accountsTable(accounts: readonly Account[], paint: Paint, now: number): string {
+  if (accounts.length === 0)
+    return "No account is configured. Add one to parley.toml: [channels.<channel>.<account>]; docs/channels.md shows how.";
+  return listing(
+    accounts,
+    {
+      ACCOUNT: ({ channel, account }) => `${channel}:${account}`,
+      STATE: (each) => stateText(each, paint),
+      SINCE: ({ since }) => ago(since, now),
+      OWNER: ({ owner }) => owner?.split("/")[0] ?? "-",
+      "LAST IN": ({ lastInAt }) => ago(lastInAt, now),
+      "LAST OUT": ({ lastOutAt }) => ago(lastOutAt, now),
+      WAITING: ({ waiting }) => waiting,
+      UNKNOWN: ({ unknown }) => unknown,
+      WHAT: ({ as, reason, lastError }) => oneLine(reason ?? as ?? lastError ?? "", 80),
+    },
+    paint,
+  );
+}
+
+export function accountText(each: Account, paint: Paint, now: number): string {
+  const { channel, account, as, reason, since, owner, paused, lastInAt, lastOutAt, waiting, unknown, lastError } = each;
+  const lines: [string, string | null][] = [
+    ["account", `${channel}:${account}`],
+    ["state", `${stateText(each, paint)}${as === null ? "" : ` as ${oneLine(as, 80)}`} (${ago(since, now)})`],
+    ["reason", reason === null ? null : oneLine(reason, 300)],
+    ["paused", paused === null ? null : `by ${oneLine(paused.by, 80)} at ${localTime(paused.at)}`],
+    ["owner", owner],
+    ["last in", ago(lastInAt, now)],
+    ["last out", ago(lastOutAt, now)],
+    ["waiting", String(waiting)],
+    ["unknown", `${unknown} in the last 24 h`],
+    ["last error", lastError === null ? null : oneLine(lastError, 300)],
+  ];
+  return lines.flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(11)}${value}`])).join("\n");
+}
+
+export function peopleTable({ contacts, pairings }: People, paint: Paint): string {
+  const asking = pairings.map((each) => ({ ...each, role: "asks" }));
+  const rows = [...asking, ...contacts];
+  if (rows.length === 0) return "Nobody was admitted or blocked, and nobody asks for access.";
+  const list = listing(
+    rows,
+    {
+      ACCOUNT: ({ channel, account }) => `${channel}:${account}`,
+      ROLE: ({ role }) => role,
+      PERSON: ({ contactId }) => oneLine(contactId, 40),
+      NAME: ({ name }) => (name === null ? "-" : oneLine(name, 40)),
+    },
+    paint,
+  );
+  return asking.length === 0
+    ? list
+    : `${list}\n\nAsk the person for their code, then run: parley pairing approve <code>`;
+}

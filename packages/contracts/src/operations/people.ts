@@ -1,0 +1,56 @@
+// Operations on people: who may write to the agent, beyond the lists of parley.toml.
+import { z } from "zod";
+import { contactRoles } from "../principals.ts";
+import { contactList, ContactSchema, pairingApprove, pairingList } from "../store/contacts.ts";
+import { operation } from "./operation.ts";
+
+const PersonRef = z.strictObject({
+  channel: z.string().min(1),
+  account: z.string().min(1),
+  /** Their id on the platform. */
+  contactId: z.string().min(1).max(512),
+});
+
+export const peopleList = operation({
+  name: "people.list",
+  summary: "People who were admitted or blocked, and people who asked for access",
+  role: "owner",
+  input: z.strictObject({}),
+  output: contactList.output.extend({ pairings: pairingList.output.shape.pairings }),
+  http: { method: "GET", path: "/api/people", answers: { 200: "Contacts and open pairing requests" } },
+  slash: [{ form: "/people" }],
+});
+
+export const peopleSet = operation({
+  name: "people.set",
+  summary: "Admit a person with a role, change it, or block them",
+  role: "owner",
+  input: PersonRef.extend({
+    role: z.enum([...contactRoles, "blocked"]),
+    name: z.string().min(1).max(200).optional(),
+  }),
+  output: z.object({
+    contact: ContactSchema,
+    /** What limits the effect: a list in parley.toml that names the person; null: nothing. */
+    note: z.string().nullable(),
+  }),
+  http: { method: "POST", path: "/api/people", answers: { 200: "The contact" } },
+});
+
+export const peopleRemove = operation({
+  name: "people.remove",
+  summary: "Forget a person: they are unknown again",
+  role: "owner",
+  input: PersonRef,
+  output: z.object({ removed: z.boolean() }),
+  http: { method: "POST", path: "/api/people/remove", answers: { 200: "Whether the person was known" } },
+});
+
+export const peoplePair = operation({
+  name: "people.pair",
+  summary: "Admit the person who received this code",
+  role: "owner",
+  input: z.strictObject({ code: z.string().min(4).max(64), role: z.enum(contactRoles).default("user") }),
+  output: pairingApprove.output,
+  slash: [{ form: "/pair", arguments: [{ field: "code" }, { field: "role", optional: true }] }],
+});

@@ -1,0 +1,54 @@
+// People: who may write to the agent, beyond the lists of parley.toml.
+import { operations, store } from "@parley/contracts";
+import { implement, type OperationDeps } from "./operation.ts";
+import { pairingCodeHash } from "./pairing-code.ts";
+
+/** What limits the effect of a stored role: the lists of parley.toml decide first. */
+function noteFor({ settings }: Pick<OperationDeps, "settings">, contact: store.Contact): string | null {
+  const account = settings.channels[contact.channel]?.[contact.account];
+  if (account === undefined) return `the account ${contact.channel}:${contact.account} is not configured`;
+  const list = (["owners", "allow_from"] as const).find((name) => account[name].includes(contact.contactId));
+  if (list === undefined) return null;
+  return `[channels.${contact.channel}.${contact.account}] ${list} names them and decides first: remove them from the list`;
+}
+
+function personText({
+  name,
+  contactId,
+  channel,
+  account,
+}: Pick<store.Contact, "channel" | "account" | "contactId" | "name">) {
+  return `${name ?? contactId} (${contactId}) on ${channel}:${account}`;
+}
+
+export const peopleOperations = [
+  implement(
+    operations.peopleList,
+    async (_input, { deps: { bus } }) => {
+      const [{ contacts }, { pairings }] = await Promise.all([
+        bus.request(store.contactList, {}),
+        bus.request(store.pairingList, {}),
+      ]);
+      return { contacts, pairings };
+    },
+    ({ contacts, pairings }) => {
+      const known = contacts.map((each) => `${each.role}  ${personText(each)}`);
+      const asking = pairings.map((each) => `asks for access  ${personText(each)}`);
+      if (known.length + asking.length === 0) return "Nobody was admitted or blocked, and nobody asks for access.";
+      return [...asking, ...known].join("\n");
+    },
+  ),
+
+  implement(operations.peopleSet, async ({ name, ...person }, { deps }) => {
+    const { contact } = await deps.bus.request(store.contactSet, { ...person, name: name ?? null });
+    return { contact, note: noteFor(deps, contact) };
+  }),
+
+  implement(operations.peopleRemove, (person, { deps }) => deps.bus.request(store.contactRemove, person)),
+
+  implement(
+    operations.peoplePair,
+    ({ code, role }, { deps }) => deps.bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(code), role }),
+    ({ contact }) => `${personText(contact)} is admitted as ${contact.role}.`,
+  ),
+];

@@ -1,0 +1,140 @@
+// Operations on accounts and people, on a real store with two gateways and the strict fake of a platform.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { parseSettings } from "@parley/chassis";
+import type { operations } from "@parley/contracts";
+import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { bestReport } from "../src/operations/channels.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+
+let stack: GatewayStack;
+let peer: TelegramPeer;
+let one: Replica;
+
+type Account = operations.ChannelAccountStatus;
+
+async function accounts(): Promise<Account[]> {
+  return (await one.json<{ accounts: Account[] }>("/api/channels")).accounts;
+}
+
+/** Repeats the request until the account has the state. */
+async function untilState(account: string, state: Account["state"]): Promise<Account> {
+  for (;;) {
+    const found = (await accounts()).find((each) => each.account === account);
+    if (found?.state === state) return found;
+  }
+}
+
+async function heard(text: string): Promise<void> {
+  const count = peer.sent.length;
+  peer.say(text);
+  await peer.untilSent(count + 1);
+}
+
+describe("accounts and people", { timeout: 60_000 }, () => {
+  before(async () => {
+    stack = await startGatewayStack();
+    peer = await startTelegramPeer();
+    const table = (name: string, variable: string) =>
+      `[channels.telegram.${name}]\ntoken_env = "PARLEY_CHANNEL_${variable}"\napi_root = "${peer.url}"\nowners = ["42"]\n`;
+    const settings = parseSettings(table("main", "T") + table("wrong", "WRONG") + table("missing", "MISSING"), "test");
+    const channelSecrets = new Map([
+      ["PARLEY_CHANNEL_T", peer.token],
+      ["PARLEY_CHANNEL_WRONG", "7000002:AAWrongTokenOfNobodyForTestsOnly"],
+    ]);
+    const config = { settings, channelSecrets };
+    one = await stack.gateway({ name: "one", config });
+    await stack.gateway({ name: "two", config });
+  });
+  after(async () => {
+    await peer.close();
+    await stack[Symbol.asyncDispose]();
+  });
+
+  test("reports every account with its state and owner, and a wrong token within 5 s", async () => {
+    const started = performance.now();
+    const wrong = await untilState("wrong", "disabled");
+    assert.ok(performance.now() - started < 5_000);
+    assert.match(wrong.reason ?? "", /token refused by Telegram/);
+    const missing = (await accounts()).find(({ account }) => account === "missing");
+    assert.match(missing?.reason ?? "", /PARLEY_CHANNEL_MISSING is not set/);
+    const main = await untilState("main", "connected");
+    assert.equal(main.as, "@parley_bot");
+    assert.match(main.owner ?? "", /^(?:one|two)\//);
+    await heard("hello");
+    for (;;) {
+      const { waiting, lastInAt, lastOutAt } = await untilState("main", "connected");
+      if (waiting > 0) continue;
+      assert.ok(lastInAt !== null && lastOutAt !== null);
+      break;
+    }
+  });
+
+  test("tests credentials with the platform", async () => {
+    const check = (account: string) =>
+      one.json<{ ok: boolean; text: string }>(`/api/channels/telegram/${account}/test`, { method: "POST", body: {} });
+    assert.deepEqual(await check("main"), { ok: true, text: "the credentials are valid: @parley_bot" });
+    const wrong = await check("wrong");
+    assert.ok(!wrong.ok && /token refused by Telegram \(Unauthorized\)/.test(wrong.text), wrong.text);
+    assert.match((await check("missing")).text, /PARLEY_CHANNEL_MISSING is not set/);
+    const unknown = await one.call("/api/channels/telegram/nobody/test", { method: "POST", body: {} });
+    assert.equal(unknown.status, 404);
+  });
+
+  test("neither receives nor sends while paused on all replicas, and goes on when resumed", async () => {
+    await untilState("main", "connected");
+    const post = (action: string) => one.call(`/api/channels/telegram/main/${action}`, { method: "POST", body: {} });
+    assert.equal((await post("pause")).status, 200);
+    const paused = await untilState("main", "paused");
+    assert.ok(paused.paused !== null && paused.owner === null);
+    const count = peer.sent.length;
+    const body = { channel: "telegram", account: "main", conversation: "42", text: "while paused" };
+    await one.call("/api/send", { body });
+    peer.say("are you there?");
+    assert.equal((await accounts()).find(({ account }) => account === "main")?.waiting, 1);
+    assert.equal(peer.sent.length, count);
+    assert.equal((await post("resume")).status, 200);
+    await peer.untilSent(count + 2);
+    assert.ok(peer.sent.slice(count).some(({ text }) => text === "while paused"));
+  });
+
+  test("tells the owner who asks for access, and lets them admit, block and forget people", async () => {
+    await heard("owner here");
+    const count = peer.sent.length;
+    peer.say("hi", { from: 77 });
+    await peer.untilSent(count + 2);
+    const sent = peer.sent.slice(count);
+    const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(sent.find(({ chatId }) => chatId === 77)?.text ?? "")?.[0] ?? "";
+    const told = sent.find(({ chatId }) => chatId === 42)?.text ?? "";
+    assert.match(told, /User 77 \(77\) on telegram:main asks for access/);
+    assert.ok(!told.includes(code), "the code proves who has the account");
+    await heard("/people");
+    assert.match(peer.sent.at(-1)?.text ?? "", /asks for access {2}User 77/);
+    await heard(`/pair ${code} guest`);
+    assert.match(peer.sent.at(-1)?.text ?? "", /User 77 \(77\) on telegram:main is admitted as guest/);
+    const person = { channel: "telegram", account: "main", contactId: "77" };
+    const blocked = await one.json<{ contact: { role: string }; note: null }>("/api/people", {
+      body: { ...person, role: "blocked" },
+    });
+    assert.deepEqual([blocked.contact.role, blocked.note], ["blocked", null]);
+    const owner = await one.json<{ note: string }>("/api/people", {
+      body: { ...person, contactId: "42", role: "guest" },
+    });
+    assert.match(owner.note, /owners names them and decides first/);
+    const removed = await one.json<{ removed: boolean }>("/api/people/remove", { body: person });
+    assert.equal(removed.removed, true);
+    const { contacts } = await one.json<{ contacts: { contactId: string }[] }>("/api/people");
+    assert.deepEqual(
+      contacts.map(({ contactId }) => contactId),
+      ["42"],
+    );
+  });
+});
+
+test("shows the report of the replica that is connected", () => {
+  const of = { channel: "a", account: "b" };
+  const report = (state: Account["state"]) => ({ ...of, state, as: null, reason: null, since: "2026-01-01" });
+  assert.equal(bestReport([report("standby"), report("connected")], of).state, "connected");
+  assert.equal(bestReport([report("standby"), report("failing")], of).state, "failing");
+  assert.equal(bestReport([], of).state, "unknown");
+});
