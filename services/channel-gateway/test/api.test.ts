@@ -7,6 +7,9 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { ConfigError } from "@parley/chassis";
+import { nameUuid } from "@parley/kit";
+import { ownerCaller } from "../src/http/owner-input.ts";
+import { OperationCall, type OperationDeps } from "../src/operations/operation.ts";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
 
 const routes = new URL("../src/http/", import.meta.url);
@@ -94,6 +97,32 @@ test("refuses an Idempotency-Key that is reused with a different text", async ()
   const again = (await (await put("first")).json()) as { messageId: string; duplicate: boolean };
   assert.deepEqual([again.messageId, again.duplicate], [messageId, true]);
   assert.ok(!stack.agent.heard.includes("second"));
+});
+
+test("runs a job once per Idempotency-Key, whether its path has the name or the id", async () => {
+  const body = { schedule: "every 1h", prompt: "say: run", name: "by-key", target: "own" };
+  const { job } = (await (await gateway.call("/api/schedules", { body })).json()) as { job: { id: string } };
+  const run = async (path: string, key: string) => {
+    const headers = { "idempotency-key": key };
+    const response = await gateway.call(`/api/schedules/${path}`, { body: {}, headers });
+    assert.equal(response.status, 200);
+    return ((await response.json()) as { messageId: string }).messageId;
+  };
+  const first = await run("by-key/run", "run-1");
+  assert.deepEqual([await run(`${job.id}/run`, "run-1"), await run("by-key/run?x=1", "run-1")], [first, first]);
+  assert.notEqual(await run("by-key/run", "run-2"), first);
+});
+
+// A retry across an upgrade is the same operation only while these ids stay the same.
+test("derives operation ids from the key alone, and from the path where only it names the target", () => {
+  const deps = {} as OperationDeps;
+  const { speaker, by } = ownerCaller("API", "http:POST /api/sessions/a/rewind:key", "key");
+  const call = new OperationCall(deps, speaker, by);
+  assert.equal(call.operationId("schedule:run:job"), nameUuid("schedule:run:job:key"));
+  assert.equal(call.operationId("send"), "cedeb8ef-50d0-825f-acba-73710def5646");
+  assert.equal(call.requestId("rewind"), "ba598b70-90d7-83f6-81d4-66f5410ecebc");
+  const typed = new OperationCall(deps, { ...ownerCaller("API", "telegram:1").speaker }, by);
+  assert.equal(typed.operationId("send"), nameUuid("send:telegram:1"));
 });
 
 test("names invalid input and stays available", async () => {

@@ -22,7 +22,8 @@ function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, ht
   const [status] = statusesOf(http);
   endpoints.add(spec, async ({ params, query, body, request, reply }) => {
     const input = { ...asObject(body), ...asObject(query), ...asObject(params) };
-    const caller = ownerCaller("API", operationRef(request));
+    const { ref, key } = identityOf(request);
+    const caller = ownerCaller("API", ref, key);
     const output = await callOperation(deps.inbound.operations, operation, input, caller);
     reply.code(status);
     const { output: schema } = operation.definition;
@@ -71,8 +72,9 @@ function asObject(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-/** Identifies the request: a repeated Idempotency-Key is the same operation. */
-function operationRef({ headers, method, url }: FastifyRequest): string {
-  const key = headers["idempotency-key"];
-  return `http:${method} ${url}:${key === undefined ? randomUUID() : String(key)}`;
+/** Identifies the request: a repeated Idempotency-Key is the same operation. The query does not count. */
+function identityOf({ headers, method, url }: FastifyRequest): { ref: string; key: string } {
+  const given = headers["idempotency-key"];
+  const key = given === undefined ? randomUUID() : String(given);
+  return { ref: `http:${method} ${url.replace(/\?.*$/s, "")}:${key}`, key };
 }

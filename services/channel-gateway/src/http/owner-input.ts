@@ -75,8 +75,11 @@ function externalId(conversation: string, key: string): string {
   return id.length <= maxExternalIdLength ? id : sha256Hex(id);
 }
 
-/** A holder of the API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request. */
-export function ownerCaller(place: string, ref: string): { speaker: Speaker; by: string } {
+/**
+ * A holder of the API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request, `key`
+ * is its idempotency key.
+ */
+export function ownerCaller(place: string, ref: string, key?: string): { speaker: Speaker; by: string } {
   const speaker = {
     route: "",
     role: "owner" as const,
@@ -87,6 +90,7 @@ export function ownerCaller(place: string, ref: string): { speaker: Speaker; by:
     replyTo: null,
     direct: true,
     ref,
+    ...(key === undefined ? {} : { key }),
   };
   return { speaker, by: `owner (${place})` };
 }

@@ -21,7 +21,7 @@ async function rewind(
   timeoutMs: number,
 ): Promise<RewindReport> {
   const { bus } = call.deps;
-  const opId = call.operationId("rewind");
+  const opId = call.requestId("rewind");
   const { checkpointId: turnId, dryRun } = target;
   const request = async () => {
     const { secret } = await bus.request(store.rewindPermit, { rewindId: opId, sessionId, turnId });

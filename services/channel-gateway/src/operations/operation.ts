@@ -31,6 +31,8 @@ export interface Speaker {
   direct: boolean;
   /** Identifies the message that contains the command; a redelivery has the same value and is the same operation. */
   ref: string;
+  /** The caller's idempotency key: it identifies operations on one target, however the request names the target. */
+  key?: string;
 }
 
 export interface ChannelDirectory {
@@ -83,8 +85,14 @@ export class OperationCall {
     return idOrKey === route ? this.deps.acts.ensure(route, ref) : this.session(idOrKey);
   }
 
-  /** The id of a store operation. `what` names the operation and its target; a repeated call has the same id. */
+  /** The id of a store operation. `what` names the operation and its target by id; a repeated call has the same id. */
   operationId(what: string): string {
+    const { key, ref } = this.speaker;
+    return nameUuid(`${what}:${key ?? ref}`);
+  }
+
+  /** Like `operationId`, for an operation whose target only the request names: a key belongs to its path. */
+  requestId(what: string): string {
     return nameUuid(`${what}:${this.speaker.ref}`);
   }
 }

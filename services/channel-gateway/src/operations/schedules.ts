@@ -57,7 +57,8 @@ export const scheduleOperations = [
 
   implement(operations.schedulesRemove, async ({ id }, call) => {
     const job = await jobOf(call, id);
-    await call.deps.bus.request(store.scheduleRemove, { opId: call.operationId("schedule:remove"), id: job.id });
+    const opId = call.operationId(`schedule:remove:${job.id}`);
+    await call.deps.bus.request(store.scheduleRemove, { opId, id: job.id });
     return { job };
   }),
 
