@@ -24,6 +24,13 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const exec = (command: string) => `tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`;
 
+test("refuses to arm a fault point of a service that runs in the test's process", async () => {
+  await assert.rejects(
+    fixture.cluster.fault("tool.running", "kill"),
+    /never fires: tool-runner runs in the test's process/,
+  );
+});
+
 test("records a command's isolation in its result, its live event and the model's text", async () => {
   const { sessionId } = await fixture.turn(exec("echo ran"), "how");
   const results = (await fixture.log(sessionId)).flatMap(({ parts }) =>

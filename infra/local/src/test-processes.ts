@@ -34,7 +34,7 @@ const FULL = 18;
 
 /** Process state that other files in the process would see, and measurements of the whole process. */
 const PROCESS_STATE =
-  /\bprocess\.env\[[^\]]*\]\s*=(?!=)|\bdelete process\.env\b|\bprocess\.(on|once|exit|exitCode|chdir|umask|memoryUsage)\b|\/proc\/self\b|\bglobalThis\b|\bmock\.(timers|method|module|fn)\b|\bsetDefault\w+\(|\bstartTracing\b|import\.meta\.main/;
+  /\bprocess\.env(\[[^\]]*\]|\.\w+)\s*(\?\?|\|\|)?=(?!=)|\bObject\.(assign|definePropert(y|ies))\(\s*process\b|\bprocess\.std(out|err)\.write\s*=|\bdelete process\.env\b|\bprocess\.(on|once|exit|exitCode|chdir|umask|memoryUsage)\b|\/proc\/self\b|\bglobalThis\b|\bmock\.(timers|method|module|fn)\b|\bsetDefault\w+\(|\bstartTracing\b|import\.meta\.main/;
 const IMPORT = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
 
 /** Seconds of CPU time, estimated from what the file starts. */
@@ -98,12 +98,19 @@ export function writeTestProcesses(files: readonly string[], root: string, folde
 
 /**
  * A program with each test file as a suite. The files load one after the other, each in the context of its suite: otherwise `node:test`
- * assigns the tests of files that wait for the same module to one suite.
+ * assigns the tests of files that wait for the same module to one suite. A file that ends the process fails it, even with exit code 0.
  */
 function programOf(files: readonly string[], root: string): string {
   const suites = files.map((file) => [relative(root, file), pathToFileURL(file).href]);
   return `import { AsyncResource } from "node:async_hooks";
 import { suite } from "node:test";
+let hasFinished = false;
+process.once("beforeExit", () => (hasFinished = true));
+process.on("exit", () => {
+  if (hasFinished) return;
+  console.error("a test file ended the process before all files had run");
+  process.exitCode ||= 1;
+});
 let loaded = Promise.resolve();
 for (const [name, url] of ${JSON.stringify(suites)}) {
   const previous = loaded;

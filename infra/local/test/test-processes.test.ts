@@ -1,5 +1,6 @@
 // The distribution of test files over processes.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -34,6 +35,8 @@ test("gives a file a process of its own when it or its helpers change the proces
     file("services/store/test/helped.test.ts", 'import { helper } from "./helper.ts";\n'),
     file("services/store/test/late.test.ts", 'const late = await import("./helper.ts");\n'),
     file("services/store/test/environment.test.ts", 'process.env["A"] = "b";\n'),
+    file("services/store/test/variable.test.ts", "process.env.A ??= 'b';\n"),
+    file("services/store/test/assigned.test.ts", "Object.assign(process.env, { A: 'b' });\n"),
     file("services/store/test/timers.test.ts", "context.mock.timers.enable();\n"),
   ];
   const processes = distribute([...alone, ...shared]);
@@ -46,4 +49,25 @@ test("starts the process with the slowest file first and mixes no packages", () 
   const processes = distribute(files);
   assert.deepEqual(processes[0], [slow]);
   assert.equal(processes.length, 3);
+});
+
+test("fails a process that a test file ends before the files after it have run", () => {
+  const name = (each: string) => `services/agent-core/test/${each}.test.ts`;
+  const passing = file(name("a"), 'import { test } from "node:test";\ntest("passes", () => {});\n');
+  const ending = file(
+    name("b"),
+    'import { test } from "node:test";\nimport { end } from "../src/end.ts";\ntest("ends", end);\n',
+  );
+  const last = file(name("c"), 'import { test } from "node:test";\ntest("is not run", () => {});\n');
+  file("services/agent-core/src/end.ts", "export const end = () => process.exit(0);\n");
+  const run = (files: readonly string[]) => {
+    const [program = ""] = writeTestProcesses(files, `${root}/`, root);
+    // Not a child of this test run.
+    const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+    return spawnSync(process.execPath, ["--test", program], { encoding: "utf8", env });
+  };
+  assert.equal(run([passing, last]).status, 0);
+  const { status, stdout, stderr } = run([passing, ending, last]);
+  assert.equal(status, 1);
+  assert.match(stdout + stderr, /ended the process before all files had run/);
 });

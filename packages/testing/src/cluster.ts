@@ -94,12 +94,28 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     lines,
     armed: () => readdir(faults),
     async fault(point: string, action: string) {
+      const service = pointOwners[point.split(".")[0] ?? ""];
+      if (service !== undefined && !processes.includes(service)) {
+        throw new Error(`${point} never fires: ${service} runs in the test's process; name it in \`processes\`.`);
+      }
       // Renamed after writing, because a service must not read an incomplete order.
       await writeFile(join(faults, `.${point}`), action);
       await rename(join(faults, `.${point}`), join(faults, point));
     },
   });
 }
+
+/** The service with the fault points of each prefix; points in services not named here are not checked. */
+const pointOwners: Readonly<Record<string, ServiceName>> = {
+  agent: "agent-core",
+  checkpoint: "tool-runner",
+  inbox: "channel-gateway",
+  outbox: "channel-gateway",
+  rewind: "tool-runner",
+  store: "store",
+  tool: "tool-runner",
+  voice: "agent-core",
+};
 
 async function startModel(cleanup: Cleanup, wanted: boolean) {
   if (!wanted) return { scripted: undefined, strict: undefined };

@@ -25,8 +25,13 @@ const lease = {
   silentMs: 1_500,
 };
 
+/** It cannot be killed at once, so it may close also when the cluster stops without a drain. */
+const hurriedCloseMs = 10_000;
+
 /** Starts the service of `options.entry` from its `config.ts` and `service.ts`. Its log is written only with PARLEY_TEST_LOGS. */
-export function startInProcess(options: ReplicaOptions): ReplicaHandle {
+export function startInProcess(
+  options: Pick<ReplicaOptions, "service" | "number" | "entry" | "env" | "httpPort" | "onChange">,
+): ReplicaHandle {
   const { service, number } = options;
   const state: ReplicaState = {
     service,
@@ -40,6 +45,19 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
     healthPort: null,
   };
   let running: RunningService | undefined;
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= running?.close());
+  /** Why the service ended by itself. */
+  let failure: Error | undefined;
+  /** Nothing restarts it. */
+  const watchEnd = async (service: RunningService) => {
+    failure = await service.ended;
+    if (failure === undefined) return;
+    state.ready = false;
+    options.onChange();
+    process.stderr.write(`${state.name} ended: ${failure.message}\n`);
+    await close();
+  };
   const start = async () => {
     const level = process.env["PARLEY_TEST_LOGS"] === undefined ? { PARLEY_LOG_LEVEL: "silent" } : {};
     const env = { ...options.env, ...level };
@@ -52,7 +70,7 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
     // Nothing here kills a leader, and a busy test process must not end its leadership.
     const config = { ...settings.readConfig(env, readBaseConfig(env, service)), lease };
     running = await program.start(config);
-    void reportEnd(running, state.name);
+    watchEnd(running).catch(() => undefined);
     state.ready = true;
     state.httpPort = running.httpPort ?? state.httpPort;
     options.onChange();
@@ -71,14 +89,13 @@ export function startInProcess(options: ReplicaOptions): ReplicaHandle {
     restart: refuse,
     async stop(drainMs) {
       await firstReady.catch(() => undefined);
-      // A process that does not end is killed; here it is left alone.
-      await Promise.race([running?.close(), delay(drainMs, undefined, { ref: false })]);
+      const closed = Promise.resolve(close()).then(() => true);
+      // A process that does not end is killed; here the test fails.
+      const limitMs = drainMs === 0 ? hurriedCloseMs : drainMs;
+      if (!(await Promise.race([closed, delay(limitMs, false, { ref: false })]))) {
+        throw new Error(`${state.name} did not stop within ${limitMs} ms`);
+      }
+      if (failure !== undefined) throw new Error(`${state.name} ended by itself`, { cause: failure });
     },
   };
-}
-
-/** Prints why a service ended by itself: nothing restarts it. */
-async function reportEnd(running: RunningService, name: string): Promise<void> {
-  const reason = await running.ended;
-  if (reason !== undefined) process.stderr.write(`${name} ended: ${reason.message}\n`);
 }
