@@ -12,17 +12,30 @@ export function maxResultBytesFor(count: number): number {
 /** Maximum characters of a result; a tool should stay far below it. */
 export const maxContentCharacters = 60_000;
 
+/** `maxCharacters`: of the content, without the notice of a cut. `tool`: the notice names it. */
+interface ContentLimit {
+  maxCharacters?: number | undefined;
+  tool?: string | undefined;
+}
+
+/** Space for the notice of a cut, in characters. */
+const noticeCharacters = 200;
+
 /**
- * Removes characters that PostgreSQL or JSON cannot represent (NUL, lone surrogates) and elides the middle above 60,000 characters or
- * above `maxJsonBytes` as a JSON string.
+ * Removes characters that PostgreSQL or JSON cannot represent (NUL, lone surrogates) and elides the middle above `maxCharacters`
+ * (UTF-16 units; default and maximum about 60,000) or above `maxJsonBytes` as a JSON string.
  */
-export function truncateContent(content: string, maxJsonBytes: number): string {
+export function truncateContent(
+  content: string,
+  maxJsonBytes: number,
+  { maxCharacters = Infinity, tool }: ContentLimit = {},
+): string {
   const clean = content.toWellFormed().replaceAll("\u0000", "\u2400");
   if (clean === "") return "(no output)";
-  if (clean.length <= maxContentCharacters && jsonBytes(clean) <= maxJsonBytes) return clean;
-  let keep = Math.min(clean.length, maxContentCharacters - 200);
+  if (clean.length <= Math.min(maxContentCharacters, maxCharacters) && jsonBytes(clean) <= maxJsonBytes) return clean;
+  let keep = Math.min(clean.length, maxContentCharacters - noticeCharacters, maxCharacters);
   for (;;) {
-    const cut = cutMiddle(clean, keep);
+    const cut = cutMiddle(clean, keep, tool);
     const bytes = jsonBytes(cut);
     if (bytes <= maxJsonBytes || keep === 0) return cut;
     keep = Math.floor(keep * Math.min(0.95, maxJsonBytes / bytes));
@@ -30,11 +43,15 @@ export function truncateContent(content: string, maxJsonBytes: number): string {
 }
 
 /** Keeps three quarters of `keep` from the beginning, where most answers are, and the rest from the end. */
-function cutMiddle(text: string, keep: number): string {
+function cutMiddle(text: string, keep: number, tool: string | undefined): string {
   const head = wholeCharacters(text.slice(0, Math.ceil(keep * 0.75)));
   const tail = wholeCharacters(keep === 0 ? "" : text.slice(text.length - Math.floor(keep * 0.25)));
-  const missing = text.length - head.length - tail.length;
-  return `${head}\n[cut: ${missing} of ${text.length} characters are missing here]\n${tail}`;
+  const shown = head.length + tail.length;
+  const notice =
+    tool === undefined
+      ? `cut: ${text.length - shown} of ${text.length} characters are missing here`
+      : `Showing ${shown} of ${text.length} characters from ${tool}; the others are missing here`;
+  return `${head}\n[${notice}]\n${tail}`;
 }
 
 /** Removes incomplete surrogate pairs at both ends. */

@@ -128,6 +128,8 @@ export const toolCall = request({
     timeoutMs: z.number().int().positive(),
     /** Maximum size of the result as encoded JSON, so that all results of one step fit in one bus message. */
     maxResultBytes: z.number().int().positive(),
+    /** Maximum characters of the result's content that are shown. Left out: about 60,000. */
+    maxResultCharacters: z.number().int().positive().optional(),
     /**
      * A result of a `pure` call of at most this many bytes as encoded JSON is returned without being settled: the caller settles it
      * with its next commit, and after a crash before that the call runs again. Left out: the runner settles every result.

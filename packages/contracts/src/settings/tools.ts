@@ -75,7 +75,7 @@ export const ToolSettings = z
     execution: z.enum(toolExecutions).default("readonly_parallel"),
     /** Maximum concurrent calls of one step. */
     max_parallel: z.number().int().min(1).max(64).default(8),
-    /** Maximum characters of one result in the prompt; a longer result ends with a notice how to read the rest. 0: only the bus's limit. */
+    /** Maximum characters of one result in the prompt; the middle of a longer one is left out with a notice. 0: only the bus's limit, 240 KB for all results of a step. */
     max_result_chars: z.number().int().min(0).default(60_000),
     /** Maximum concurrent calls of one tool-runner replica. */
     max_concurrent_calls: z.number().int().min(1).max(256).default(16),

@@ -75,6 +75,8 @@ export interface RemoteCall {
   /** Extra time for questions to people. */
   asksMs: number;
   maxResultBytes: number;
+  /** 0: the bus's limit. */
+  maxResultCharacters: number;
   /** Called repeatedly while the call waits for a person. */
   asks: () => void;
   /** Called with the call's progress. */
@@ -170,6 +172,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         input: call.input,
         timeoutMs,
         maxResultBytes: call.maxResultBytes,
+        ...(call.maxResultCharacters === 0 ? {} : { maxResultCharacters: call.maxResultCharacters }),
         ...(step.class === "pure" ? { unsettledBytes: call.unsettledBytes } : {}),
       },
       // One attempt: the heartbeat watchdog decides when to request again.

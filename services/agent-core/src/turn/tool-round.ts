@@ -227,7 +227,6 @@ async function run(
   const { turn } = context;
   const { local, descriptor } = tool;
   if (local === undefined) {
-    const limit = deps.settings.tools.max_result_chars;
     const { result, unsettled } = await deps.tools.sampling.during(
       context.samplingCall(step.n, descriptor.name),
       signal,
@@ -259,7 +258,8 @@ async function run(
                 tool: step.tool,
                 progress,
               }),
-            maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
+            maxResultBytes: call.maxResultBytes,
+            maxResultCharacters: deps.settings.tools.max_result_chars,
             unsettledBytes: call.unsettledBytes,
           },
           signal,

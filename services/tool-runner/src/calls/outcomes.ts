@@ -67,15 +67,16 @@ export function resultOf(
     ...omitUndefined({ untrusted, attachments, kept, isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));
-  result.content = fitWarned(content, request.maxResultBytes - frameBytes);
+  const limit = { maxCharacters: request.maxResultCharacters, tool: request.tool };
+  result.content = fitWarned(content, request.maxResultBytes - frameBytes, limit);
   return result;
 }
 
 /** Truncates content. If that removed the warning about untrusted content, the warning is put on top again. */
-function fitWarned(content: string, maxJsonBytes: number): string {
-  const fitted = truncateContent(content, maxJsonBytes);
+function fitWarned(content: string, maxJsonBytes: number, limit: Parameters<typeof truncateContent>[2]): string {
+  const fitted = truncateContent(content, maxJsonBytes, limit);
   if (!containsUntrustedContent(content) || containsUntrustedContent(fitted)) return fitted;
-  return `${untrustedMarker}\n${truncateContent(content, maxJsonBytes - untrustedMarker.length - 2)}`;
+  return `${untrustedMarker}\n${truncateContent(content, maxJsonBytes - untrustedMarker.length - 2, limit)}`;
 }
 
 /** The settled result of a step. Throws INTERNAL when the step is not settled. */

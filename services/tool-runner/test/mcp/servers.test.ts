@@ -264,7 +264,10 @@ describe("servers that misbehave", () => {
   test("a message of 11 MB ends the server, not this service; a long one is cut", async () => {
     assert.match((await call("mcp__naughty__flood")).content, /more than 10485760 bytes/);
     const { content } = await call("mcp__naughty__long");
-    assert.match(content, /begin y+\n\[cut: \d+ of \d+ characters are missing here\]\ny+ end/);
+    assert.match(
+      content,
+      /begin y+\n\[Showing \d+ of \d+ characters from mcp__naughty__long; the others are missing here\]\ny+ end/,
+    );
   });
 
   test("a response that violates the tool's own schema is an error", async () => {
