@@ -50,6 +50,14 @@ describe("result of a background sub-agent", () => {
     assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
+  // design: 001.34
+  test("says that the sub-agent ended without a text", async () => {
+    const { sessionId } = await fixture.turn(`${spawn("say: ", "background")}\nthen\nsay: started`, "silent");
+    const { seq } = await announced(fixture, sessionId);
+    const report = (await fixture.log(sessionId)).find((message) => message.seq === seq);
+    assert.match(textOf(report?.parts ?? []), /\n\n\(sub-agent \S+ ended without a text\)$/);
+  });
+
   test("becomes the next turn when the parent is busy and steering is off", async () => {
     const { sessionId } = await fixture.turn("say: hello", "queue");
     await command(fixture, "queue", "/queue mode queue");

@@ -21,6 +21,8 @@ api_root = "${telegram.url}"
 owners = ["42"]
 [tools.exec]
 background_after_seconds = 1
+[profiles.talker]
+tools = ["message"]
 `,
     secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
   });
@@ -139,6 +141,30 @@ describe("parallel tools", () => {
       "order",
     );
     assert.match(turn.results[1]?.content ?? "", /^slow/);
+  });
+});
+
+describe("delegates", () => {
+  // design: 001.34
+  test("report what they send with the tool message", async () => {
+    const task = 'tool: message {"text":"half way"}\nthen\nsay: done';
+    const turn = await fixture.turn(
+      `${spawning("delegate", { agent: "talker", task })}\nthen\ntool: message {"text":"ok"}`,
+      "reports",
+    );
+    assert.equal(turn.results[0]?.content, "half way\n\ndone");
+  });
+
+  // design: 001.35
+  test("continue the session of an earlier task of the same conversation, unless it is at work", async () => {
+    const first = await fixture.turn(delegating("say: one", "ok", "worker"), "continuity");
+    await fixture.turn(delegating("say: two", "ok", "worker"), "continuity");
+    const children = await fixture.children(first.sessionId);
+    assert.equal(children.length, 1);
+    assert.deepEqual(textsOf(await fixture.log(children[0]?.sessionId ?? "")), ["say: one", "one", "say: two", "two"]);
+    const both = [1, 2].map(() => spawning("delegate", { agent: "worker", task: "say: parallel" })).join("\n");
+    await fixture.turn(`${both}\nthen\ntool: message {"text":"ok"}`, "continuity");
+    assert.equal((await fixture.children(first.sessionId)).length, 2);
   });
 });
 

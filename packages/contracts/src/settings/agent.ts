@@ -88,6 +88,11 @@ export const SubagentSettings = z
     tool_name: z.enum(["sessions_spawn", "delegate", "spawn", "Agent"]).default("sessions_spawn"),
     /** Default of a call: wait for the result, or continue and get the result as input. */
     mode: z.enum(["wait", "background"]).default("wait"),
+    /**
+     * A task continues the session of the conversation's last sub-agent with the same profile, unless that one is at work: it then
+     * remembers earlier tasks. False: every task has a new session, unless the call names one to resume.
+     */
+    reuse: z.boolean().default(false),
     /** The profile if the call names none; `reader` (the six read-only tools) always exists. */
     profile: modelName.default("reader"),
     /** Maximum nesting of agents; 1: children cannot start children. */

@@ -190,6 +190,8 @@ export const turnSpawn = storeRequest({
     maxChildren: z.number().int().positive(),
     /** An existing child session to continue; null: start a new one. */
     resume: z.string().nullable(),
+    /** Without `resume`: continue the newest idle child with this profile, if there is one. Left out: false. */
+    reuse: z.boolean().optional(),
     /** How the background result is queued: whether it may join a running turn. */
     announce: z.enum(["steer", "queue"]),
   }),

@@ -46,7 +46,9 @@ export const messageTool = localTool({
     const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs: textExpiryMs }));
     const where =
       outgoing.length === 0
-        ? "to the clients that follow this session"
+        ? turn.parent === null
+          ? "to the clients that follow this session"
+          : "to the agent that started you, as part of your report"
         : `to ${outgoing.map(({ address }) => formatAddress(address)).join(", ")}`;
     const withFiles = attachments.length === 0 ? "" : ` with ${attachments.map(({ name }) => name).join(", ")}`;
     return { status: "done", content: `message sent ${where}${withFiles}`, outgoing, sent: attachments };

@@ -80,6 +80,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
     maxChildren: settings.subagents.max_children,
     tainted: context.tainted,
     resume: input.resume ?? null,
+    reuse: settings.subagents.reuse,
     announce: policy.queueMode === "steer" ? "steer" : "queue",
   });
   if (started.status === "refused") return failed(`Not started: ${started.reason}.`);

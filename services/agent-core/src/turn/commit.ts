@@ -18,7 +18,7 @@ import { closedParts, committedEvents, toolIntent, toolStep } from "../session/l
 import { appendMessages, applyRecord } from "../session/view.ts";
 import { textExpiryMs } from "../tools/message.ts";
 import type { TurnDeps } from "./dependencies.ts";
-import { endWithAnswer, endWithMessages, type Decision } from "./next-action.ts";
+import { endWithAnswer, endWithMessages, endWithReport, type Decision } from "./next-action.ts";
 import { isTurnTainted, modelOf, okTokenOf, publish, taintShown, textsSent, type WritableTurn } from "./state.ts";
 import type { Round } from "./tool-round.ts";
 
@@ -64,10 +64,9 @@ export async function commitReply(
   reply: ModelReply,
   decision: Decision,
 ): Promise<{ queued: boolean } | undefined> {
-  const { claimed, nextStep: n, results, policy } = turn;
+  const { claimed, nextStep: n, results } = turn;
   const { models, budgets, prefixes } = deps.model;
-  const finish =
-    decision.next === "finish" ? endWithAnswer(decision.finish, policy.output, textsSent(turn, true)) : null;
+  const finish = decision.next === "finish" ? finishOf(turn, decision.finish) : null;
   const parts = closedParts(decision.parts, reply.rawStopReason, new Date().toISOString());
   const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, turn.toolbox)) : [];
   const note = decision.next === "again" ? decision.note : [];
@@ -177,6 +176,14 @@ export async function showRecord(turn: WritableTurn, deps: TurnDeps, record: Vie
   applyRecord(turn.view, record);
   turn.prefix = await turn.assemble(turn.policy, audienceOf(turn.claimed, taintShown(deps, turn)));
   turn.newPrefix = true;
+}
+
+function finishOf(turn: WritableTurn, finish: Finish): Finish {
+  const { claimed, policy } = turn;
+  const saidHere = textsSent(turn, true);
+  return claimed.parent === null
+    ? endWithAnswer(finish, policy.output, saidHere)
+    : endWithReport(finish, saidHere, claimed.sessionId);
 }
 
 function settledField({ unsettled }: WritableTurn): { settled?: WritableTurn["unsettled"] } {

@@ -133,6 +133,17 @@ export function endWithAnswer(finish: Finish, output: DecideContext["output"], s
   return { ...finish, text: saidHere.join("\n\n") };
 }
 
+/**
+ * The finish of a sub-agent's turn; its text is the report to the parent. Nobody else reads what the sub-agent sent to its own
+ * conversation, so `saidHere` belongs to the report, and a turn without a text says so.
+ */
+export function endWithReport(finish: Finish, saidHere: readonly string[], sessionId: string): Finish {
+  if (finish.state !== "done") return finish;
+  const last = finish.text === silentAnswer || saidHere.includes(finish.text) ? [] : [finish.text];
+  const text = [...saidHere, ...last].join("\n\n");
+  return { ...finish, text: text === "" ? `(sub-agent ${sessionId} ended without a text)` : text };
+}
+
 /** The part of a turn's end that is sent to people; null when nothing or nothing new is to be sent. */
 export function endWithMessages(
   finish: Finish,

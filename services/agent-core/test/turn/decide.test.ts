@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { ModelReply, StopReason } from "../../src/model/provider.ts";
 import {
   endWithAnswer,
+  endWithReport,
   nextAction,
   endWithMessages,
   type DecideContext,
@@ -233,6 +234,15 @@ describe("people who see only messages of the tool `message`", () => {
 });
 
 // design: 001.4, switch.5
+test("reports what a sub-agent sent to its own conversation, and says when it ended without a text", () => {
+  const report = (text: string, saidHere: string[]) =>
+    endWithReport({ state: "done", exitReason: "end_turn", text }, saidHere, "child").text;
+  assert.equal(report("the end", ["first", "second"]), "first\n\nsecond\n\nthe end");
+  assert.equal(report("first", ["first"]), "first");
+  assert.equal(report("(I have nothing to add.)", ["first"]), "first");
+  assert.equal(report("(I have nothing to add.)", []), "(sub-agent child ended without a text)");
+});
+
 test("sends no text twice and no silent answer after a message in the mode both", () => {
   const spoken = (text: string, texts: string[]) =>
     endWithMessages(

@@ -56,7 +56,8 @@ export const spawnHandlers = {
         );
         const refusal = await refuse(client, input, parent);
         if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
-        const sessionId = input.resume ?? (await openSession(client, input, parent));
+        const idle = input.resume ?? (input.reuse === true ? await idleChild(client, input, parent) : undefined);
+        const sessionId = idle ?? (await openSession(client, input, parent));
         await giveTask(client, input, parent, sessionId);
         wakes.push({ sessionId, priority: priorityOf.user });
         const settled = await settleStep(client, input, step, sessionId);
@@ -99,6 +100,18 @@ async function refuse(client: PoolClient, input: Input, parent: ParentRow): Prom
     parent.session_id,
   ]);
   return child.rowCount === 1 ? undefined : `this session has no sub-agent ${input.resume} to continue`;
+}
+
+/** The newest child with the profile that has no work; undefined: none. The lock on the parent's turn keeps others from taking it. */
+async function idleChild(client: PoolClient, { profile }: Input, parent: ParentRow): Promise<string | undefined> {
+  const { rows } = await client.query<{ id: string }>(
+    `SELECT s.id FROM parley.sessions s WHERE s.parent_id = $1 AND s.profile = $2 AND s.status = 'active'
+       AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running')
+       AND NOT EXISTS (SELECT FROM parley.inbox WHERE session_id = s.id AND state = 'queued')
+     ORDER BY s.created_at DESC, s.id DESC LIMIT 1`,
+    [parent.session_id, profile],
+  );
+  return rows[0]?.id;
 }
 
 async function openSession(client: PoolClient, input: Input, parent: ParentRow): Promise<string> {
