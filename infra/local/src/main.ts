@@ -1,5 +1,6 @@
 // `npm start`: runs the whole cluster on this machine and opens the chat.
 
+import { introduction } from "./introduction.ts";
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
 
@@ -90,11 +91,7 @@ async function start(options: StartOptions, requests: StopRequests, extras: Extr
 }
 
 function introduce(cluster: Cluster, link: string | null): void {
-  if (link !== null) say(`open   ${link} (signs in once, within 15 minutes)`);
-  say(`url    ${cluster.httpUrls.join("  ")}`);
-  say(`token  ${cluster.token} (${cluster.tokenFile})`);
-  say(`model  ${cluster.model}`);
-  say(`data   ${cluster.home}`);
+  for (const line of introduction(cluster, link)) say(line);
 }
 
 /** Drains the cluster; a second request ends it at once. */

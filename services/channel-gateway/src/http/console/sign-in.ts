@@ -158,11 +158,7 @@ export function signInRoutes(
 function credentialOf(input: z.infer<typeof SignIn>, hashes: readonly Buffer[]) {
   if ("code" in input) return { codeSha256: sha256Hex(input.code) };
   if (tokenAccepted(input.token, hashes)) return { holder: sha256Hex(input.token).slice(0, 16) };
-  throw new HttpError(
-    401,
-    "invalid_token",
-    "this token is not accepted; `npm start` prints the token, and it is in the file `token` of the data folder",
-  );
+  throw new HttpError(401, "invalid_token", "this token is not accepted; `npm start` prints in which file it is");
 }
 
 function setCookie({ headers }: FastifyRequest, reply: FastifyReply, secret: string, maxAgeSeconds: number): void {
