@@ -20,11 +20,18 @@ import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans }
 
 export type SubjectParams = Record<string, string>;
 
+/** How a request ended. `refused`: with an error of the server; `unavailable`: nobody serves the subject, or no connection. */
+export type RequestOutcome = "ok" | "refused" | "timeout" | "unavailable" | "cancelled";
+
 export interface BusOptions extends ConnectOptions {
   /** First token of every subject. */
   namespace: string;
-  /** Called for each payload that does not match its contract; the payload is dropped or refused, and logged. */
+  /** Called with the subject of the contract for each payload that does not match it; the payload is dropped or refused, and logged. */
   onBadPayload?: (subject: string) => void;
+  /** Called at the end of each request, with its duration. */
+  onRequest?: (outcome: RequestOutcome, seconds: number) => void;
+  /** Called for each event that was not published because the server was unreachable. */
+  onLost?: (kind: "hint" | "live") => void;
   /** Share of hints to drop, 0 to 1, as a fault for tests. Default 0. */
   dropHints?: number;
   /** With tracing: also create a span for each request to the store. Default false. */
@@ -49,6 +56,12 @@ export interface Served {
    */
   close(): void;
 }
+
+const outcomes: Readonly<Record<string, RequestOutcome>> = {
+  TIMEOUT: "timeout",
+  UNAVAILABLE: "unavailable",
+  CANCELLED: "cancelled",
+};
 
 const defaultTimeoutMs = 10_000;
 const defaultAttemptMs = 2_500;
@@ -94,7 +107,19 @@ export class Bus {
   ): Promise<OutputOf<C>> {
     const subject = subjectOf(contract, this.namespace, options.params);
     const payload = encode(input, subject);
-    return inSendSpan(this.#spans, contract, subject, () => this.#ask(contract, subject, payload, options));
+    const startedAt = performance.now();
+    const report = (outcome: RequestOutcome) =>
+      this.#options.onRequest?.(outcome, (performance.now() - startedAt) / 1_000);
+    try {
+      const output = await inSendSpan(this.#spans, contract, subject, () =>
+        this.#ask(contract, subject, payload, options),
+      );
+      report("ok");
+      return output;
+    } catch (error) {
+      report(WireError.is(error) ? (outcomes[error.code] ?? "refused") : "refused");
+      throw error;
+    }
   }
 
   async #ask<C extends RequestContract>(
@@ -172,6 +197,7 @@ export class Bus {
   /** Publishes an event once. It is lost when the connection is down. */
   publish<C extends EventContract>(contract: C, payload: PayloadOf<C>, params: SubjectParams = {}): void {
     if (contract.kind === "hint" && Math.random() < (this.#options.dropHints ?? 0)) return;
+    if (!this.connected) this.#options.onLost?.(contract.kind === "hint" ? "hint" : "live");
     if (this.#connection.isClosed() || this.#connection.isDraining()) return;
     const subject = subjectOf(contract, this.namespace, params);
     // Work that a hint triggers belongs to the sender's trace; live events trigger no work.
@@ -193,7 +219,7 @@ export class Bus {
           const payload = decode(contract.payload, message.string(), message.subject) as PayloadOf<C>;
           continueTrace(message, () => handle(payload, paramsOf(contract, this.namespace, message.subject)));
         } catch (failure) {
-          this.#refused(message.subject, failure);
+          this.#refused(contract, message.subject, failure);
         }
       },
     });
@@ -252,18 +278,18 @@ export class Bus {
       const answer = await inProcessSpan(this.#spans, contract, message.subject, () => handle(input));
       message.respond(encodeAnswer(answer, message.subject));
     } catch (error) {
-      message.respond(encodeFailure(this.#refused(message.subject, error)));
+      message.respond(encodeFailure(this.#refused(contract, message.subject, error)));
     }
   }
 
   /** Logs and counts an error and returns the error to reply with. */
-  #refused(subject: string, error: unknown): WireError {
+  #refused(contract: { subject: string }, subject: string, error: unknown): WireError {
     if (!WireError.is(error)) {
       this.#options.log.error({ err: error, subject }, "handler failed");
       return new WireError("INTERNAL", `${subject}: internal error`);
     }
     if (error.code === "INVALID_INPUT") {
-      this.#options.onBadPayload?.(subject);
+      this.#options.onBadPayload?.(contract.subject);
       this.#options.log.warn({ subject, reason: error.message }, "payload refused");
     }
     return error;

@@ -25,6 +25,8 @@ export interface ConnectOptions {
   log: BusLog;
   /** Called with the reason of each failed attempt of the first connection. */
   onWaiting?: (reason: string) => void;
+  /** Called after each reconnection. */
+  onReconnect?: () => void;
 }
 
 /** The connection and its current state. */
@@ -52,7 +54,7 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
   const { info } = connection;
   const encrypted = tlsOf(options) !== undefined || info?.tls_required === true || info?.tls_available === true;
   const link: Connection = { connection, connected: true, count: 1, encrypted };
-  void watch(link, options.log);
+  void watch(link, options);
   return link;
 }
 
@@ -115,7 +117,7 @@ function identityOf(names: readonly string[]): object {
   };
 }
 
-async function watch(link: Connection, log: BusLog): Promise<void> {
+async function watch(link: Connection, { log, onReconnect }: ConnectOptions): Promise<void> {
   for await (const status of link.connection.status()) {
     switch (status.type) {
       case "disconnect":
@@ -126,6 +128,7 @@ async function watch(link: Connection, log: BusLog): Promise<void> {
         link.connected = true;
         link.count += 1;
         log.info({ server: status.server }, "bus reconnected");
+        onReconnect?.();
         break;
       case "error":
         log.error({ err: status.error }, "bus error");

@@ -146,7 +146,7 @@ test("an event reaches the subscribers of its placeholder, and an invalid one is
   runner.publish(toolAlive, { turnId: "t", n: 1, runner: "r" }, { call: "other" });
   runner.publish(toolAlive, { turnId: "t", n: 2, runner: "r" }, { call: "mine" });
   assert.equal(await heard.promise, 2);
-  assert.deepEqual(refused, ["parley.tool.alive.mine"]);
+  assert.deepEqual(refused, ["tool.alive.{call}"]);
 });
 
 test("a role cannot send requests that its permissions do not allow", async () => {

@@ -3,7 +3,9 @@ export { ConfigError, configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
 export { grantSignature } from "./grant-signature.ts";
 export { createLogger, type Logger } from "./logger.ts";
-export { Counter, Gauge, Histogram, type ServiceMetrics } from "./metrics.ts";
+export { createMetrics, type ServiceMetrics } from "./metrics.ts";
+export { metricCatalog, type LabelsOf, type MetricDefinition } from "./metric-catalog.ts";
+export { recordCertificate } from "./certificates.ts";
 export {
   hookProgramProblem,
   outsideProgramProblem,

@@ -4,6 +4,7 @@ import { type Bus, connectBus } from "@parley/bus";
 import { healthReports, type ReplicaReport } from "@parley/contracts";
 
 import type { BaseConfig } from "./config.ts";
+import { recordCertificate } from "./certificates.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { createMetrics, type ServiceMetrics } from "./metrics.ts";
 import { Startup } from "./startup.ts";
@@ -69,12 +70,21 @@ export async function openChassis(
     role: config.service,
     name: config.replica,
     log,
-    onBadPayload: (subject) => metrics.badPayloads.inc({ subject }),
+    onBadPayload: (subject) => metrics.count("parley_bad_payloads_total", { subject }),
+    onRequest: (outcome, seconds) => {
+      metrics.count("parley_bus_requests_total", { outcome });
+      metrics.observe("parley_bus_request_seconds", seconds);
+    },
+    onLost: (kind) => metrics.count("parley_bus_lost_total", { kind }),
+    onReconnect: () => metrics.count("parley_bus_reconnects_total"),
     onWaiting: (reason) => startup.waiting("the bus", reason),
     dropHints: config.faults.dropHints,
     traceStore: config.tracing?.traceStore ?? false,
   });
   startup.arrived("the bus");
+  metrics.collect("parley_bus_connected", () => metrics.set("parley_bus_connected", bus.connected ? 1 : 0));
+  metrics.collect("parley_start_waiting", () => metrics.set("parley_start_waiting", startup.isWaiting ? 1 : 0));
+  recordCertificate(metrics, "nats", config.natsTls);
   return { bus, log, metrics, startup };
 }
 

@@ -32,6 +32,11 @@ export class Startup {
     return waits.length === 0 ? "starting" : waits.join("; ");
   }
 
+  /** Whether something is missing right now. */
+  get isWaiting(): boolean {
+    return this.#waits.size > 0;
+  }
+
   /** Sets the log for new reasons. */
   logTo(log: Logger): void {
     this.#log = log;

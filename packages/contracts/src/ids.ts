@@ -20,3 +20,9 @@ export function newId(now = Date.now()): string {
   used += 10;
   return `${time.slice(0, 8)}-${time.slice(8)}-${a}-${b}-${c}`;
 }
+
+/** The time of an id that `newId` made, in epoch milliseconds; null for any other id. */
+export function timeOfId(id: string): number | null {
+  const [, high = "", low = ""] = /^([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(id) ?? [];
+  return high === "" ? null : Number.parseInt(high + low, 16);
+}

@@ -1,5 +1,5 @@
 export { errorMessage } from "./error-message.ts";
-export { newId } from "./ids.ts";
+export { newId, timeOfId } from "./ids.ts";
 export {
   type Attachment,
   AttachmentSchema,

@@ -1,7 +1,7 @@
 // Access to Redis: address, TLS, the wait for its first answer, and the state of the connection.
 import { setTimeout as delay } from "node:timers/promises";
-import { ConfigError, explainLinkFailure, Gauge, readTlsFiles, tlsFilesIn } from "@parley/chassis";
-import type { Environment, ServiceMetrics, Startup } from "@parley/chassis";
+import { ConfigError, explainLinkFailure, readTlsFiles, tlsFilesIn } from "@parley/chassis";
+import type { Environment, ServiceMetrics, Startup, TlsFiles } from "@parley/chassis";
 import { Redis, type RedisOptions } from "ioredis";
 
 export interface RedisAddress {
@@ -9,6 +9,8 @@ export interface RedisAddress {
   url: string;
   /** PEM texts; if present, TLS is required regardless of the scheme. */
   tls?: { ca?: string; cert?: string; key?: string };
+  /** The files that the texts were read from. */
+  files?: TlsFiles;
 }
 
 const attemptMs = 2_000;
@@ -21,8 +23,9 @@ export function redisAddress(url: string, env: Environment): RedisAddress {
   if (rest !== undefined && scheme !== "redis" && scheme !== "rediss") {
     throw new ConfigError(`environment: REDIS_URL: unknown scheme "${scheme}": use redis:// or, with TLS, rediss://`);
   }
-  const tls = readTlsFiles(tlsFilesIn(env, "REDIS"));
-  return Object.keys(tls).length === 0 ? { url } : { url, tls };
+  const files = tlsFilesIn(env, "REDIS");
+  const tls = readTlsFiles(files);
+  return Object.keys(tls).length === 0 ? { url } : { url, tls, files };
 }
 
 /** Creates a client, which starts to connect unless `lazyConnect` is set. */
@@ -72,15 +75,11 @@ async function tryRedis(address: RedisAddress): Promise<string | null> {
 /** Whether Redis is reachable, for the health report and the metrics; a failure after the start changes no probe. */
 export class RedisState {
   #problem: string | null = null;
-  readonly #gauge: Gauge;
+  readonly #metrics: ServiceMetrics;
 
-  constructor({ registry }: ServiceMetrics) {
-    this.#gauge = new Gauge({
-      name: "parley_redis_connected",
-      help: "1 while this replica is connected to Redis, else 0",
-      registers: [registry],
-    });
-    this.#gauge.set(0);
+  constructor(metrics: ServiceMetrics) {
+    this.#metrics = metrics;
+    this.#metrics.set("parley_redis_connected", 0);
   }
 
   /** Why Redis is unreachable; null while it is reachable. */
@@ -90,11 +89,11 @@ export class RedisState {
 
   reached(): void {
     this.#problem = null;
-    this.#gauge.set(1);
+    this.#metrics.set("parley_redis_connected", 1);
   }
 
   failed(error: unknown): void {
     this.#problem = explainLinkFailure(error, "REDIS_CA_FILE");
-    this.#gauge.set(0);
+    this.#metrics.set("parley_redis_connected", 0);
   }
 }

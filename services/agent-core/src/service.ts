@@ -1,7 +1,7 @@
 // agent-core: waits as a standby until it leads, then works. All work runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
 import {
-  Counter,
+  recordCertificate,
   openChassis,
   serveHealthReport,
   type Chassis,
@@ -38,6 +38,7 @@ import { Prefixes } from "./session/prefix.ts";
 import { TurnPreparer } from "./turn/prepare.ts";
 import { sessionEnded } from "./leader/compact-on-request.ts";
 import { SessionRunner } from "./leader/session-runner.ts";
+import { countAttempt, createTurnMetrics, exportLeaderFigures, metered } from "./telemetry/telemetry.ts";
 import type { TurnDeps } from "./turn/dependencies.ts";
 import { startVoice } from "./voice/voice.ts";
 
@@ -57,7 +58,7 @@ export async function start(
   const chassis =
     overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access), context: overrides.context }));
   const { bus, log, metrics, startup } = chassis;
-  const models = new ModelRegistry({
+  const models: ModelRegistry = new ModelRegistry({
     access: config.access,
     main: config.model,
     settings: config.settings.models,
@@ -65,6 +66,8 @@ export async function start(
     warn: (message) => log.warn(message),
     provider: overrides.provider,
     contents: new Contents(bus),
+    measure: (model) =>
+      metered(model, (attempt) => countAttempt(metrics, attempt, models.costOf(model, attempt.usage, Date.now()))),
   });
   const provider = models.main;
   const ended = Promise.withResolvers<Error | undefined>();
@@ -74,6 +77,7 @@ export async function start(
   let work: Work | undefined;
   let started = false;
   const redisState = new RedisState(metrics);
+  recordCertificate(metrics, "redis", config.redis.files);
   serveHealthReport(bus, config, () => ({
     role: work === undefined ? "standby" : "leader",
     epoch: work?.leadership.leaderStore.epoch ?? null,
@@ -95,7 +99,7 @@ export async function start(
   void provider.prepare();
   const leading = (async () => {
     try {
-      const leadership = await becomeLeader({ config, bus, log, redisState, lost }, stopping.signal);
+      const leadership = await becomeLeader({ config, bus, log, redisState, metrics, lost }, stopping.signal);
       work = startWork(config, chassis, models, leadership, lost);
     } catch (error) {
       if (!stopping.signal.aborted) ended.resolve(error instanceof Error ? error : new Error(String(error)));
@@ -135,17 +139,6 @@ function startWork(
   const { epoch } = leaderStore;
   const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
-  const broken = new Counter({
-    name: "parley_prompt_prefix_breaks_total",
-    help: "Prompts that did not continue the previous one",
-    registers: [metrics.registry],
-  });
-  const evaluations = new Counter({
-    name: "parley_permission_evaluations_total",
-    help: "Evaluations of the permission rules for a tool call, by decision",
-    labelNames: ["decision"],
-    registers: [metrics.registry],
-  });
   const budgets = new Budgets();
   const { mcp } = config.settings;
   const sampling = new SamplingService({
@@ -171,9 +164,13 @@ function startWork(
       retry: config.retry,
       budgets,
       prefixes: new Prefixes(leaderStore),
-      prefixBroken: () => broken.inc(),
+      metrics: createTurnMetrics(metrics),
     },
-    tools: { signGrant, sampling, permissionEvaluated: (decision) => evaluations.inc({ decision }) },
+    tools: {
+      signGrant,
+      sampling,
+      permissionEvaluated: (decision) => metrics.count("parley_permission_evaluations_total", { decision }),
+    },
     enrichment: { memory, transcriber: config.transcriber },
   };
   void budgets.load(leaderStore, log);
@@ -227,6 +224,12 @@ function startWork(
       return {};
     }),
   ];
+  metrics.set("parley_cost_limit_usd", config.settings.limits.max_usd_per_day);
+  exportLeaderFigures(metrics, {
+    activeSessions: () => sessions.activeCount,
+    queueCounts: () => queue.counts(),
+    dayMicros: () => budgets.dayMicros(),
+  });
   queue.run();
   void catalog.refresh();
   void provider.prepare().then(() => {

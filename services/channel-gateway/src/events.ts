@@ -1,5 +1,5 @@
 // Metrics and logs of the gateway: one function per event. They never throw and never log message content.
-import { Counter, Gauge, type Chassis, type Logger } from "@parley/chassis";
+import type { Chassis, LabelsOf, Logger } from "@parley/chassis";
 
 export interface GatewayEvents {
   inbound(
@@ -16,73 +16,67 @@ export interface GatewayEvents {
   leaseReleased(name: string): void;
   clients(kind: "ws" | "sse", change: 1 | -1): void;
   slowClient(kind: "ws" | "sse"): void;
+  /** A response was sent; `durationMs` is null for event streams. */
+  request(route: string, status: number, durationMs: number | null): void;
+  /** A request was refused with this code of `HttpError`. */
+  refused(code: string): void;
 }
 
+/** Codes of requests that are refused before their route. */
+const refusals: ReadonlyMap<string, LabelsOf<"parley_http_refused_total">["reason"]> = new Map([
+  ["host_not_allowed", "host"],
+  ["origin_not_allowed", "origin"],
+  ["unauthorized", "token"],
+  ["rate_limited", "rate"],
+]);
+
+type StatusClass = LabelsOf<"parley_http_requests_total">["status"];
+
 export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log: Logger }): GatewayEvents {
-  const registers = [metrics.registry];
-  const inbound = new Counter({
-    name: "parley_inbound_total",
-    help: "Inbound messages by result",
-    labelNames: ["channel", "result"],
-    registers,
-  });
-  const outbound = new Counter({
-    name: "parley_outbound_total",
-    help: "Send attempts by outcome",
-    labelNames: ["channel", "outcome"],
-    registers,
-  });
-  const hooks = new Counter({
-    name: "parley_hooks_total",
-    help: "Webhook deliveries by result",
-    labelNames: ["hook", "result"],
-    registers,
-  });
-  const leases = new Gauge({ name: "parley_leases_held", help: "Connections this replica owns", registers });
-  const clients = new Gauge({
-    name: "parley_live_clients",
-    help: "Connected watchers",
-    labelNames: ["kind"],
-    registers,
-  });
-  const slow = new Counter({
-    name: "parley_slow_clients_total",
-    help: "Watchers disconnected because they read too slowly",
-    labelNames: ["kind"],
-    registers,
-  });
+  let leases = 0;
+  const clients = { ws: 0, sse: 0 };
+  const leaseChanged = (by: 1 | -1) => metrics.set("parley_leases_held", (leases += by));
   return {
     inbound(channel, result, reason) {
-      inbound.inc({ channel, result });
+      metrics.count("parley_inbound_total", { channel, result });
       if (reason !== undefined) log.debug({ channel, result, reason }, "inbound");
     },
     idReused(channel, inboxId) {
       log.warn({ channel, inboxId }, "message id reused with a different text: the first text is kept");
     },
     outbound(channel, outcome) {
-      outbound.inc({ channel, outcome });
+      metrics.count("parley_outbound_total", { channel, outcome });
     },
     hook(hook, result, reason) {
-      hooks.inc({ hook, result });
+      metrics.count("parley_hooks_total", { hook, result });
       if (reason !== undefined) log.warn({ hook, reason }, "webhook refused");
     },
     leaseTaken(name, fence) {
-      leases.inc();
+      leaseChanged(1);
       log.info({ lease: name, fence }, "lease acquired");
     },
     leaseLost(name, reason) {
-      leases.dec();
+      leaseChanged(-1);
       log.warn({ lease: name, reason }, "lease lost");
     },
     leaseReleased(name) {
-      leases.dec();
+      leaseChanged(-1);
       log.info({ lease: name }, "lease released");
     },
     clients(kind, change) {
-      clients.inc({ kind }, change);
+      metrics.set("parley_live_clients", { kind }, (clients[kind] += change));
     },
     slowClient(kind) {
-      slow.inc({ kind });
+      metrics.count("parley_slow_clients_total", { kind });
+    },
+    request(route, status, durationMs) {
+      const statusClass = `${Math.floor(status / 100)}xx` as StatusClass;
+      metrics.count("parley_http_requests_total", { route, status: statusClass });
+      if (durationMs !== null) metrics.observe("parley_http_request_seconds", durationMs / 1_000);
+    },
+    refused(code) {
+      const reason = refusals.get(code);
+      if (reason !== undefined) metrics.count("parley_http_refused_total", { reason });
     },
   };
 }

@@ -66,6 +66,10 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const states = new AccountStates(log);
   for (const id of Object.keys(config.settings.webhooks)) states.set(`hook:${id}`, { state: "listening" });
   for (const { name, reason } of disabled) states.set(name, { state: "disabled", reason });
+  metrics.collect("parley_channel_states", () => {
+    metrics.forget("parley_channel_states");
+    for (const { accounts: number, ...labels } of states.counts()) metrics.set("parley_channel_states", labels, number);
+  });
   const accounts = new Accounts({ bus, log, events, inbound, owner, states }, configured.accounts);
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;

@@ -12,6 +12,7 @@ import {
 import type { StoreConfig } from "./config.ts";
 import { openBackends } from "./blobs/open.ts";
 import type { BlobBackends } from "./blobs/backend.ts";
+import { exportPool, measureCluster } from "./db/cluster-figures.ts";
 import { openDatabase, type Database } from "./db/database.ts";
 import { isEncrypted } from "./db/database-url.ts";
 import { Grants } from "./grants.ts";
@@ -63,14 +64,17 @@ export async function start(
     stopping.signal,
   );
   const requestIndexing = await startIndexing(database, config.settings.memory, log, stopping.signal);
-  const served = serveRequests({
+  const context = {
     database,
     bus,
     grants: new Grants(database),
     blobRules: { maxBytes, types, places: backends },
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),
-  });
+  };
+  const served = serveRequests(context, metrics);
+  exportPool(database, metrics);
+  const measuring = measureCluster(config.databaseUrl, metrics, log, stopping.signal);
   await bus.permitted();
   places = backends;
 
@@ -84,6 +88,7 @@ export async function start(
       for (const each of served) each.close();
       await bus.drain();
       await requestIndexing();
+      await measuring;
       await database.pool.end();
     },
   };

@@ -1,5 +1,6 @@
 // What the health report and the log state about this replica's isolation, workspace and MCP servers.
-import type { Logger } from "@parley/chassis";
+import { statfs } from "node:fs/promises";
+import type { Logger, ServiceMetrics } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
 import type { Executor } from "./sandbox/executor.ts";
 import { describeIsolation, hasInternet, type Isolation } from "./sandbox/isolation.ts";
@@ -53,4 +54,16 @@ function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: st
   );
   const down = statuses.filter(({ state, problem }) => problem !== null && state !== "ready");
   return { mcp: words.join("; "), mcpDown: down.length };
+}
+
+/** Exports the size of the workspace and the free space of its disk. */
+export function exportWorkspace(metrics: ServiceMetrics, { root, room }: Pick<Workspace, "root" | "room">): void {
+  metrics.set("parley_workspace_limit_bytes", room.rules.maxBytes);
+  metrics.collect("parley_workspace_bytes", () => {
+    if (room.usedBytes !== null) metrics.set("parley_workspace_bytes", room.usedBytes);
+  });
+  metrics.collect("parley_workspace_disk_free_bytes", async () => {
+    const { bavail, bsize } = await statfs(root);
+    metrics.set("parley_workspace_disk_free_bytes", bavail * bsize);
+  });
 }

@@ -28,7 +28,7 @@ import { openCheckpoints } from "./snapshots/open.ts";
 import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
-import { healthDetails, warnAboutIsolation } from "./health.ts";
+import { exportWorkspace, healthDetails, warnAboutIsolation } from "./health.ts";
 import { createAttachmentStore } from "./tool/attachments.ts";
 import { DocumentCache, Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/client.ts";
@@ -127,6 +127,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const { isolation } = executor;
   const chassis = await openChassis(config, { log, context: overrides.context });
   const { bus, metrics } = chassis;
+  exportWorkspace(metrics, workspace);
   egressLog.current = log;
   const runner = config.replica;
   const me = { replica: config.replica, incarnation: config.incarnation };
@@ -135,6 +136,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const ledger = createStoreSync({ bus, log, runner: runnerName(me), key, ...around });
   const backgroundLimits = { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll };
   const processes = new Processes(runner, backgroundLimits, ledger);
+  metrics.collect("parley_background_commands", () => metrics.set("parley_background_commands", processes.running));
   const local = { processes, ...around };
   const mcp = openMcp(config.mcp, { bus, log, runner, root: workspace.root, version, times: overrides.mcpTimes });
   const own = createRegistry([

@@ -1,7 +1,7 @@
 // Runs the hooks of an event one after the other and merges their verdicts. The tool-runner executes them; this file
 // decides which ones run, in which order, and what a failure means.
 import type { Bus } from "@parley/bus";
-import { Counter, type Chassis } from "@parley/chassis";
+import type { Chassis } from "@parley/chassis";
 import {
   errorMessage,
   hookEvents,
@@ -43,18 +43,12 @@ interface NamedHook {
 const answerGraceMs = 3_000;
 
 export function createHooks(deps: HookDeps): RunHooks {
-  const runs = new Counter({
-    name: "parley_hook_runs_total",
-    help: "Hook runs by outcome",
-    labelNames: ["hook", "outcome"],
-    registers: [deps.metrics.registry],
-  });
   const named = deps.hooks.map((hook, index): NamedHook => ({ name: hookName(hook, index), hook }));
   for (const problem of unmatchedHooks(deps.hooks)) deps.log.warn({ problem }, "hook matcher ignored: no tool matches");
   const byEvent = new Map(hookEvents.map((event) => [event, named.filter(({ hook }) => hook.event === event)]));
   const count = (outcome: HookOutcome, payload: HookPayload) => {
     const { name, result } = outcome;
-    runs.inc({ hook: name, outcome: result.outcome });
+    deps.metrics.count("parley_hook_runs_total", { hook: name, outcome: result.outcome });
     if (result.outcome === "answered") return;
     const { session_id: session, turn_id: turn } = payload;
     deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "hook failed");

@@ -5,7 +5,7 @@
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
-import type { Logger } from "@parley/chassis";
+import type { Logger, ServiceMetrics } from "@parley/chassis";
 import { controlPing, leaderChanged, leaderReleased, WireError } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
 import type { RedisState } from "../redis.ts";
@@ -29,6 +29,7 @@ export interface LeadershipDeps {
   log: Logger;
   /** Receives the state of the lock's connection. */
   redisState?: RedisState;
+  metrics?: ServiceMetrics;
   /** Called once when the leadership is lost. It must end the process. */
   lost(reason: string): void;
 }
@@ -199,8 +200,17 @@ interface Taken {
 
 function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, leaderStore, signGrant, since }: Taken): Leadership {
   const { epoch } = leaderStore;
-  const { config, bus, log } = deps;
+  const { config, bus, log, metrics } = deps;
   let goodSince = since;
+  let leads = true;
+  const report = () => {
+    metrics?.set("parley_leader", leads ? 1 : 0);
+    metrics?.set("parley_epoch", leads ? epoch : 0);
+    metrics?.set("parley_lease_age_seconds", leads ? (performance.now() - goodSince) / 1_000 : 0);
+  };
+  for (const name of ["parley_leader", "parley_epoch", "parley_lease_age_seconds"] as const)
+    metrics?.collect(name, report);
+  metrics?.count("parley_takeovers_total");
   const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
   const stopped = new AbortController();
 
@@ -234,6 +244,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, leaderStore, sign
     signGrant,
     async release() {
       stopped.abort();
+      leads = false;
       ping.close();
       await lock
         .release(owner)

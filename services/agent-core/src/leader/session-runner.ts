@@ -225,6 +225,7 @@ export class SessionRunner {
     faultPoint("agent.after_claim");
     if (claim.status === "empty") return false;
     if (claim.status === "dead") {
+      this.#deps.model.metrics.turnEnded({ turnId: "", inboxIds: [] }, "dead");
       for (const event of claim.finished) bus.publish(sessionEvent, event, { session: sessionId });
       this.#views.forget(sessionId);
       return true;
@@ -266,6 +267,7 @@ export class SessionRunner {
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
       this.#views.forget(sessionId);
       await failTurn(this.#deps, claim.turn);
+      this.#deps.model.metrics.turnEnded(claim.turn, "failed");
       return true;
     } finally {
       active.turnId = undefined;

@@ -1,7 +1,7 @@
 // Consolidates memory while the agent is idle: one model call turns new material into an edit of MEMORY.md. Input from a person
 // cancels the call at once; its material is processed in the next idle period.
 import type { Bus } from "@parley/bus";
-import { Counter, faultPoint, type Logger, type ServiceMetrics } from "@parley/chassis";
+import { faultPoint, type Logger, type ServiceMetrics } from "@parley/chassis";
 import {
   documentChanged,
   inboxReady,
@@ -51,12 +51,6 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
   const { consolidation: settings } = deps.settings.memory;
   const restMs = settings.idle_minutes * 60_000;
   if (restMs === 0) return { stop: () => Promise.resolve() };
-  const outcomes = new Counter({
-    name: "parley_memory_consolidations_total",
-    help: "Model calls to consolidate memory, by outcome",
-    labelNames: ["outcome"],
-    registers: [deps.metrics.registry],
-  });
   let restsSince = Date.now();
   /** Whether there may be new material. */
   let fresh = true;
@@ -97,7 +91,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
     const { usage, costMicros } = call;
     const answer = await leaderStore.request(store.memoryConsolidate, call, { timeoutMs: storeTimeoutMs });
     const outcome = call.outcome.kind === "edit" ? answer.status : call.outcome.kind;
-    outcomes.inc({ outcome });
+    deps.metrics.count("parley_memory_consolidations_total", { outcome });
     const reason =
       call.outcome.kind === "edit" ? ("reason" in answer ? answer.reason : undefined) : call.outcome.reason;
     const places = material.sources.map(({ place }) => place);

@@ -32,6 +32,8 @@ export interface RegistryOptions {
   provider?: ModelProvider | undefined;
   /** Where attachments are fetched from; omitted: they are named only. */
   contents?: Contents | undefined;
+  /** Wraps each model to measure it. */
+  measure?: ((provider: ModelProvider) => ModelProvider) | undefined;
 }
 
 export interface TurnModelChoice {
@@ -100,8 +102,9 @@ export class ModelRegistry {
     if (candidate === undefined) {
       const isMain = this.#candidates.size === 0;
       const provider = (isMain ? this.#options.provider : undefined) ?? this.#create(found.model);
-      const { contents } = this.#options;
-      const seeing = contents === undefined ? provider : withAttachments(provider, contents);
+      const { contents, measure } = this.#options;
+      const measured = measure?.(provider) ?? provider;
+      const seeing = contents === undefined ? measured : withAttachments(measured, contents);
       candidate = { fullName: full, provider: seeing, breaker: new CircuitBreaker() };
       this.#candidates.set(full, candidate);
     }

@@ -93,6 +93,11 @@ export class TurnQueue {
     await added.catch(() => undefined);
   }
 
+  /** Wake-ups by state. Rejects without Redis. */
+  counts(): Promise<Record<string, number>> {
+    return this.#queue.getJobCounts("waiting", "prioritized", "delayed", "active", "failed");
+  }
+
   /** Disconnects from Redis at once; the next sweep repeats interrupted wake-ups. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);

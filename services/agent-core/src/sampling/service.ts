@@ -33,7 +33,7 @@ import {
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
 import type { Budgets } from "../limits/budget.ts";
 import { budgetReached, type Limits, type Progress } from "../limits/limits.ts";
-import { traceModelCall } from "../telemetry/tracing.ts";
+import { traceModelCall } from "../telemetry/telemetry.ts";
 
 export interface SamplingDeps {
   bus: Bus;

@@ -3,7 +3,7 @@
 // one sweep at most.
 import { rerunWhileRequested } from "@parley/kit";
 import type { Bus } from "@parley/bus";
-import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
+import type { Logger, ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, scheduleChanged, store, type HeartbeatSettings } from "@parley/contracts";
 import { HeartbeatRunner } from "./heartbeat.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
@@ -33,12 +33,6 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   const { bus, leaderStore, log } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const settled = new Counter({
-    name: "parley_schedule_due_total",
-    help: "Due times of jobs, by outcome",
-    labelNames: ["outcome"],
-    registers: [deps.metrics.registry],
-  });
   const heartbeat = new HeartbeatRunner({ log, leaderStore, settings: deps.heartbeat, timeZone: deps.timeZone });
 
   let nextDue: NodeJS.Timeout | undefined;
@@ -57,7 +51,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       if (due.length === 0) return;
       const counts = await leaderStore.request(store.scheduleFire, { due }, { timeoutMs: storeTimeoutMs, signal });
       for (const outcome of ["fired", "skipped", "missed", "failed"] as const) {
-        if (counts[outcome] > 0) settled.inc({ outcome }, counts[outcome]);
+        if (counts[outcome] > 0) deps.metrics.count("parley_schedule_due_total", { outcome }, counts[outcome]);
       }
       // Another party is changing these jobs; the next run sees the result.
       if (counts.gone === due.length) return;

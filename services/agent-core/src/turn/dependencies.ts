@@ -14,6 +14,7 @@ import type { Transcriber } from "../voice/transcriber.ts";
 import type { Budgets } from "../limits/budget.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 import type { Prefix, Prefixes } from "../session/prefix.ts";
+import type { TurnMetrics } from "../telemetry/telemetry.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import type { Taint } from "../policy/taint.ts";
 import type { SessionView } from "../session/view.ts";
@@ -35,8 +36,7 @@ interface ModelDeps {
   retry: RetryTimes;
   budgets: Budgets;
   prefixes: Prefixes;
-  /** Counts prompts that did not continue the previous one. */
-  prefixBroken(): void;
+  metrics: TurnMetrics;
 }
 
 /** For tool calls. */

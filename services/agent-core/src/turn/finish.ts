@@ -27,6 +27,7 @@ export async function finishTurn(
 /** Runs the hooks on a turn's end. Never rejects: the turn has ended regardless of its hooks. */
 export async function reportEnd(turn: TurnState, deps: TurnDeps, finish: Finish): Promise<void> {
   const { claimed, policy } = turn;
+  deps.model.metrics.turnEnded(claimed, finish.state);
   const hookContext = hookContextOf(turn);
   const signal = AbortSignal.timeout(hooksTimeoutMs);
   try {

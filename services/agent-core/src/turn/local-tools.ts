@@ -1,7 +1,7 @@
 // Runs the calls of local tools: those that agent-core runs itself.
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import { audienceOf, isTainted } from "../policy/taint.ts";
-import { traceTool } from "../telemetry/tracing.ts";
+import { traceTool } from "../telemetry/telemetry.ts";
 import type { LocalContext, LocalOutcome } from "../tools/local-tool.ts";
 import { settle } from "./dispatch-call.ts";
 import type { RoundContext, RoundDeps } from "./tool-round.ts";

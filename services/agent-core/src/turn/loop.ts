@@ -16,7 +16,7 @@ import { note, noteText, repeatWarningDue, roundsOf, unfinishedText } from "../l
 import { limitReached } from "../limits/limits.ts";
 import { ModelError, type ModelReply } from "../model/provider.ts";
 import { addressesGivenIn } from "../policy/web-access.ts";
-import { traceTurn } from "../telemetry/tracing.ts";
+import { traceTurn } from "../telemetry/telemetry.ts";
 import { transcribe } from "../voice/transcribe.ts";
 import { appendToLog, commitReply, park, recordRound, settleForNextLeader } from "./commit.ts";
 import { compactIfNeeded } from "./compact.ts";

@@ -9,7 +9,7 @@ import type { ModelReply, ModelRequest } from "../model/provider.ts";
 import { buildPrompt } from "../prompt/build-prompt.ts";
 import { prefixTokens } from "../session/prefix.ts";
 import { fingerprints, firstDifference } from "../session/prefix-check.ts";
-import { traceModelCall } from "../telemetry/tracing.ts";
+import { traceModelCall } from "../telemetry/telemetry.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import { headingsOf, publish, visibleMessages, type TurnState } from "./state.ts";
 import { callToolName, unwrapCalls } from "../prompt/indirect-calls.ts";
@@ -66,7 +66,7 @@ function checkPrefix({ view, prefix, claimed }: TurnState, deps: TurnDeps, { mes
     { session: claimed.sessionId, turn: claimed.turnId, block: changed },
     "prompt prefix changed: the provider's cache is lost",
   );
-  deps.model.prefixBroken();
+  deps.model.metrics.prefixBroken();
 }
 
 function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) => void): CallObserver {
@@ -80,6 +80,7 @@ function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) =>
       if (delta.type === "text") {
         faultPoint("agent.mid_stream");
         text += delta.text;
+        deps.model.metrics.textStreamed(turn.claimed);
         streamed(text);
       } else {
         reasoningLength += delta.text.length;
@@ -90,6 +91,7 @@ function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) =>
       text = "";
       reasoningLength = 0;
       streamed(text);
+      deps.model.metrics.modelRetried();
       publish(deps, turn, { type: "model.retry", turnId, step, ...retry });
       deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
     },

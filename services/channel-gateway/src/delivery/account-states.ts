@@ -53,6 +53,15 @@ export class AccountStates {
     });
   }
 
+  /** How many accounts of each channel have each state, for the metrics. */
+  counts(): { channel: string; state: AccountState["state"]; accounts: number }[] {
+    const groups = Map.groupBy(this.#states, ([name, { state }]) => `${name.split(":", 1)[0] ?? ""} ${state}`);
+    return [...groups].map(([key, accounts]) => {
+      const [channel = "", state] = key.split(" ");
+      return { channel, state: state as AccountState["state"], accounts: accounts.length };
+    });
+  }
+
   /** The fields of the health report; empty without accounts. */
   details(): { channels?: string; channelsDown?: number; channelProblems?: string } {
     if (this.#states.size === 0) return {};

@@ -3,7 +3,7 @@
 //
 //   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
 import type { Bus } from "@parley/bus";
-import { Counter, type Chassis, type Logger } from "@parley/chassis";
+import type { Chassis, Logger } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
 import type { AccountStates, Disabled } from "./account-states.ts";
 import type { LeaseRef } from "../channels/channel.ts";
@@ -54,17 +54,12 @@ export function createObservers(
 
 export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): Observers {
   const { bus, log, events, owner, states } = deps;
-  const told = new Counter({
-    name: "parley_observer_events_total",
-    help: "Session events for observers by result",
-    labelNames: ["observer", "result"],
-    registers: [deps.metrics.registry],
-  });
   const leases: Lease[] = [];
   const heldCount = () => leases.filter((lease) => lease.held !== null).length;
   for (const observer of observers) {
     const { name } = observer;
-    const count: Count = (result, by) => told.inc({ observer: name, result }, by);
+    const count: Count = (result, by) =>
+      deps.metrics.count("parley_observer_events_total", { observer: name, result }, by);
     const connect = (lease: LeaseRef) => observe(bus, observer, count, lease.signal);
     const failed = (error: unknown) =>
       states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) });

@@ -61,6 +61,12 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     http: { shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket" },
     logger: false,
   });
+  app.addHook("onResponse", (request, reply, done) => {
+    const streamed = String(reply.getHeader("content-type") ?? "").startsWith("text/event-stream");
+    // The pattern of the route: paths contain ids.
+    deps.events.request(request.routeOptions.url ?? "none", reply.statusCode, streamed ? null : reply.elapsedTime);
+    done();
+  });
   gates(app, deps);
   const consoleSessions = new ConsoleSessions(deps);
   acceptCookies(app, consoleSessions);
@@ -215,11 +221,12 @@ function platformRoutes(app: FastifyInstance, { adapters, disabled }: HttpDeps):
   }
 }
 
-function errors(app: FastifyInstance, { log }: HttpDeps): void {
+function errors(app: FastifyInstance, { log, events }: HttpDeps): void {
   const bodyOf = (request: FastifyRequest, error: HttpError) =>
     request.url.startsWith("/v1/") ? openaiBody(error) : plainBody(error);
   app.setErrorHandler((error, request, reply) => {
     const failure = toHttpError(error);
+    events.refused(failure.code);
     if (failure.code === "internal") log.error({ err: error, route: request.routeOptions.url }, "request failed");
     return reply.code(failure.status).headers(failure.headers).send(bodyOf(request, failure));
   });

@@ -1,8 +1,10 @@
 // Serves every request of the store. A request without a handler, or with two, does not compile.
 import type { Served } from "@parley/bus";
+import type { ServiceMetrics } from "@parley/chassis";
 import { store, type RequestContract } from "@parley/contracts";
 import type { Handlers, StoreContext } from "./handler.ts";
 import { accountHandlers } from "./accounts/accounts.ts";
+import { measured } from "./measure.ts";
 import { blobHandlers } from "./blobs/blobs.ts";
 import { checkpointHandlers } from "./checkpoints/checkpoints.ts";
 import { permitHandlers } from "./checkpoints/rewind-permits.ts";
@@ -98,10 +100,13 @@ const handlers: Handlers = combined(
   utteranceHandlers,
 );
 
-export function serveRequests(context: StoreContext): Served[] {
+export function serveRequests(context: StoreContext, metrics: ServiceMetrics): Served[] {
   return Object.entries(handlers).map(([name, handle]) => {
     const contract = store[name as keyof Handlers] as RequestContract;
-    return context.bus.serve(contract, (input) => (handle as AnyHandler)(context, input));
+    const verb = contract.subject.replace(/^store\./, "");
+    return context.bus.serve(contract, (input) =>
+      measured(metrics, verb, () => (handle as AnyHandler)(context, input)),
+    );
   });
 }
 

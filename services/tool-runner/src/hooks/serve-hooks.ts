@@ -1,7 +1,7 @@
 // Serves `hook.run`: looks up the hook in this service's own settings, runs it and returns its result. The caller can only name a
 // configured hook.
 import type { Bus } from "@parley/bus";
-import { Histogram, type Chassis, type Logger } from "@parley/chassis";
+import type { Chassis, Logger } from "@parley/chassis";
 import { hookName, hookRun, WireError, type HookPayload, type HookResult, type HookSettings } from "@parley/contracts";
 import { abortable } from "@parley/kit";
 import { failed } from "./parse-response.ts";
@@ -27,13 +27,6 @@ export interface HookService {
 
 export function serveHooks(deps: HookServiceDeps): HookService {
   const byName = new Map(deps.hooks.map((hook, index) => [hookName(hook, index), hook]));
-  const seconds = new Histogram({
-    name: "parley_hook_seconds",
-    help: "Duration of hook runs, by outcome",
-    labelNames: ["hook", "outcome"],
-    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600],
-    registers: [deps.metrics.registry],
-  });
   const stopping = new AbortController();
   const running = new Set<Promise<unknown>>();
 
@@ -47,7 +40,8 @@ export function serveHooks(deps: HookServiceDeps): HookService {
     running.add(work);
     try {
       const result = await work;
-      seconds.observe({ hook: name, outcome: result.outcome }, (performance.now() - startedAt) / 1_000);
+      const seconds = (performance.now() - startedAt) / 1_000;
+      deps.metrics.observe("parley_hook_seconds", { outcome: result.outcome }, seconds);
       return result;
     } finally {
       running.delete(work);

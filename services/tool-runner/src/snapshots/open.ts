@@ -1,6 +1,6 @@
 // Assembles file checkpoints: the recorder for calls, the subject that rewinds, and the periodic cleanup.
 import type { Bus, Served } from "@parley/bus";
-import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
+import type { Logger, ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { ContentStore } from "./content-store.ts";
@@ -46,12 +46,6 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   const { config, bus, log, metrics, workspace } = options;
   const blobs = new ContentStore(config.folder);
   const rows = createCheckpointClient(bus);
-  const failures = new Counter({
-    name: "parley_checkpoint_failures_total",
-    help: "Files changed without having been captured, by reason",
-    labelNames: ["reason"],
-    registers: [metrics.registry],
-  });
   const recorder = new CheckpointRecorder({
     workspace,
     blobs,
@@ -60,11 +54,11 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     patienceMs,
     faultPoint: options.faultPoint,
     onUntracked: (checkpointId, path, reason) => {
-      failures.inc({ reason: "untracked" });
+      metrics.count("parley_checkpoint_failures_total", { reason: "untracked" });
       log.info({ checkpointId, path, reason }, "file not captured: a rewind cannot restore it");
     },
     onFailure: (checkpointId, error) => {
-      failures.inc({ reason: "failed" });
+      metrics.count("parley_checkpoint_failures_total", { reason: "failed" });
       log.warn({ checkpointId, err: error }, "files not captured: a rewind cannot restore them");
     },
   });

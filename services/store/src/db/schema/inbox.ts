@@ -34,6 +34,7 @@ export const inbox = parley.table(
   (table) => [
     unique("inbox_channel_account_external_id_key").on(table.channel, table.account, table.externalId),
     unique("inbox_session_id_seq_key").on(table.sessionId, table.seq),
+    partial(index("inbox_dead").on(table.receivedAt), sql`state = 'dead'`),
     partial(index("inbox_of_turn").on(table.turnId), sql`turn_id IS NOT NULL`),
     partial(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
     partial(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),

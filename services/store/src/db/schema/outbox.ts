@@ -42,6 +42,7 @@ export const outbox = parley.table(
       index("outbox_open").on(table.channel, table.account, table.conversation, table.id),
       sql`state IN ('pending', 'sending')`,
     ),
+    partial(index("outbox_unknown").on(table.id), sql`state = 'unknown'`),
   ],
 );
 

@@ -1,4 +1,4 @@
-// The spans of a turn, following OpenTelemetry's conventions for generative AI:
+// The spans and metrics of turns and model calls. The spans follow OpenTelemetry's conventions for generative AI:
 //
 //   invoke_agent <agent>           one run of a turn: until it ends, parks, or another leader resumes it
 //   ├─ chat <model>                one model call, its retries included
@@ -14,9 +14,16 @@ import {
   genAiOperation,
   inSpan,
   parleyAttribute,
+  type ServiceMetrics,
 } from "@parley/chassis";
-import type { ClaimedTurn, Part, ToolStep } from "@parley/contracts";
-import { ModelError, type ModelReply, type ModelRequest } from "../model/provider.ts";
+import { timeOfId, type ClaimedTurn, type Finish, type Part, type ToolStep, type Usage } from "@parley/contracts";
+import {
+  ModelError,
+  type ModelFailure,
+  type ModelProvider,
+  type ModelReply,
+  type ModelRequest,
+} from "../model/provider.ts";
 
 /** The agent and its model provider. */
 export interface TracedAgent {
@@ -155,5 +162,118 @@ function contentOf(parts: readonly Part[]): object[] {
       default:
         return [];
     }
+  });
+}
+
+/** One attempt, which call.ts may repeat. */
+export interface ModelAttempt {
+  provider: ModelProvider;
+  outcome: "ok" | "cancelled" | ModelFailure;
+  seconds: number;
+  /** Null: the call failed, or the provider reported none. */
+  usage: Usage | null;
+}
+
+export function metered(provider: ModelProvider, report: (attempt: ModelAttempt) => void): ModelProvider {
+  const countTokens = provider.countTokens?.bind(provider);
+  return {
+    name: provider.name,
+    model: provider.model,
+    priceList: provider.priceList,
+    note: () => provider.note(),
+    prepare: () => provider.prepare(),
+    size: (signal) => provider.size(signal),
+    async stream(request, on, signal) {
+      const startedAt = performance.now();
+      const end = (outcome: ModelAttempt["outcome"], usage: Usage | null) =>
+        report({ provider, outcome, seconds: (performance.now() - startedAt) / 1_000, usage });
+      try {
+        const reply = await provider.stream(request, on, signal);
+        end("ok", reply.usage);
+        return reply;
+      } catch (error) {
+        // The watchdog of call.ts aborts with the failure of a silent stream.
+        const cause: unknown = signal.aborted ? signal.reason : error;
+        end(cause instanceof ModelError ? cause.failure : signal.aborted ? "cancelled" : "invalid", null);
+        throw error;
+      }
+    },
+    ...(countTokens === undefined ? {} : { countTokens }),
+  };
+}
+
+type Turn = Pick<ClaimedTurn, "turnId" | "inboxIds">;
+
+/** What a turn reports. */
+export interface TurnMetrics {
+  prefixBroken(): void;
+  /** The model has produced text for people; only the first call for a turn counts. */
+  textStreamed(turn: Turn): void;
+  turnEnded(turn: Turn, state: Finish["state"]): void;
+  modelRetried(): void;
+}
+
+export function createTurnMetrics(metrics: ServiceMetrics, now = Date.now): TurnMetrics {
+  const begun = new WeakSet<Turn>();
+  /** Seconds since the first message arrived; undefined where its id contains no time. */
+  const waited = ({ inboxIds: [first] }: Turn): number | undefined => {
+    const receivedAt = first === undefined ? null : timeOfId(first);
+    return receivedAt === null ? undefined : Math.max(0, now() - receivedAt) / 1_000;
+  };
+  return {
+    prefixBroken: () => metrics.count("parley_prompt_prefix_breaks_total"),
+    textStreamed(turn) {
+      if (begun.has(turn)) return;
+      begun.add(turn);
+      const seconds = waited(turn);
+      if (seconds !== undefined) metrics.observe("parley_turn_first_text_seconds", seconds);
+    },
+    turnEnded(turn, state) {
+      metrics.count("parley_turns_total", { outcome: state });
+      const seconds = waited(turn);
+      if (seconds !== undefined) metrics.observe("parley_turn_seconds", seconds);
+    },
+    modelRetried: () => metrics.count("parley_model_retries_total"),
+  };
+}
+
+/** Counts an attempt; `costMicros`: millionths of a US dollar, null where the price is not known. */
+export function countAttempt(
+  metrics: ServiceMetrics,
+  { provider: { name, model }, outcome, seconds, usage }: ModelAttempt,
+  costMicros: number | null,
+): void {
+  metrics.count("parley_model_calls_total", { provider: name as "anthropic", model, outcome });
+  metrics.observe("parley_model_call_seconds", { provider: name }, seconds);
+  if (usage === null) return;
+  const kinds = [
+    ["input", usage.inputTokens],
+    ["output", usage.outputTokens],
+    ["cache_read", usage.cacheReadTokens],
+    ["cache_write", usage.cacheWriteTokens],
+  ] as const;
+  for (const [kind, tokens] of kinds)
+    if (tokens > 0) metrics.count("parley_model_tokens_total", { model, kind }, tokens);
+  if (costMicros !== null && costMicros > 0)
+    metrics.count("parley_model_cost_usd_total", { model }, costMicros / 1_000_000);
+}
+
+const queueStates = ["waiting", "prioritized", "delayed", "active", "failed"] as const;
+
+/** What the leader knows and no other replica. */
+export interface LeaderFigures {
+  activeSessions(): number;
+  queueCounts(): Promise<Record<string, number>>;
+  /** Cost of the day, in millionths of a US dollar. */
+  dayMicros(): number;
+}
+
+/** Exports the leader's figures from now on. */
+export function exportLeaderFigures(metrics: ServiceMetrics, figures: LeaderFigures): void {
+  metrics.collect("parley_sessions_active", () => metrics.set("parley_sessions_active", figures.activeSessions()));
+  metrics.collect("parley_cost_today_usd", () => metrics.set("parley_cost_today_usd", figures.dayMicros() / 1_000_000));
+  metrics.collect("parley_queue_jobs", async () => {
+    const counts = await figures.queueCounts();
+    for (const state of queueStates) metrics.set("parley_queue_jobs", { state }, counts[state] ?? 0);
   });
 }

@@ -1,0 +1,120 @@
+// The metrics of a running cluster: exactly the documented ones, with the documented labels, in a bounded number of series.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { metricCatalog, type MetricDefinition } from "@parley/chassis";
+import { services, store, type ServiceName } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { metricsDocument } from "../../infra/docs/metrics-document.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
+import { readMetrics, type Sample } from "./support/metrics.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** The series of one process; all replicas together have at most twice as many in a typical cluster. */
+const maxSeries = 750;
+
+const catalog = Object.entries<MetricDefinition>(metricCatalog);
+
+test("docs/metrics.md contains the catalog", () => {
+  const page = readFileSync(new URL("../../docs/metrics.md", import.meta.url), "utf8");
+  assert.equal(page, metricsDocument(), "stale: run npm run docs");
+});
+
+describe("a cluster that has answered", () => {
+  let fixture: ClusterFixture;
+  const scraped = new Map<ServiceName, Awaited<ReturnType<typeof readMetrics>>>();
+  const samples = () => [...scraped.values()].flatMap((each) => each.samples);
+  const value = (name: string, labels: Record<string, string> = {}) =>
+    samples()
+      .filter((each) => each.name === name && Object.entries(labels).every(([key, text]) => each.labels[key] === text))
+      .reduce<number | undefined>((sum, each) => (sum ?? 0) + each.value, undefined);
+
+  before(async () => {
+    fixture = await startClusterFixture(cleanup, null, { replicas: { "agent-core": 1 } });
+    for (let number = 0; number < 12; number++) await fixture.turn(`say: ${number}`, `conversation-${number}`);
+    await fixture.turn('tool: ls {"path":"."}\nthen\nsay: listed', "conversation-0");
+    await fetch(`${fixture.cluster.httpUrls[0]}/api/status`, { headers: { authorization: "Bearer wrong" } });
+    await scrape();
+  });
+
+  async function scrape(): Promise<void> {
+    for (const service of services) scraped.set(service, await readMetrics(fixture.cluster, service));
+  }
+
+  test("exports exactly the families of the catalog in each service", () => {
+    for (const service of services) {
+      const expected = catalog
+        .filter(([, each]) => each.services.length === 0 || each.services.includes(service))
+        .map(([name, { kind }]) => `${name} ${kind}`);
+      const { families } = scraped.get(service) ?? { families: [] };
+      const own = families.filter((family) => family.startsWith("parley_"));
+      assert.deepEqual(own.toSorted(), expected.toSorted(), service);
+    }
+  });
+
+  test("uses only documented labels and values, and no id", () => {
+    const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-/;
+    for (const { name, labels } of samples().filter((each) => each.name.startsWith("parley_"))) {
+      const family = name.replace(/_(bucket|sum|count)$/, "");
+      const definition = catalog.find(([known]) => known === name || known === family)?.[1];
+      assert.ok(definition !== undefined, name);
+      for (const [label, text] of Object.entries(labels)) {
+        if (label === "service" || (label === "le" && definition.kind === "histogram")) continue;
+        const values = definition.labels[label];
+        assert.ok(values !== undefined, `${name}: ${label}`);
+        if (values !== "named") assert.ok(values.includes(text), `${name}: ${label}="${text}"`);
+        assert.doesNotMatch(text, uuid, `${name}: ${label}`);
+        assert.doesNotMatch(text, /conversation-|test/, `${name}: ${label}`);
+      }
+    }
+  });
+
+  test("has a bounded number of series, which more sessions do not change", async () => {
+    const count = (all: readonly Sample[]) => all.filter(({ name }) => name.startsWith("parley_")).length;
+    const before = count(samples());
+    assert.ok(before <= maxSeries, `${before} series`);
+    for (let number = 0; number < 3; number++) await fixture.turn("say: more", `further-${number}`);
+    await scrape();
+    assert.equal(count(samples()), before);
+  });
+
+  test("reports the leader, the turns, the model calls and the requests", () => {
+    assert.equal(value("parley_leader"), 1);
+    assert.equal(value("parley_takeovers_total"), 1);
+    assert.ok((value("parley_epoch") ?? 0) >= 1);
+    assert.equal(value("parley_turns_total", { outcome: "done" }), 16);
+    assert.equal(value("parley_turn_seconds_count"), 16);
+    assert.equal(value("parley_turn_first_text_seconds_count"), 16);
+    assert.equal(value("parley_model_calls_total", { provider: "rehearsal", outcome: "ok" }), 17);
+    assert.equal(value("parley_tool_calls_total", { tool: "ls", state: "done" }), 1);
+    assert.equal(value("parley_store_requests_total", { verb: "inbox.put", outcome: "ok" }), 16);
+    assert.equal(value("parley_http_refused_total", { reason: "token" }), 1);
+    assert.ok((value("parley_http_requests_total", { route: "/api/messages", status: "2xx" }) ?? 0) >= 16);
+    assert.equal(value("parley_bus_connected"), services.length);
+    assert.ok((value("parley_workspace_disk_free_bytes") ?? 0) > 0);
+  });
+
+  test("reports the figures of the whole cluster once", async () => {
+    await fixture.bus.request(store.outboxPut, {
+      opId: crypto.randomUUID(),
+      outgoing: {
+        address: { channel: "telegram", account: "absent", conversation: "1" },
+        text: "nobody sends this",
+        expiresInMs: 60_000,
+      },
+    });
+    const { port } = await readMetrics(fixture.cluster, "store");
+    const pending = async () =>
+      (await readMetrics(fixture.cluster, "store", port)).samples.find(
+        ({ name, labels }) => name === "parley_outbox_rows" && labels["state"] === "pending",
+      )?.value;
+    while ((await pending()) !== 1) await new Promise(setImmediate);
+    await scrape();
+    assert.ok((value("parley_outbox_oldest_seconds") ?? 0) > 0);
+    assert.equal(value("parley_inbox_rows", { state: "dead" }), 0);
+    assert.equal(value("parley_turns_open", { state: "running" }), 0);
+    assert.ok((value("parley_schema_version") ?? 0) >= 33);
+  });
+});
