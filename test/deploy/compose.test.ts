@@ -161,9 +161,11 @@ describe("secrets", () => {
 
   test("names every variable and contains no value in .env.example", () => {
     for (const { name, value } of named) assert.equal(value, "", name);
-    const used = [...`${text}${read("infra/docker/web.yml")}`.matchAll(/\$\{([A-Z0-9_]+)/g)].map(
-      (match) => match[1] ?? "",
-    );
+    const used = [
+      ...`${text}${read("infra/docker/web.yml")}${read("infra/docker/observability.yml")}`.matchAll(
+        /\$\{([A-Z0-9_]+)/g,
+      ),
+    ].map((match) => match[1] ?? "");
     // The token is for people: no container receives it.
     assert.deepEqual([...new Set([...used, "PARLEY_TOKEN"])].sort(), named.map(({ name }) => name).sort());
     assert.ok(read(".gitignore").split("\n").includes(".env"));

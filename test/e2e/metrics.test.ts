@@ -96,6 +96,20 @@ describe("a cluster that has answered", () => {
     assert.ok((value("parley_workspace_disk_free_bytes") ?? 0) > 0);
   });
 
+  test("reports where the time of a turn went", async () => {
+    const turn = await fixture.turn('tool: ls {"path":"."}\nthen\nsay: listed', "traced");
+    const answer = await fixture.client.fetch(`/api/turns/${turn.turnId}/trace`);
+    const trace = store.turnTrace.output.parse(await answer.json());
+    assert.deepEqual(
+      trace.spans.map(({ kind, name }) => `${kind} ${name}`),
+      ["queue ", "model rehearsal", "tool ls", "model rehearsal"],
+    );
+    for (const { startedAt, endedAt } of trace.spans) assert.ok(endedAt !== null && startedAt <= endedAt);
+    const last = await fixture.client.fetch("/api/turns/last/trace");
+    assert.equal(store.turnTrace.output.parse(await last.json()).turnId, turn.turnId);
+    assert.equal((await fixture.client.fetch(`/api/turns/${crypto.randomUUID()}/trace`)).status, 404);
+  });
+
   test("reports the figures of the whole cluster once", async () => {
     await fixture.bus.request(store.outboxPut, {
       opId: crypto.randomUUID(),

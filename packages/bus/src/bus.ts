@@ -16,12 +16,10 @@ import { abortable, backoffMs, omitUndefined } from "@parley/kit";
 
 import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
 import { asWireError, cancelled, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
+import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
 
 export type SubjectParams = Record<string, string>;
-
-/** How a request ended. `refused`: with an error of the server; `unavailable`: nobody serves the subject, or no connection. */
-export type RequestOutcome = "ok" | "refused" | "timeout" | "unavailable" | "cancelled";
 
 export interface BusOptions extends ConnectOptions {
   /** First token of every subject. */
@@ -56,12 +54,6 @@ export interface Served {
    */
   close(): void;
 }
-
-const outcomes: Readonly<Record<string, RequestOutcome>> = {
-  TIMEOUT: "timeout",
-  UNAVAILABLE: "unavailable",
-  CANCELLED: "cancelled",
-};
 
 const defaultTimeoutMs = 10_000;
 const defaultAttemptMs = 2_500;
@@ -107,19 +99,9 @@ export class Bus {
   ): Promise<OutputOf<C>> {
     const subject = subjectOf(contract, this.namespace, options.params);
     const payload = encode(input, subject);
-    const startedAt = performance.now();
-    const report = (outcome: RequestOutcome) =>
-      this.#options.onRequest?.(outcome, (performance.now() - startedAt) / 1_000);
-    try {
-      const output = await inSendSpan(this.#spans, contract, subject, () =>
-        this.#ask(contract, subject, payload, options),
-      );
-      report("ok");
-      return output;
-    } catch (error) {
-      report(WireError.is(error) ? (outcomes[error.code] ?? "refused") : "refused");
-      throw error;
-    }
+    return measured(this.#options.onRequest, () =>
+      inSendSpan(this.#spans, contract, subject, () => this.#ask(contract, subject, payload, options)),
+    );
   }
 
   async #ask<C extends RequestContract>(

@@ -25,7 +25,7 @@ export function recordCertificate(
 }
 
 /** Epoch milliseconds at which each certificate of a PEM text expires. */
-export function expiriesIn(pem: string): number[] {
+function expiriesIn(pem: string): number[] {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return certificates.map((text) => Date.parse(new X509Certificate(text).validTo));
 }

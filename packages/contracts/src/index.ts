@@ -104,6 +104,7 @@ export type {
   Schedule,
   ScheduleRun,
   InlineSettlement,
+  TraceSpan,
 } from "./store.ts";
 export {
   callToken,

@@ -1,6 +1,6 @@
 // The store's configuration: the only reader of its environment.
 import { resolve } from "node:path";
-import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import { parseEnvironment, tlsFilesIn, type BaseConfig, type Environment, type TlsFiles } from "@parley/chassis";
 import { z } from "zod";
 import type { BlobBackendsConfig } from "./blobs/open.ts";
 import type { BucketConfig } from "./blobs/backend.ts";
@@ -9,6 +9,8 @@ import { withTls } from "./db/database-url.ts";
 export interface StoreConfig extends BaseConfig, BlobBackendsConfig {
   /** URL of a role that can only read and write data. */
   databaseUrl: string;
+  /** The files of its TLS. */
+  databaseTls: TlsFiles;
   /** Maximum connections of this replica. */
   poolSize: number;
   /** How long operation ids are stored: longer than any caller retries. */
@@ -44,6 +46,7 @@ export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
   return {
     ...base,
     databaseUrl: withTls(store.DATABASE_URL, env),
+    databaseTls: tlsFilesIn(env, "DATABASE"),
     poolSize: store.PARLEY_STORE_POOL,
     opRetentionHours: store.PARLEY_OP_RETENTION_HOURS,
     eventRetentionDays: store.PARLEY_EVENT_RETENTION_DAYS,

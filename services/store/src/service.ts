@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   explainLinkFailure,
   openChassis,
+  recordCertificate,
   serveHealthReport,
   version,
   type Chassis,
@@ -74,6 +75,7 @@ export async function start(
   };
   const served = serveRequests(context, metrics);
   exportPool(database, metrics);
+  recordCertificate(metrics, "postgres", config.databaseTls);
   const measuring = measureCluster(config.databaseUrl, metrics, log, stopping.signal);
   await bus.permitted();
   places = backends;

@@ -88,6 +88,7 @@ export const api = {
   rewind: route("POST", "/api/sessions/:id/rewind", checkpointRewind.output),
   approvals: operations.approvalsList,
   decide: operations.approvalsDecide,
+  trace: operations.turnsTrace,
   usage: route("GET", "/api/usage", store.usageReport.output),
   pairings: route("GET", "/api/pairings", store.pairingList.output),
   approvePairing: route("POST", "/api/pairings/approve", store.pairingApprove.output),

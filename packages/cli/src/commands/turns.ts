@@ -18,6 +18,7 @@ import {
   totalCost,
   usageTable,
 } from "../tables/sessions.ts";
+import { traceText } from "../tables/trace.ts";
 import { operand, request, sessionOption, sessionOr, type CommandSpec, type Result } from "./command.ts";
 
 /** Timeout for a compaction (a model call with retries) and a rewind (file by file). */
@@ -51,6 +52,20 @@ async function checkpointId(gateway: Gateway, session: string, named: string): P
 }
 
 export const turnCommands: readonly CommandSpec[] = [
+  request(
+    {
+      name: "trace",
+      summary: "show where the time of a turn went",
+      operands: ["[<turn id>|last]"],
+      details:
+        "From the times in the store: waiting, model calls, tool calls, approvals, sent texts. Needs no collector. ≤: at most.",
+      examples: ["parley trace", "parley trace 0198c0de-…", "parley trace last --json | jq '.spans[]'"],
+    },
+    async (gateway, { positionals: [id = "last"] }) => {
+      const trace = await gateway.run(api.trace, { id });
+      return { data: trace, text: (paint) => traceText(trace, Date.now(), paint) };
+    },
+  ),
   request(
     {
       name: "queue",

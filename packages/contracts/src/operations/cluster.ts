@@ -7,6 +7,7 @@ import { permissionModes } from "../settings/permissions.ts";
 import { pairingApprove, pairingList } from "../store/contacts.ts";
 import { inboxGet } from "../store/inbox.ts";
 import { outboxGet, outboxPut } from "../store/outbox.ts";
+import { turnTrace } from "../store/trace.ts";
 import { turnGet } from "../store/turns.ts";
 import { usageReport } from "../store/usage.ts";
 import { count, SessionRef } from "./fields.ts";
@@ -105,6 +106,19 @@ export const turnsGet = operation({
   input: z.strictObject({ id: z.uuid() }),
   output: turnGet.output,
   http: { method: "GET", path: "/api/turns/:id", answers: { 200: "The turn" } },
+});
+
+export const turnsTrace = operation({
+  name: "turns.trace",
+  summary: "When the parts of a turn began and ended",
+  role: "owner",
+  input: z.strictObject({ id: z.union([z.uuid(), z.literal("last")]) }),
+  output: turnTrace.output,
+  http: {
+    method: "GET",
+    path: "/api/turns/:id/trace",
+    answers: { 200: "Queue, model calls, tool calls, approvals and sent texts; `last`: of the newest turn" },
+  },
 });
 
 const hourMs = 60 * 60 * 1_000;

@@ -93,6 +93,10 @@ export const clusterOperations = [
 
   implement(operations.turnsGet, ({ id }, { deps }) => deps.bus.request(store.turnGet, { turnId: id })),
 
+  implement(operations.turnsTrace, ({ id }, { deps }) =>
+    deps.bus.request(store.turnTrace, { turnId: id === "last" ? null : id }),
+  ),
+
   implement(operations.deliveriesSend, ({ channel, account, conversation, text, expiresInMs }, call) => {
     const address = { channel, account, conversation };
     call.deps.requireAccount(address);

@@ -46,6 +46,7 @@ import { claimHandlers } from "./turns/claim.ts";
 import { endHandlers } from "./turns/end.ts";
 import { parkHandlers } from "./turns/park.ts";
 import { spawnHandlers } from "./turns/spawn.ts";
+import { traceHandlers } from "./turns/trace.ts";
 import { turnHandlers } from "./turns/turns.ts";
 import { replyHandlers } from "./voice/replies.ts";
 import { voiceHandlers } from "./voice/sessions.ts";
@@ -94,6 +95,7 @@ const handlers: Handlers = combined(
   endHandlers,
   parkHandlers,
   spawnHandlers,
+  traceHandlers,
   turnHandlers,
   replyHandlers,
   voiceHandlers,

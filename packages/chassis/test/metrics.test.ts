@@ -1,0 +1,52 @@
+// The metrics of a process: bounded labels, first values, and certificates.
+import assert from "node:assert/strict";
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Cleanup, temporaryFolder, tlsFixtures } from "@parley/testing";
+import { recordCertificate } from "../src/certificates.ts";
+import { createMetrics } from "../src/metrics.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+const lines = async (metrics: ReturnType<typeof createMetrics>, name: string) =>
+  (await metrics.registry.metrics()).split("\n").filter((line) => new RegExp(`^${name}[{ ]`).test(line));
+
+test("limits the values of a label, and counts the others together", async () => {
+  const metrics = createMetrics("channel-gateway");
+  for (let number = 0; number < 500; number++)
+    metrics.count("parley_http_requests_total", { route: `/${number}`, status: "2xx" });
+  const all = await lines(metrics, "parley_http_requests_total");
+  assert.equal(all.length, 121);
+  assert.ok(all.some((line) => line.includes('route="other"') && line.endsWith(" 380")));
+});
+
+test("starts counters with closed labels at 0, and has only the metrics of its service", async () => {
+  const metrics = createMetrics("agent-core");
+  assert.equal((await lines(metrics, "parley_turns_total")).filter((line) => line.endsWith(" 0")).length, 4);
+  assert.deepEqual(await lines(metrics, "parley_store_requests_total"), []);
+  metrics.count("parley_store_requests_total", { verb: "x", outcome: "ok" });
+  assert.deepEqual(await lines(metrics, "parley_store_requests_total"), []);
+});
+
+test("reports all other metrics when one cannot be read, and none that was forgotten", async () => {
+  const metrics = createMetrics("store");
+  metrics.collect("parley_schema_version", () => Promise.reject(new Error("gone")));
+  metrics.set("parley_outbox_oldest_seconds", 3);
+  assert.equal((await lines(metrics, "parley_outbox_oldest_seconds")).length, 1);
+  metrics.forget("parley_outbox_oldest_seconds");
+  assert.deepEqual(await lines(metrics, "parley_outbox_oldest_seconds"), []);
+});
+
+test("exports when the first certificate of a link expires, also after its file changed", async () => {
+  const metrics = createMetrics("store");
+  const caFile = join(await temporaryFolder(cleanup), "ca.pem");
+  await copyFile(tlsFixtures.ca, caFile);
+  recordCertificate(metrics, "nats", { caFile, certFile: tlsFixtures.client.cert });
+  const [line = ""] = await lines(metrics, "parley_certificate_expiry_timestamp_seconds");
+  assert.match(line, /link="nats"/);
+  assert.ok(Number(line.split(" ").at(-1)) > Date.now() / 1_000);
+  recordCertificate(metrics, "redis", {});
+  assert.equal((await lines(metrics, "parley_certificate_expiry_timestamp_seconds")).length, 1);
+});

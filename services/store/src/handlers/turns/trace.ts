@@ -1,0 +1,98 @@
+// When the parts of a turn began and ended, from its rows.
+import { WireError, type TraceSpan, type TurnState, type Usage } from "@parley/contracts";
+import type { Handlers } from "../handler.ts";
+
+interface TurnRow {
+  id: string;
+  session_id: string;
+  state: TurnState;
+  received_at: string;
+  started_at: string;
+  finished_at: string | null;
+}
+
+/** A row of any part. Of model calls only the commit is stored: `ended_at`. */
+export interface TracePart {
+  kind: TraceSpan["kind"];
+  name: string;
+  state: string;
+  started_at: string | null;
+  ended_at: string | null;
+  usage: string | null;
+}
+
+const maxParts = 500;
+
+// The newest turn has the highest id: ids begin with the time.
+const turnOf = `
+  SELECT t.id, t.session_id, t.state, least(i.received_at, t.started_at) AS received_at, t.started_at, t.finished_at
+  FROM parley.turns t JOIN parley.inbox i ON i.id = t.inbox_id
+  WHERE $1::uuid IS NULL OR t.id = $1 ORDER BY t.id DESC LIMIT 1`;
+
+const partsOf = `
+  SELECT * FROM (
+    SELECT kind, coalesce(tool, model) AS name, state, CASE kind WHEN 'tool' THEN coalesce(started_at, created_at) END AS started_at,
+      CASE kind WHEN 'tool' THEN finished_at ELSE created_at END AS ended_at, usage
+    FROM parley.steps WHERE turn_id = $1
+    UNION ALL
+    SELECT 'approval', tool, state, requested_at, decided_at, NULL FROM parley.approvals WHERE turn_id = $1
+    UNION ALL
+    SELECT 'send', channel, state, created_at, settled_at, NULL FROM parley.outbox WHERE turn_id = $1
+  ) AS parts ORDER BY coalesce(started_at, ended_at), ended_at LIMIT ${maxParts}`;
+
+export const traceHandlers = {
+  async turnTrace({ database }, { turnId }) {
+    const turn = (await database.query<TurnRow>(turnOf, [turnId])).rows[0];
+    if (turn === undefined) throw new WireError("NOT_FOUND", turnId === null ? "no turn yet" : `no turn ${turnId}`);
+    const { rows } = await database.query<TracePart>(partsOf, [turn.id]);
+    return {
+      turnId: turn.id,
+      sessionId: turn.session_id,
+      state: turn.state,
+      receivedAt: turn.received_at,
+      finishedAt: turn.finished_at,
+      spans: [queueSpan(turn), ...spansOf(turn.started_at, rows)],
+    };
+  },
+} satisfies Partial<Handlers>;
+
+function queueSpan({ received_at: startedAt, started_at: endedAt }: TurnRow): TraceSpan {
+  return { kind: "queue", name: "", state: "done", startedAt, endedAt, exact: true };
+}
+
+/**
+ * A model call begins when the last result before it was there: at the turn's start, at the commit before it, or at the end of a tool.
+ * Pure results that were stored with its own commit end at that time or earlier.
+ */
+export function spansOf(turnStartedAt: string, parts: readonly TracePart[]): TraceSpan[] {
+  const commits = new Set(parts.filter(({ kind }) => kind === "model").map(({ ended_at }) => ended_at));
+  const spans = parts.map((part): TraceSpan => {
+    const { kind, name, state, ended_at: endedAt } = part;
+    const usage = part.usage === null ? null : (JSON.parse(part.usage) as Usage);
+    return {
+      kind,
+      name,
+      state,
+      startedAt: part.started_at ?? lastEnd(turnStartedAt, parts, endedAt),
+      endedAt,
+      exact: kind !== "tool" || !commits.has(endedAt),
+      ...(usage === null
+        ? {}
+        : {
+            inputTokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+            outputTokens: usage.outputTokens,
+          }),
+    };
+  });
+  return spans.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
+}
+
+/** The latest end of a model or tool call before `before`. */
+function lastEnd(turnStartedAt: string, parts: readonly TracePart[], before: string | null): string {
+  let latest = turnStartedAt;
+  for (const { kind, ended_at: end } of parts) {
+    if ((kind !== "model" && kind !== "tool") || end === null || (before !== null && end >= before)) continue;
+    if (end > latest) latest = end;
+  }
+  return latest;
+}
