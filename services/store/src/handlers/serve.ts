@@ -46,7 +46,6 @@ import { claimHandlers } from "./turns/claim.ts";
 import { endHandlers } from "./turns/end.ts";
 import { parkHandlers } from "./turns/park.ts";
 import { spawnHandlers } from "./turns/spawn.ts";
-import { traceHandlers } from "./turns/trace.ts";
 import { turnHandlers } from "./turns/turns.ts";
 import { replyHandlers } from "./voice/replies.ts";
 import { voiceHandlers } from "./voice/sessions.ts";
@@ -95,7 +94,6 @@ const handlers: Handlers = combined(
   endHandlers,
   parkHandlers,
   spawnHandlers,
-  traceHandlers,
   turnHandlers,
   replyHandlers,
   voiceHandlers,

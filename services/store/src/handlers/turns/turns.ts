@@ -6,9 +6,12 @@ import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRo
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
+import { traceHandlers } from "./trace.ts";
 import type { Handlers } from "../handler.ts";
 
 export const turnHandlers = {
+  ...traceHandlers,
+
   async turnCancel({ database, bus }, input) {
     const { running, cancelledQueued } = await takeBack(database, input);
     const stopped = running === null ? [] : await stop(database, running);
