@@ -12,8 +12,17 @@ export function channelsDocument(): string {
     "## What each channel can do",
     capabilityTable(),
     ...channelEntries.map(section),
+    newChannel,
   ].join("\n\n")}\n`;
 }
+
+const newChannel = `## A new channel
+
+1. Describe it in \`packages/contracts/src/channels/<name>.ts\` and add the entry to the list in \`index.ts\`. Settings, \`parley config check\`, secrets and this page follow.
+2. Write the adapter in \`services/channel-gateway/src/channels/<name>\`; its \`index.ts\` exports \`createAdapter\`. The interface is \`channel.ts\` there. [examples/channel](../examples/channel) is a complete adapter without a library.
+3. Run the list of \`packages/testing/src/channels/conformance.ts\` against it in \`services/channel-gateway/test/conformance.test.ts\`.
+
+An adapter turns updates of the platform into drafts and sends one message at a time. The host authorizes people, runs commands and pressed buttons, splits and renders answers, keeps order and rates, and continues long answers after a crash.`;
 
 const yes = (value: boolean): string => (value ? "yes" : "no");
 

@@ -1,0 +1,198 @@
+// The list of what every adapter must do, against each adapter with its platform, the test platform and the example.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, test } from "node:test";
+import { ircChannel, peopleSettings, telegramChannel, type ReplyAddress, type store } from "@parley/contracts";
+import {
+  conformanceCases,
+  startIi,
+  startInspIrcd,
+  startTelegramPeer,
+  type ChannelSubject,
+  type ReceivedMessage,
+  type SeenMessage,
+} from "@parley/testing";
+import Fastify from "fastify";
+import { z } from "zod";
+import { createExample } from "../../../examples/channel/adapter.ts";
+import type { ChannelAdapter, InboundDraft } from "../src/channels/channel.ts";
+import { AnswerParts } from "../src/channels/text/parts.ts";
+import { createIrc } from "../src/channels/irc/index.ts";
+import { createTelegram } from "../src/channels/telegram/index.ts";
+import { TestHost } from "./support/channel-host.ts";
+
+interface Opened extends AsyncDisposable {
+  subject: ChannelSubject;
+}
+
+const people = z.object(peopleSettings).parse({});
+
+/** The part of a subject that only needs the adapter and the host. */
+function subjectOf(
+  adapter: ChannelAdapter,
+  host: TestHost,
+  conversation: string,
+  person: {
+    nowhere: string;
+    say: (text: string) => unknown;
+    seen: (count: number) => Promise<readonly SeenMessage[]>;
+    press?: (label: string) => Promise<string>;
+  },
+): ChannelSubject {
+  const address: ReplyAddress = { channel: adapter.channel, account: adapter.account, conversation };
+  const send = async (to: ReplyAddress, text: string, signal: AbortSignal, actions?: readonly store.Action[]) => {
+    const parts = new AnswerParts(adapter.capabilities.text);
+    const outcomes: string[] = [];
+    for (let position: number | null = 0; position !== null;) {
+      const part = parts.at("answer", text, position, adapter.maxLength?.(to));
+      if (part === null) break;
+      const last = part.next === null && actions !== undefined;
+      const message = { address: to, text: part.rendered, idempotencyKey: `k-${position}-${text.length}`, attempts: 0 };
+      const { state } = await adapter.send(last ? { ...message, actions } : message, signal);
+      outcomes.push(state);
+      if (state !== "sent") break;
+      position = part.next;
+    }
+    return outcomes;
+  };
+  const soon = () => AbortSignal.timeout(20_000);
+  return {
+    limits: adapter.capabilities.text,
+    hasActions: adapter.capabilities.actions,
+    send: (text, actions) => send(address, text, soon(), actions),
+    sendAborted: async (text) => (await send(address, text, AbortSignal.abort()))[0] ?? "",
+    sendNowhere: async (text) => (await send({ ...address, conversation: person.nowhere }, text, soon()))[0] ?? "",
+    seen: (count) => person.seen(count),
+    say: async (text) => {
+      const count = host.accepted.length;
+      await person.say(text);
+      return receivedOf((await host.untilAccepted(count + 1))[count]);
+    },
+    ...(person.press === undefined ? {} : { press: person.press }),
+  };
+}
+
+function receivedOf(draft: InboundDraft | undefined): ReceivedMessage {
+  assert.ok(draft);
+  const { externalId, conversation, contact, direct, text } = draft;
+  return { externalId, conversation, contactId: contact.id, direct, text };
+}
+
+async function openTelegram(): Promise<Opened> {
+  const peer = await startTelegramPeer();
+  const settings = telegramChannel.settings.parse({ token_env: "PARLEY_CHANNEL_T", api_root: peer.url });
+  const adapter = createTelegram("main", settings, { token: peer.token });
+  const host = new TestHost();
+  const { lease, lose } = host.lease();
+  const ended = adapter.connect?.(host, lease);
+  const subject = subjectOf(adapter, host, "42", {
+    nowhere: "nonsense",
+    say: (text) => peer.say(text),
+    seen: async (count) => {
+      await peer.untilSent(count);
+      return peer.sent.map(({ text, buttons }) => ({ text, buttons: buttons.map((button) => button.text) }));
+    },
+    press: async (label) => {
+      peer.press(peer.sent.at(-1)?.messageId ?? 0, label);
+      return host.until("the press", () => host.acted[0]?.input ?? null);
+    },
+  });
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      lose();
+      await peer.close();
+      await ended;
+    },
+  };
+}
+
+async function openIrc(): Promise<Opened> {
+  const server = await startInspIrcd();
+  const ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
+  const settings = ircChannel.settings.parse({ host: "127.0.0.1", port: server.port, tls: false, nick: "parley" });
+  const adapter = createIrc("main", settings, {});
+  const host = new TestHost();
+  const { lease, lose } = host.lease();
+  const ended = adapter.connect?.(host, lease);
+  await host.untilLogged(/"connected"/);
+  const seen = () =>
+    ann.lines("parley").flatMap(({ nick, text }) => (nick === "parley" ? [{ text, buttons: [] }] : []));
+  const subject = subjectOf(adapter, host, "ann", {
+    nowhere: "#a,b",
+    say: (text) => ann.say("parley", text),
+    seen: async (count) => {
+      // `ii` writes what it hears to a file, in order.
+      while (seen().length < count) await new Promise((resolve) => setTimeout(resolve, 20));
+      return seen();
+    },
+  });
+  await ann.say("parley", "opens the conversation");
+  await host.untilAccepted(1);
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      lose();
+      await ended;
+      await ann[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function openExample(): Promise<Opened> {
+  const sent: SeenMessage[] = [];
+  const chat = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { to, text } = JSON.parse(Buffer.concat(chunks).toString()) as { to: string; text: string };
+      if (to === "ann") sent.push({ text, buttons: [] });
+      response.writeHead(to === "ann" ? 200 : 404).end(JSON.stringify({ id: String(sent.length) }));
+    });
+  });
+  chat.listen(0, "127.0.0.1");
+  await once(chat, "listening");
+  const url = `http://127.0.0.1:${(chat.address() as AddressInfo).port}`;
+  const adapter = createExample("main", { ...people, url, secret_env: "PARLEY_CHANNEL_E" }, "s3cret");
+  const host = new TestHost();
+  const app = Fastify();
+  adapter.routes?.(app, host);
+  let id = 0;
+  const subject = subjectOf(adapter, host, "ann", {
+    nowhere: "nobody",
+    say: async (text) => {
+      const payload = { id: String(++id), person: "ann", text };
+      const headers = { "x-secret": "s3cret" };
+      const { statusCode } = await app.inject({
+        method: "POST",
+        url: "/channels/example/main/messages",
+        payload,
+        headers,
+      });
+      assert.equal(statusCode, 200);
+    },
+    seen: async () => sent,
+  });
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      await app.close();
+      chat.close();
+      chat.closeAllConnections();
+    },
+  };
+}
+
+for (const [name, open] of Object.entries({ Telegram: openTelegram, IRC: openIrc, "the example": openExample })) {
+  describe(`${name} conforms`, { timeout: 60_000 }, () => {
+    test("does what every channel must do", async (context) => {
+      await using opened = await open();
+      for (const { group, name: what, run } of conformanceCases) {
+        await context.test(`${group}: ${what}`, () => run(opened.subject));
+      }
+    });
+  });
+}
