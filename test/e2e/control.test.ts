@@ -102,6 +102,20 @@ test("lists a question about a call and accepts one answer", async () => {
   assert.equal((await run("approvals")).stdout, "No approvals are pending.\n");
 });
 
+test("passes the reason of a denial to the model", async () => {
+  const message = await client.post('tool: write {"path":"secret.txt","content":"y"}\nthen\nsay: seen', {
+    conversation: "deny",
+  });
+  const Approvals = z.object({ approvals: z.array(z.looseObject({ id: z.string() })) });
+  let asked = await json(Approvals, "approvals");
+  while (asked.approvals.length === 0) asked = await json(Approvals, "approvals");
+  const text = `/deny ${asked.approvals[0]?.id ?? ""} keep the old text`;
+  await client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ text, conversation: "deny" }) });
+  const { sessionId } = await client.settled(message);
+  const transcript = await (await client.fetch(`/api/sessions/${sessionId}/messages`)).text();
+  assert.match(transcript, /Not run: denied by [^"]*: keep the old text/);
+});
+
 // design: 002.31
 test("reports costs by day and model", async () => {
   const Cost = z.object({

@@ -25,6 +25,8 @@ test("answers the oldest question with y, a or n, and sends any other text as a 
   assert.equal(questions.commandFor("always")?.command, "/approve A1 always");
   questions.settled("A1");
   assert.equal(questions.commandFor("n")?.command, "/deny B2");
+  assert.equal(questions.commandFor("no, use the copy\ninstead")?.command, "/deny B2 use the copy\ninstead");
+  assert.equal(questions.commandFor("nothing else"), null);
 });
 
 test("removes a question that another person has answered", () => {
@@ -39,6 +41,7 @@ test("reports a plain approval or denial of an open question by its event", () =
   questions.shown(asked("A1"));
   assert.equal(questions.isTold("/approve a1"), true);
   assert.equal(questions.isTold("/deny A1"), true);
+  assert.equal(questions.isTold("/deny A1 not now"), true);
   assert.equal(questions.isTold("/approve A1 always"), false);
   assert.equal(questions.isTold("/approve B2"), false);
   assert.equal(questions.isTold("/approvals"), false);

@@ -228,7 +228,7 @@ test("prints a line for each wait, question, sub-agent, compaction, model switch
     "· sub-agent reader started, in the background (s1)",
     "? exec  git push",
     "  high risk",
-    "  y = approve · a = approve, also similar calls · n = deny   (AB12)",
+    "  y = approve · a = approve, also similar calls · n = deny, also with a reason: n not now   (AB12)",
     "· waiting for exec",
     "✗ exec denied by owner (http)",
     "· compacting: earlier messages are being summarised",

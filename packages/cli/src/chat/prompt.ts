@@ -168,11 +168,12 @@ export class Questions {
   }
 
   /**
-   * True for a typed `/approve A1` or `/deny A1` of an open question: an event reports its decision. An event does not report the
+   * True for a typed `/approve A1` or `/deny A1 [reason]` of an open question: an event reports its decision. An event does not report the
    * effect of `always`.
    */
   isTold(command: string): boolean {
-    const id = /^\/(?:approve|deny)\s+(\S+)$/i.exec(command.trim())?.[1]?.toUpperCase();
+    const named = /^\/(?:approve\s+(\S+)|deny\s+(\S+)(?:\s.*)?)$/is.exec(command.trim());
+    const id = (named?.[1] ?? named?.[2])?.toUpperCase();
     return this.#open.some(({ approvalId }) => approvalId === id);
   }
 
@@ -181,10 +182,14 @@ export class Questions {
     this.#open = [];
   }
 
-  /** The command for a typed answer to the first question; null if the word is a message. */
-  commandFor(word: string): { approvalId: string; command: string } | null {
+  /** The command for a typed answer to the first question; null if it is a message. A no may be followed by its reason. */
+  commandFor(typed: string): { approvalId: string; command: string } | null {
     const question = this.first;
-    const key = word.trim().toLowerCase();
+    const [, denial, reason] = /^(no?)[\s,:]+(\S.*)$/is.exec(typed.trim()) ?? [];
+    if (question !== null && denial !== undefined && reason !== undefined) {
+      return { approvalId: question.approvalId, command: `/deny ${question.approvalId} ${reason}` };
+    }
+    const key = typed.trim().toLowerCase();
     const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
     if (question === null || answer === undefined) return null;
     const { approvalId } = question;

@@ -116,7 +116,10 @@ export class TranscriptRenderer {
         "dim",
         `  ${oneLine(reason, 500)}${Number.isNaN(until.getTime()) ? "" : ` Denied if not answered by ${timeOfDay(until)}.`}`,
       ),
-      paint("dim", `  y = approve · a = approve, also similar calls · n = deny   (${approvalId})`),
+      paint(
+        "dim",
+        `  y = approve · a = approve, also similar calls · n = deny, also with a reason: n not now   (${approvalId})`,
+      ),
     ].join("\n");
   }
 

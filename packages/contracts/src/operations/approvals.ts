@@ -108,7 +108,11 @@ export const approvalsDecide = operation({
       arguments: [{ field: "id" }, { field: "always", flag: "always" }],
       set: { decision: "allow" },
     },
-    { form: "/deny", arguments: [{ field: "id" }], set: { decision: "deny" } },
+    {
+      form: "/deny",
+      arguments: [{ field: "id" }, { field: "message", label: "reason", rest: true, optional: true }],
+      set: { decision: "deny" },
+    },
   ],
   ws: [
     {
@@ -138,11 +142,13 @@ export const approvalsDecide = operation({
         id: McpId,
         allow: z.boolean(),
         always: z.boolean().default(false).describe("Also allow similar calls in this session from now on."),
+        reason: message.describe("With `allow: false`: the reason, which the agent reads."),
       })
       .transform((each) => ({
         id: each.id,
         decision: each.allow ? "allow" : "deny",
         always: each.allow && each.always,
+        ...(each.allow || each.reason === undefined ? {} : { message: each.reason }),
       })),
     annotations: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
   },

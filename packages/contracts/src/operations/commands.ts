@@ -48,7 +48,7 @@ export const slashCommands: readonly SlashCommand[] = [
     usage: "/approve <id> [always]",
     summary: "approve a pending tool call; always: also allow similar calls in this session",
   },
-  { name: "/deny", usage: "/deny <id>", summary: "deny a pending tool call" },
+  { name: "/deny", usage: "/deny <id> [reason]", summary: "deny a pending tool call" },
   {
     name: "/approvals",
     usage: "/approvals [id]",
