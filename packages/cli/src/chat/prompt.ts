@@ -182,7 +182,7 @@ export class Questions {
     this.#open = [];
   }
 
-  /** The command for a typed answer to the first question; null if it is a message. A no may be followed by its reason. */
+  /** The command for a typed answer to the first question; null if it is a message. A denial may be followed by its reason. */
   commandFor(typed: string): { approvalId: string; command: string } | null {
     const question = this.first;
     const [, denial, reason] = /^(no?)[\s,:]+(\S.*)$/is.exec(typed.trim()) ?? [];

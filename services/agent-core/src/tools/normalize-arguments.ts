@@ -22,18 +22,23 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   write: { file_path: "path" },
 };
 
+/** Tool → foreign arguments without an effect here: `description` explains a command to the person at the terminal. */
+const withoutEffect: Readonly<Record<string, readonly string[]>> = { exec: ["description"] };
+
 /**
- * A call's arguments (JSON text) with Parley's names; the unchanged text if there is nothing to rename. If a call contains both
- * names, both stay, and the tool rejects the call.
+ * A call's arguments (JSON text) with Parley's names and without foreign ones that have no effect; the unchanged text if there is
+ * nothing to change. If a call contains both names, both stay, and the tool rejects the call.
  */
 export function normalizeArguments(tool: string, input: string): string {
   const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
   if (names === undefined) return input;
-  const said = parseJsonObject(input);
-  if (said === undefined) return input;
-  const taken = new Set(Object.keys(said));
-  let changed = false;
-  const renamed = Object.entries(said).map(([name, value]): [string, unknown] => {
+  const dropped = Object.hasOwn(withoutEffect, tool) ? (withoutEffect[tool] ?? []) : [];
+  const written = parseJsonObject(input);
+  if (written === undefined) return input;
+  const taken = new Set(Object.keys(written));
+  const kept = Object.entries(written).filter(([name]) => !dropped.includes(name));
+  let changed = kept.length < taken.size;
+  const renamed = kept.map(([name, value]): [string, unknown] => {
     const own = Object.hasOwn(names, name) ? names[name] : undefined;
     if (own === undefined || taken.has(own)) return [name, value];
     taken.add(own);

@@ -29,6 +29,7 @@ describe("renames foreign argument names", () => {
     ],
     ["exec", { command: "ls", working_dir: "src" }, { command: "ls", workdir: "src" }],
     ["exec", { command: "ls", run_in_background: true }, { command: "ls", background: true }],
+    ["exec", { command: "ls", description: "List files" }, { command: "ls" }],
     ["process", { action: "poll", process_id: "1@a" }, { action: "poll", id: "1@a" }],
     ["web_fetch", { url: "u", extractMode: "text", maxChars: 500 }, { url: "u", extract: "text", max_chars: 500 }],
     ["sessions_send", { sessionId: "s", message: "m" }, { session_id: "s", content: "m" }],
