@@ -31,11 +31,14 @@ test("accepts options before, between and after the words of a command", () => {
     assert.equal(values.text("home"), "/h");
     assert.equal(values.text("role"), "owner");
   }
+  const { command, values } = run("-fn 5 logs");
+  assert.deepEqual([command.name, values.has("follow"), values.text("lines")], ["logs", true, "5"]);
 });
 
 test("treats arguments after -- as text", () => {
   const { positionals } = run("send -- --not-an-option");
   assert.deepEqual(positionals, ["--not-an-option"]);
+  assert.deepEqual(run("send -- -5").positionals, ["-5"]);
 });
 
 test("suggests the closest command when a command is unknown", () => {
@@ -43,11 +46,17 @@ test("suggests the closest command when a command is unknown", () => {
   assert.throws(() => parse("sessions shwo main"), { exitCode: 2, message: /Did you mean "parley sessions show"\?/ });
   assert.throws(() => parse("pairing"), { exitCode: 2, message: /needs a subcommand: list, approve/ });
   assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, chat, run, send/ });
+  for (const line of ["bogus --help", "help bogus", "docs bogus -h", "help docs bogus"]) {
+    assert.throws(() => parse(line), { exitCode: 2, message: /There is no command "parley (docs )?bogus"/ }, line);
+  }
 });
 
 test("suggests the closest option when an option is unknown", () => {
   assert.throws(() => parse("status --jsno"), { exitCode: 2, message: /Did you mean --json\?/ });
   assert.throws(() => parse("status --role owner"), { exitCode: 2, message: /unknown option '--role'/ });
+  for (const line of ["send -5 x", "send -5", "rewind -1"]) {
+    assert.throws(() => parse(line), { exitCode: 2, message: /unknown option '-\d'/ }, line);
+  }
 });
 
 test("reports a usage error when a value is missing, unexpected or not a choice", () => {
@@ -55,13 +64,14 @@ test("reports a usage error when a value is missing, unexpected or not a choice"
   assert.throws(() => parse("status --json=yes"), { exitCode: 2, message: /unknown option '--json=yes'/ });
   assert.throws(() => parse("logs --level wran"), {
     exitCode: 2,
-    message: /argument 'wran' is invalid\. Allowed choices are trace/,
+    message: /argument 'wran' is invalid\. Allowed choices are trace.*\. Did you mean warn\?$/,
   });
   assert.throws(() => parse("send a b"), { exitCode: 2, message: /unexpected argument "b"\. Quote/ });
 });
 
 test("passes all arguments after `up` on, including --help", () => {
   assert.deepEqual(run("up --port 0 --help").positionals, ["--port", "0", "--help"]);
+  assert.deepEqual(run("up -- x").positionals, ["--", "x"]);
 });
 
 // design: 004.32

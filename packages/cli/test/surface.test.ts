@@ -66,6 +66,12 @@ test("keeps every command with its operands and flags", async () => {
   assertRecorded("commands", forms);
 });
 
+test("exits with 2 when a command does not exist, also with --help", async () => {
+  for (const line of ["bogus", "bogus --help", "help bogus", "docs bogus -h"]) {
+    assert.equal((await run(...line.split(" "))).code, 2, line);
+  }
+});
+
 test("keeps the completion scripts", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const { code, stdout } = await run("completion", shell);

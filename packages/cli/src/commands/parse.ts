@@ -36,11 +36,15 @@ export function parseCommandLine(args: readonly string[], commands: readonly Com
   for (const spec of commands) {
     const command = commandFor(spec, program);
     command.action(() => {
+      checkNumbers(ordered, spec, command);
       checkOperands(spec, command);
-      parsed = { command: spec, values: valuesOf(spec.options, command), positionals: command.args };
+      // Commander removes a leading `--`, which belongs to the other program.
+      const positionals = spec.passThrough === true ? ordered.slice(1) : command.args;
+      parsed = { command: spec, values: valuesOf(spec.options, command), positionals };
     });
   }
   const ordered = commandFirst(args, commands);
+  checkNames(ordered, commands);
   try {
     program.parse(ordered.length === 0 ? ["--help"] : ordered, { from: "user" });
   } catch (error) {
@@ -93,6 +97,30 @@ function valuesOf(options: OptionTable, command: Command): OptionValues {
   return new OptionValues(values);
 }
 
+/** Throws UsageError for the name of a command that does not exist, also where help is requested. */
+function checkNames([first, second]: readonly string[], commands: readonly CommandSpec[]): void {
+  if (first === undefined || first.startsWith("-")) return;
+  const known = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
+  if (!known.includes(first)) throw unknownCommand([first], known);
+  const isGroup = !commands.some(({ name }) => name === first);
+  if (!isGroup || second === undefined || second.startsWith("-")) return;
+  const below = subcommands(first, commands);
+  if (!below.includes(second)) throw unknownCommand([first, second], below);
+}
+
+function subcommands(first: string, commands: readonly CommandSpec[]): string[] {
+  return commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.split(" ")[1] ?? ""] : []));
+}
+
+/** Commander takes a negative number for an operand; no command has one, so it is a wrong option unless it follows `--`. */
+function checkNumbers(args: readonly string[], { name, passThrough }: CommandSpec, command: Command): void {
+  if (passThrough === true) return;
+  const end = args.indexOf("--");
+  const before = end < 0 ? args : args.slice(0, end);
+  const number = before.find((each) => /^-\d/.test(each) && command.args.includes(each));
+  if (number !== undefined) throw new UsageError(`parley ${name}: unknown option '${number}'`, helpLine(name));
+}
+
 function checkOperands({ name, operands = [], passThrough }: CommandSpec, { args, commands }: Command): void {
   const extra = args[operands.length];
   if (extra === undefined || passThrough === true) return;
@@ -114,16 +142,16 @@ function unknownCommand(words: readonly string[], known: readonly string[]): Usa
 
 /** Moves the words of the command to the front, because commander expects its options after it. */
 function commandFirst(args: readonly string[], commands: readonly CommandSpec[]): string[] {
-  const hasValue = new Set(
-    commands.flatMap(({ options }) =>
-      Object.entries(options).flatMap(([name, { type, short }]) =>
-        type === "string" ? [`--${name}`, `-${short}`] : [],
-      ),
-    ),
+  const withValue = commands.flatMap(({ options }) =>
+    Object.entries(options).flatMap(([name, { type, short }]) => (type === "string" ? [{ name, short }] : [])),
   );
+  const long = new Set(withValue.map(({ name }) => `--${name}`));
+  const short = new Set(withValue.map((each) => each.short));
+  // Of combined short options, `-fn`, only the last one can take the next argument.
+  const takesNext = (arg: string) => long.has(arg) || (/^-[a-z]+$/.test(arg) && short.has(arg.at(-1)));
   const places: number[] = [];
   for (let at = 0; at < args.length && args[at] !== "--"; at++) {
-    if (hasValue.has(args[at] ?? "")) at++;
+    if (takesNext(args[at] ?? "")) at++;
     else if (args[at]?.startsWith("-") === false) places.push(at);
   }
   const words = places.map((at) => args[at] ?? "");
@@ -136,7 +164,7 @@ function commandFirst(args: readonly string[], commands: readonly CommandSpec[])
 
 function usageError(error: CommanderError, first: string | undefined, commands: readonly CommandSpec[]): UsageError {
   const known = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
-  const below = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.split(" ")[1] ?? ""] : []));
+  const below = first === undefined ? [] : subcommands(first, commands);
   if (first === undefined || first.startsWith("-"))
     return new UsageError("Name a command.", "parley --help lists them.");
   if (error.code === "commander.help")
@@ -145,7 +173,14 @@ function usageError(error: CommanderError, first: string | undefined, commands: 
   if (unknown !== undefined)
     return unknown === first ? unknownCommand([first], known) : unknownCommand([first, unknown], below);
   const message = error.message.replace(/^error: /, "").replaceAll(/\s+/g, " ");
-  return new UsageError(`parley ${first}: ${message}`, helpLine(first));
+  return new UsageError(`parley ${first}: ${message}${choiceHint(message)}`, helpLine(first));
+}
+
+/** Suggests the closest choice when commander's message names a wrong value and the choices. */
+function choiceHint(message: string): string {
+  const [, given = "", choices] = /argument '(.*)' is invalid\. Allowed choices are (.*)\.$/.exec(message) ?? [];
+  const near = choices === undefined ? null : nearestName(given, choices.split(", "));
+  return near === null ? "" : ` Did you mean ${near}?`;
 }
 
 function helpLine(name: string): string {
