@@ -4,6 +4,11 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
 import { contactRoles, slashCommands as commands } from "@parley/contracts";
+import { propertyRuns } from "@parley/testing/property-runs";
+import { ownerCaller } from "../src/http/owner-input.ts";
+import type { OperationDeps } from "../src/operations/operation.ts";
+import { callOperation, operations } from "../src/operations/registry.ts";
+import { findForm, slashForms } from "../src/operations/slash.ts";
 import { accessRefusal, accessRuleFor, accessRules, hasRole } from "../src/operations/access.ts";
 import { commandsDocument } from "../src/docs/commands-document.ts";
 
@@ -40,6 +45,50 @@ test("has a row for every command and every subcommand in its usage", () => {
       );
     }
   }
+});
+
+test("requires the same roles of every operation with the same form", () => {
+  const roles = new Map<string, string>();
+  for (const { form, direct, group } of slashForms(operations).map(({ projection, operation }) => {
+    const { role } = operation.definition;
+    const { form, direct = role, group = direct } = projection;
+    return { form, direct, group };
+  })) {
+    const required = `${direct} ${group}`;
+    assert.equal(roles.get(form) ?? required, required, form);
+    roles.set(form, required);
+  }
+});
+
+test("property: requires at least the roles of the form that is executed", () => {
+  const forms = slashForms(operations);
+  const vocabulary = [...new Set(forms.flatMap(({ subcommand }) => subcommand)), "x", "7"];
+  const names = [...new Set(forms.map(({ command }) => command))];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...names),
+      fc.array(fc.constantFrom(...vocabulary), { maxLength: 3 }),
+      (name, words) => {
+        const found = findForm(forms, name, words);
+        assert.ok(found !== undefined);
+        const { role } = found.operation.definition;
+        const { direct = role, group = direct } = found.projection;
+        const rule = accessRuleFor(name, words);
+        // Words that no form has may require more, never less.
+        const isEnough = hasRole(rule.direct, direct) && hasRole(rule.group, group);
+        assert.ok(isEnough, `${name} ${words.join(" ")}`);
+      },
+    ),
+    { numRuns: propertyRuns(2_000) },
+  );
+});
+
+test("refuses a caller of an operation who has a lower role", async () => {
+  const operation = operations.find(({ definition }) => definition.name === "mcp.list");
+  assert.ok(operation !== undefined);
+  const { speaker, by } = ownerCaller("API", "ref");
+  const guest = { speaker: { ...speaker, role: "guest" as const }, by };
+  await assert.rejects(callOperation({} as OperationDeps, operation, {}, guest), { code: "forbidden", status: 403 });
 });
 
 test("names only commands that exist", () => {

@@ -77,6 +77,8 @@ test("/help lists every usage, and a misspelled command gets a suggestion", asyn
   assert.match(await command(talk(), "/help rewind"), /^\/rewind <n\|id>/);
   assert.match(await command(talk(), "/sesion"), /Did you mean \/session\?/);
   assert.match(await command(talk(), "/queue dance"), /Unknown subcommand: \/queue dance\.\nUsage: \/queue/);
+  assert.match(await command(talk(), "/status now"), /^Unexpected argument: now\.\nUsage: \/status/);
+  assert.match(await command(talk(), "/cost days abc"), /^Days: must be a number\.\nUsage: \/cost/);
   assert.equal(stack.agent.heard.length, heard);
 });
 

@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parsePrompt, wordsOf } from "../src/operations/mcp.ts";
+import { ownerCaller } from "../src/http/owner-input.ts";
+import { operations } from "../src/operations/registry.ts";
+import { findForm, slashForms, slashInput, wordsIn } from "../src/operations/slash.ts";
 import { promptsText, serversText, switchedText, toolsText } from "../src/operations/mcp-text.ts";
 
 test("splits prompt arguments at spaces outside of quotes", () => {
@@ -10,6 +13,19 @@ test("splits prompt arguments at spaces outside of quotes", () => {
   assert.deepEqual(wordsOf(`""`), [""]);
   assert.deepEqual(wordsOf("  "), []);
   assert.deepEqual(wordsOf('it"s'), ["it", "s"]);
+});
+
+test("accepts quotes around the arguments of /mcp", () => {
+  const forms = slashForms(operations);
+  const { speaker } = ownerCaller("API", "ref");
+  const inputOf = (rest: string) => {
+    const form = findForm(forms, "/mcp", wordsIn("/mcp", rest));
+    assert.ok(form !== undefined);
+    return slashInput(form, rest, speaker);
+  };
+  assert.deepEqual(inputOf(`off "notes" 'read all'`), { action: "off", server: "notes", tool: "read all" });
+  assert.deepEqual(inputOf("tools notes"), { server: "notes" });
+  assert.throws(() => inputOf('off "a b" c d'), /Unexpected argument: d/);
 });
 
 test("parses a prompt command into server and prompt and rejects similar names", () => {

@@ -119,6 +119,7 @@ export function implement<I extends z.ZodType, O extends z.ZodType, R extends z.
 
 const statuses = {
   invalid_request: 400,
+  forbidden: 403,
   not_found: 404,
   no_such_account: 404,
   conflict: 409,

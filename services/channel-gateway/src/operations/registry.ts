@@ -1,6 +1,6 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
 import { promptCommand, slashCommands, store, WireError } from "@parley/contracts";
-import { accessRefusal } from "./access.ts";
+import { accessRefusal, hasRole } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
 import { channelOperations } from "./channels.ts";
 import { checkpointOperations } from "./checkpoints.ts";
@@ -24,7 +24,7 @@ import { queueOperations } from "./queue.ts";
 import { scheduleOperations } from "./schedules.ts";
 import { ServiceUnavailableError } from "./session-service.ts";
 import { sessionOperations } from "./sessions.ts";
-import { findForm, slashForms, slashInput, unknownText } from "./slash.ts";
+import { findForm, slashForms, slashInput, unknownText, wordsIn } from "./slash.ts";
 import { voiceOperations } from "./voice.ts";
 
 /** Every operation, each once. */
@@ -52,6 +52,8 @@ export async function callOperation(
   input: unknown,
   caller: { speaker: Speaker; by: string },
 ): Promise<unknown> {
+  const { name, role } = operation.definition;
+  if (!hasRole(caller.speaker.role, role)) throw new OperationError("forbidden", `${name} requires the role ${role}`);
   return operation.run(parsed(operation, input), new OperationCall(deps, caller.speaker, caller.by));
 }
 
@@ -63,7 +65,7 @@ function parsed({ definition }: Operation, input: unknown): unknown {
 
 /** Executes a slash command and returns the answer. Rejects when the store is unavailable; the command may then be repeated. */
 export async function runCommand(deps: OperationDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
-  const words = rest === "" ? [] : rest.split(/\s+/);
+  const words = wordsIn(name, rest);
   const prompt = parsePrompt(name);
   const found = findForm(forms, prompt === undefined ? name : promptCommand, words);
   if (found === undefined) return unknownText(name);
@@ -98,7 +100,8 @@ export function commandFailure(error: unknown): string {
 
 function invalidText({ issues }: InvalidInputError): string {
   const issue = issues.issues[0];
-  return sentence(`${issue?.path.join(".") ?? "the input"}: ${issue?.message ?? "invalid"}`);
+  const message = issue?.code === "invalid_type" ? `must be a ${issue.expected}` : issue?.message;
+  return sentence(`${issue?.path.join(".") ?? "the input"}: ${message ?? "invalid"}`);
 }
 
 function sentence(text: string): string {

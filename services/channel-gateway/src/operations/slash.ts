@@ -1,5 +1,6 @@
 // Slash commands as projections of operations: finds the form that a person typed, and converts its arguments to the operation's input.
 import { nearestName, slashCommands, type SlashProjection } from "@parley/contracts";
+import { wordsOf } from "./mcp.ts";
 import { UsageError, type Operation, type Speaker } from "./operation.ts";
 
 /** One form of a command: the operation that it runs. */
@@ -8,18 +9,32 @@ export interface SlashForm {
   command: string;
   /** The words of the subcommand; empty for the command alone. */
   subcommand: readonly string[];
+  /** Whether the command has forms with subcommands. */
+  hasSubcommands: boolean;
   projection: SlashProjection;
   operation: Operation;
 }
 
 /** All forms of the operations. */
 export function slashForms(operations: readonly Operation[]): SlashForm[] {
-  return operations.flatMap((operation) =>
+  const forms = operations.flatMap((operation) =>
     (operation.definition.slash ?? []).map((projection) => {
       const [command = "", ...subcommand] = projection.form.split(" ");
       return { command, subcommand, projection, operation };
     }),
   );
+  const groups = new Set(forms.flatMap(({ command, subcommand }) => (subcommand.length > 0 ? [command] : [])));
+  return forms.map((form) => ({ ...form, hasSubcommands: groups.has(form.command) }));
+}
+
+/** The command whose arguments may be in quotes, like those of its servers' prompts. */
+const quotingCommand = "/mcp";
+const quotedWord = /^(?:[^\s"']+|"[^"]*"|'[^']*')+/;
+
+/** The arguments of a command as separate words. */
+export function wordsIn(command: string, rest: string): string[] {
+  if (command === quotingCommand) return wordsOf(rest);
+  return rest === "" ? [] : rest.split(/\s+/);
 }
 
 /** The form that was typed: the one with the longest matching subcommand whose arguments fit. */
@@ -33,7 +48,7 @@ export function findForm(forms: readonly SlashForm[], name: string, words: reado
 }
 
 /** What is wrong with the arguments of a form; undefined: nothing. */
-function problemOf({ projection }: SlashForm, words: readonly string[]): string | undefined {
+function problemOf({ projection, hasSubcommands }: SlashForm, words: readonly string[]): string | undefined {
   const all = projection.arguments ?? [];
   const flags = new Set(all.map(({ flag }) => flag));
   const given = words.filter((word) => !flags.has(word.toLowerCase()));
@@ -42,14 +57,14 @@ function problemOf({ projection }: SlashForm, words: readonly string[]): string 
   if (missing !== undefined) return `The ${missing.label ?? missing.field} is required.`;
   if (given.length <= expected.length || expected.at(-1)?.rest === true) return undefined;
   // Only a command without arguments of its own can have subcommands.
-  if (all.length === 0) return `Unknown subcommand: ${projection.form} ${given[0] ?? ""}.`;
+  if (all.length === 0 && hasSubcommands) return `Unknown subcommand: ${projection.form} ${given[0] ?? ""}.`;
   return `Unexpected argument: ${given.slice(expected.length).join(" ")}.`;
 }
 
 /** Returns the unparsed input of the operation. Throws UsageError when the arguments do not fit the form. */
 export function slashInput(form: SlashForm, rest: string, speaker: Speaker): Record<string, unknown> {
-  const { projection, operation, subcommand } = form;
-  const words = rest === "" ? [] : rest.split(/\s+/);
+  const { projection, operation, subcommand, command } = form;
+  const words = wordsIn(command, rest);
   const problem = problemOf(form, words.slice(subcommand.length));
   if (problem !== undefined) throw new UsageError(problem);
   const input: Record<string, unknown> = { ...projection.set };
@@ -67,8 +82,9 @@ export function slashInput(form: SlashForm, rest: string, speaker: Speaker): Rec
   }
   for (const { field, rest: takesRest } of all.filter(({ flag }) => flag === undefined)) {
     if (text === "") break;
-    const word = takesRest === true ? text : (/^\S+/.exec(text)?.[0] ?? "");
-    input[field] = word;
+    const isQuoting = command === quotingCommand;
+    const word = takesRest === true ? text : ((isQuoting ? quotedWord : /^\S+/).exec(text)?.[0] ?? "");
+    input[field] = isQuoting && takesRest !== true ? (wordsOf(word)[0] ?? "") : word;
     text = text.slice(word.length).trimStart();
   }
   return input;
