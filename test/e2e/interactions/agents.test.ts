@@ -74,11 +74,17 @@ describe("result of a background sub-agent", () => {
 
   // design: interaction.3
   test("arrives when the parent's conversation was compacted", async () => {
+    await fixture.turn(`say: I see\n${"a long letter ".repeat(2_000)}`, "compact");
+    await fixture.turn("say: yes", "compact");
     const turn = await fixture.turn(
       `${spawn("pause: 2500\nsay: found it", "background")}\nthen\nsay: went on`,
       "compact",
     );
-    await fixture.client.fetch(`/api/sessions/${turn.sessionId}/compact`, { method: "POST", body: "{}" });
+    const compacted = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/compact`, {
+      method: "POST",
+      body: "{}",
+    });
+    assert.match(await compacted.text(), /"outcome":"compacted"/);
     await announced(fixture, turn.sessionId);
   });
 

@@ -125,7 +125,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   });
 
   // design: interaction.10
-  test("answers 202 when the webhook's message is stored, and starts one turn for all deliveries", async () => {
+  test("answers 202 once the webhook's message is stored, and completes one turn after a crash", async () => {
     const id = randomUUID();
     const body = JSON.stringify({ text: "say: built" });
     const post = async () => {
@@ -144,12 +144,16 @@ secret_env = "PARLEY_CHANNEL_HOOK"
       );
     };
     await fixture.cluster.fault("store.before_inbox", "kill");
+    await fixture.cluster.fault("agent.before_commit", "kill");
     for (let status = await post(); status !== 202; status = await post()) await delay(50);
-    assert.deepEqual(await fixture.cluster.armed(), [], "the store died before it had kept anything");
     assert.equal(await post(), 202);
-    await fixture.happens((event) => event.type === "message" && event.message.from?.origin === "webhook");
+    await fixture.happens((event) => event.type === "turn.finished" && event.text.includes("built"));
+    assert.deepEqual(await fixture.cluster.armed(), [], "store and leader died, before and after the 202");
     const session = await fixture.session("hook:ci:ci");
-    const asked = (await fixture.log(session.sessionId)).filter(({ role }) => role === "user");
-    assert.equal(asked.length, 1);
+    const log = await fixture.log(session.sessionId);
+    assert.deepEqual(
+      log.map(({ role }) => role),
+      ["user", "assistant"],
+    );
   });
 });

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import pg from "pg";
-import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
+import { spawning, startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const say = (fixture: ClusterFixture, conversation: string, text: string) =>
   fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
@@ -29,7 +29,7 @@ mode = "queue"
 execution = "parallel"
 [permissions]
 allow = ["exec"]
-ask = ["exec(touch asked*)"]
+ask = ["exec(touch asked*)", "write(asked*)"]
 [limits]
 max_rounds_without_tools = 4
 [agent]
@@ -45,11 +45,14 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
 
   // design: interaction.2
   test("records one result for each parallel call, in call order, when they are stopped", async () => {
-    const calls = ["echo quick", "sleep 30", "touch asked"].map(
-      (command) => `tool: exec ${JSON.stringify({ command })}`,
-    );
+    const calls = [
+      spawning("sessions_spawn", { prompt: "say: quick" }),
+      spawning("sessions_spawn", { prompt: "pause: 60000\nsay: late" }),
+      spawning("write", { path: "asked.txt", content: "x" }),
+    ];
     const messageId = await fixture.client.post(calls.join("\n"), { conversation: "stopped" });
     await fixture.happens((event) => event.type === "approval.requested");
+    await fixture.happens((event) => event.type === "turn.finished" && event.text === "quick");
     await fixture.cluster.fault("agent.before_finish", "kill");
     await say(fixture, "stopped", "/stop");
     const turn = await fixture.ended(messageId);

@@ -92,7 +92,7 @@ describe("loop", () => {
 
   // design: 001.9
   test("ends with an error and keeps the input in the history when the model fails", async () => {
-    fixture.cluster.scripted?.failNext({ status: 500 });
+    fixture.cluster.scripted?.failNext({ status: 400 });
     const failed = await fixture.turn("say: lost?", "failing");
     assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
     await fixture.turn('tool: message {"text":"back"}\nthen\nsay: back', "failing");

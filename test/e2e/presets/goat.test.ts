@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { rolesOf, spawning, startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
@@ -23,6 +24,7 @@ ${[
   "SubagentStart",
   "SubagentStop",
   "Notification",
+  "SessionEnd",
 ]
   .map((event) => `[[hooks]]\nevent = "${event}"\ncommand = "cat > /dev/null; echo ${event} >> hooks.log"\n`)
   .join("")}
@@ -71,6 +73,12 @@ describe("initialise", () => {
     await fixture.turn("say: again", "init");
     assert.deepEqual((await hookLog()).slice(before), ["UserPromptSubmit", "Stop"]);
   });
+});
+
+test("runs its hook when a conversation leaves its session", async () => {
+  await fixture.turn("say: hello", "leave");
+  await fixture.client.ask("/new", "leave");
+  while (!(await hookLog()).includes("SessionEnd")) await delay(20);
 });
 
 describe("exit of a turn", () => {

@@ -80,6 +80,18 @@ describe("message flow", () => {
 });
 
 describe("tools", () => {
+  // design: 004.8
+  test("start only when the previous call of the step has ended", async () => {
+    const turn = await fixture.turn("tool: ls {}\ntool: ls {}\nthen\nsay: both", "serial");
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    assert.deepEqual(
+      fixture.events.flatMap(({ type, ...event }) =>
+        type.startsWith("tool.") && "turnId" in event && event.turnId === turn.turnId ? [type] : [],
+      ),
+      ["tool.started", "tool.finished", "tool.started", "tool.finished"],
+    );
+  });
+
   test("run sequentially", async () => {
     const turn = await fixture.turn(
       'tool: write_file {"path":"n.txt","content":"first"}\ntool: exec {"command":"cat n.txt"}\nthen\nsay: ok',
@@ -181,6 +193,17 @@ describe("history and window", () => {
     assert.ok(messages.length <= 50, `${messages.length} messages`);
     assert.match(messages.at(-1) ?? "", /number 29\./);
     assert.doesNotMatch(messages.join("\n"), /number 0\./);
+  });
+
+  // design: 004.15
+  test("answers from a shorter prompt when the model refused the first one as too long", async () => {
+    for (let index = 0; index < 6; index += 1)
+      await fixture.turn(`${"long ".repeat(400)}\nsay: heard ${index}`, "too-long");
+    fixture.cluster.scripted?.failNext({ status: 413 });
+    const turn = await fixture.turn("say: shorter now", "too-long");
+    assert.equal(turn.text, "shorter now");
+    assert.ok(fixture.events.some((event) => event.type === "compacted" && event.turnId === turn.turnId));
+    assert.doesNotMatch(fixture.lastRequest().messages.join("\n"), /heard 0/);
   });
 
   // design: 004.15

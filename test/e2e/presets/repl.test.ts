@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { checkpointRewind, store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
+import { spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, "repl", { processes: [], model: true });
+  const settings = '[profiles.worker]\ntools = ["exec"]\n';
+  fixture = await startClusterFixture(cleanup, "repl", { processes: [], model: true, settings });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -38,6 +39,15 @@ describe("loop", () => {
     assert.deepEqual(
       turn.results.map(({ id }) => id),
       calls,
+    );
+    const meet = (mine: string, theirs: string) => {
+      const prompt = `tool: exec {"command":"touch ${mine}"}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
+      return spawning("sessions_spawn", { prompt, agent: "worker" });
+    };
+    const met = await fixture.turn(`${meet("left", "right")}\n${meet("right", "left")}\nthen\nsay: they met`);
+    assert.deepEqual(
+      met.results.map(({ content }) => content),
+      ["left met right", "right met left"],
     );
   });
 
@@ -102,6 +112,7 @@ describe("history", () => {
     const turn = await small.turn("say: where were we");
     const { messages } = small.lastRequest();
     assert.match(messages[0] ?? "", /the goal is a blue boat/);
+    assert.match(messages.join("\n"), /\[CONTEXT SUMMARY\]/);
     assert.doesNotMatch(messages.join("\n"), /step 0\./);
     assert.match(messages.join("\n"), /step 4\./);
     assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.startsWith("step 0.")));

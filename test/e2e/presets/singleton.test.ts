@@ -98,6 +98,18 @@ describe("3 tool calls", () => {
   });
 
   // design: 000.7
+  test("start only when the previous call of the step has ended", async () => {
+    const turn = await fixture.turn("tool: ls {}\ntool: ls {}\nthen\nsay: both");
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    assert.deepEqual(
+      fixture.events.flatMap(({ type, ...event }) =>
+        type.startsWith("tool.") && "turnId" in event && event.turnId === turn.turnId ? [type] : [],
+      ),
+      ["tool.started", "tool.finished", "tool.started", "tool.finished"],
+    );
+  });
+
+  // design: 000.7
   test("return an error that names an unknown tool, and one message for all results of a step", async () => {
     const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
     assert.equal(rolesOf(turn.messages), "user assistant tool assistant");
@@ -129,7 +141,7 @@ describe("3 tool calls", () => {
 
 describe("4 sub-agents", () => {
   // design: 000.13
-  test("have at most six read-only tools and a session; their last text is the result", async () => {
+  test("have the six read-only tools and a session; their last text is the result", async () => {
     await fixture.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const prompt = 'tool: read {\\"path\\":\\"facts.txt\\"}\\nthen\\nsay: it is 42';
@@ -143,7 +155,7 @@ describe("4 sub-agents", () => {
       childTools.filter((name) => !six.has(name)),
       [],
     );
-    for (const name of ["read", "grep", "glob", "ls"]) assert.ok(childTools.includes(name), name);
+    for (const name of six) assert.ok(childTools.includes(name), name);
     assert.ok(own?.tools.some(({ name }) => name === "sessions_spawn"));
     assert.notDeepEqual(child?.system, own?.system, "a sub-agent gets the minimal prompt");
     const [session] = await fixture.children(turn.sessionId);
@@ -232,6 +244,8 @@ describe("9 provider", () => {
     assert.ok((failed.text ?? "") !== "");
     const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === failed.turnId);
     assert.equal(retries.length, 0);
+    const end = await fixture.happens((event) => event.type === "turn.finished" && event.turnId === failed.turnId);
+    assert.equal(end.type === "turn.finished" && end.exitReason, "error");
     assert.equal((await fixture.turn("say: again")).text, "again");
   });
 });
@@ -251,6 +265,7 @@ describe("6 history after a compaction", () => {
     await small.happens((event) => event.type === "compacted" && event.strategy === "summarize");
     const { messages } = small.lastRequest();
     assert.equal(messages.length, 1, String(messages.map((message) => message.slice(0, 300))));
+    assert.match(messages[0] ?? "", /^user: \[CONTEXT SUMMARY\][\s\S]*\[END CONTEXT SUMMARY\]/);
     assert.match(messages[0] ?? "", /what now green/);
     assert.doesNotMatch(messages[0] ?? "", /(?:red ){50}/);
     assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.includes("remember the blue door")));

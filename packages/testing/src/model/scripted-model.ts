@@ -9,7 +9,7 @@ export interface ScriptedModel {
   stop(): Promise<void>;
 }
 
-export type ModelFault = { status: 429 | 500 | 529 | 400 | 401 } | { cutAfterChunks: number } | { stallMs: number };
+export type ModelFault = { status: keyof typeof errorTypes } | { cutAfterChunks: number } | { stallMs: number };
 
 export interface ScriptedModelOptions {
   /** Milliseconds between two chunks of a stream. Default 0. */
@@ -64,6 +64,7 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
 const errorTypes = {
   400: "invalid_request_error",
   401: "authentication_error",
+  413: "request_too_large",
   429: "rate_limit_error",
   500: "api_error",
   529: "overloaded_error",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type ViewRecord } from "@parley/contracts";
+import { estimateTokens } from "../../src/model/tokens.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
 import type { PlanInput } from "../../src/compaction/plan-types.ts";
@@ -90,6 +91,14 @@ test("truncates a result larger than the window and keeps its call", () => {
     assert.match(shown.content, /^begin r+\n\[… \d+ characters omitted …\]\nr+ end$/u);
     assert.ok(shown.content.length <= 20_000);
   }
+});
+
+test("ignores the retention settings above 90 % of the window, not below", () => {
+  const log = chat(20, 600);
+  const tokens = estimateTokens(log.messages);
+  const settings = { ...defaults, keep_last: 1_000 };
+  assert.equal(plan(log, { settings, usableTokens: Math.ceil(tokens / 0.9) }), null);
+  assert.notEqual(plan(log, { settings, usableTokens: Math.floor(tokens / 0.91) }), null);
 });
 
 test("returns no plan for a single request larger than the window", () => {
