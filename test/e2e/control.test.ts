@@ -38,7 +38,7 @@ const One = z.object({ session: Session });
 const Many = z.object({ sessions: z.array(Session) });
 const key = (conversation: string) => `http:default:${conversation}`;
 
-// design: 002.19
+// design: 002.19, 001.26c
 test("creates, renames, forks, archives and resumes sessions", async () => {
   await client.ask("say: hello", "tidy");
   const { session } = await json(One, "sessions", "rename", key("tidy"), "first things");
@@ -145,7 +145,7 @@ test("sets and resets a session's model and mode, and gives the reason when it r
   assert.match(refused.stderr, /allow_bypass/);
 });
 
-// design: 000.40
+// design: 000.40b
 test("has nothing to compact when a session is short", async () => {
   await client.ask("say: hello", "compact");
   assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to compact.\n");

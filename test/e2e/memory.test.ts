@@ -99,7 +99,7 @@ const notes = (log: Messages) =>
     .map(({ parts }) => parts.map(({ text }) => text ?? "").join(""));
 const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
 
-// design: 000.19, 001.17
+// design: 000.19, 001.17, 000.25b
 test("finds, cites, reads and deletes a note that another conversation wrote", async () => {
   const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
   const [place] = results(written.log);
@@ -114,7 +114,7 @@ test("finds, cites, reads and deletes a note that another conversation wrote", a
   assert.doesNotMatch(results(missed.log)[0] ?? "", /sundial/);
 });
 
-// design: 001.24
+// design: 001.24b
 test("adds matching notes after the person's message and leaves earlier messages unchanged", async () => {
   await turn(call("memory_write", { content: "The astrolabe is lent to Wilhelmina.", path: "memory/lent.md" }));
   const conversation = randomUUID();

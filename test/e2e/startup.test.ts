@@ -40,6 +40,7 @@ async function refusingServer(): Promise<{ port: number; server: Server; seen(co
 }
 
 for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] as const) {
+  // design: 001.26c
   test(`answers probes and logs one reason when the bus is unavailable to ${service}`, async () => {
     const bus = await refusingServer();
     const folder = await temporaryFolder(cleanup);

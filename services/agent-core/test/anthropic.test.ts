@@ -68,7 +68,7 @@ describe("Claude at a mock endpoint that rejects what the real one rejects", () 
     });
   });
 
-  // design: 001.29
+  // design: 001.29b
   test("returns a model's own thinking byte for byte and drops another model's", async () => {
     const thinking = await claude(strict.url).stream(requestOf(user("think: hm\nsay: so")), deaf, never);
     assert.deepEqual(
@@ -327,7 +327,7 @@ describe("Claude's failures", () => {
     });
   }
 
-  // design: 000.12
+  // design: 000.12c
   test("waits at least as long as requested, and fails when that is more than a minute", async () => {
     const wait = (after: string): Answer => refusal(429, "rate_limit_error", "no", {}, { "retry-after": after });
     const { retries } = await call([wait("0.02"), answered]);

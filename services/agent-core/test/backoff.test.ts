@@ -4,6 +4,7 @@ import fc from "fast-check";
 import type { RetryTimes } from "../src/config.ts";
 import { retryDelayMs } from "../src/model/call.ts";
 
+// design: 000.12
 test("doubles delays with up to 20 % jitter, at least the server's delay and at most the cap", () => {
   const times: RetryTimes = { tries: 8, baseMs: 2_000, capMs: 60_000, firstByteMs: 1, idleMs: 1 };
   fc.assert(

@@ -111,7 +111,7 @@ describe("a circuit breaker", () => {
 
 describe("the model of a turn", () => {
   for (const failure of ["overloaded", "server", "connection", "stalled"] as const) {
-    // design: 003.11
+    // design: 003.11, 004.39c
     test(`switches to the next model after three attempts with ${failure} and stays there`, async () => {
       const [first, second] = [model("a"), model("b")];
       first.failures.push(...many(3, failure));

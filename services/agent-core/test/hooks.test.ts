@@ -36,7 +36,7 @@ function payloadOf<E extends HookEvent>(event: E, known: HookEventData[E] = fact
 }
 
 describe("payloads", () => {
-  // design: 003.9, 003.23
+  // design: 003.23
   test("builds a payload for every event that its schema accepts", () => {
     assert.deepEqual(new Set(Object.keys(hookPayloads)), new Set(hookEvents));
     for (const event of hookEvents) {

@@ -217,7 +217,6 @@ describe("tool calls", () => {
     );
   });
 
-  // design: 000.32
   test("have names that every provider accepts", () => {
     const names = ["functions.read", "läs file", "*", "", "x".repeat(100)];
     for (const { name } of called(...names.map((each, index) => ({ index, id: "", function: { name: each } }))))

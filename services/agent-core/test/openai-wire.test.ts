@@ -57,7 +57,7 @@ describe("the request", () => {
     });
   });
 
-  // design: 001.30
+  // design: 001.30, 000.32c
   test("contains tools only if there are some, never strict, always with properties", () => {
     assert.equal("tools" in wire([]), false);
     assert.deepEqual(wire([], [tool]).tools, [
@@ -133,7 +133,7 @@ describe("the request", () => {
     assert.deepEqual(sent(text("a"), text(""), text("b")), [{ role: "user", content: "a\n\nb" }]);
   });
 
-  // design: 000.32
+  // design: 000.32b
   test("shortens ids over OpenAI's 40 characters in calls and results alike", () => {
     const id = `chatcmpl-tool-${"0".repeat(32)}`;
     const { messages } = wire([
@@ -219,6 +219,7 @@ describe("optional fields", () => {
     assert.equal("temperature" in request || "tool_choice" in request, false);
   });
 
+  // design: 000.32
   test("are reduced to the next lower level, or omitted, when the server supports less", () => {
     assert.equal(inDialect({ efforts: ["low", "medium", "high"] }, { effort: "max" }).reasoning_effort, "high");
     assert.equal("reasoning_effort" in inDialect({ efforts: [] }, { effort: "low" }), false);

@@ -44,7 +44,7 @@ const headings = (prompt: string) => [...prompt.matchAll(/^## (.+)$/gm)].map((ma
 const skill = (name: string, head = "", body = "Do it so.") =>
   `---\nname: ${name}\ndescription: What ${name} is for\n${head}---\n\n${body}\n`;
 
-// design: 000.21, 003.36
+// design: 000.21, 003.36, 004.30
 test("orders the sections of a full prompt, with the deployment's text after identity", () => {
   const texts = { "AGENTS.md": "Be kind.", "skills/deploy/SKILL.md": skill("deploy") };
   const all = documents(texts);
@@ -68,7 +68,7 @@ test("orders the sections of a full prompt, with the deployment's text after ide
   assert.match(prompt, /model test-model.*Europe\/Berlin/);
 });
 
-// design: 000.13, 000.21
+// design: 000.21, 000.13c
 test("limits a minimal prompt to identity, tools, workspace and AGENTS.md", () => {
   const all = documents({ "AGENTS.md": "Rules.", "SOUL.md": "soul", "MEMORY.md": "secret wish", "USER.md": "Anna" });
   const prompt = assemblePrompt(

@@ -6,7 +6,7 @@ import { charsOf, charsOfMessages, charsOfTools, estimatePrompt } from "../src/m
 const sizes = { newChars: 0, messageChars: 0, systemChars: 0, toolChars: 0 };
 
 describe("an estimate of the next prompt", () => {
-  // design: 000.27
+  // design: 000.27, 002.16b
   test("adds the last reported usage, its answer and a third of the new characters", () => {
     const lastUsage = { inputTokens: 100, cacheReadTokens: 5_000, cacheWriteTokens: 900, outputTokens: 40 };
     const estimate = estimatePrompt({ ...sizes, lastUsage, newChars: 301, systemChars: 9_999, toolChars: 9_999 });

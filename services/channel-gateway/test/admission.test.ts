@@ -84,7 +84,7 @@ test("decides independently of the stored contact when the store is not queried"
   );
 });
 
-// design: switch.2
+// design: switch.2, 004.36
 test("shares one session among the owner's direct conversations only", () => {
   const where = fc.record({
     channel: fc.constantFrom("telegram", "irc", "http", "hook"),

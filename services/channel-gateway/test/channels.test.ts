@@ -114,7 +114,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
-  // design: 001.20, 004.7
+  // design: 004.7
   test("keeps the order per conversation, in parallel with others, and retries a refused text", async () => {
     const platform = new Platform("order");
     const gateway = await start(platform, {});

@@ -26,6 +26,7 @@ function adapterFor(peer: TelegramPeer, token = peer.token): Required<Pick<Chann
 
 // Each test has its own bot; most of the time is waiting for pauses that the platform requires.
 describe("polling", { concurrency: true }, () => {
+  // design: 001.20
   test("accepts updates in order with their cursors and confirms them afterwards", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();

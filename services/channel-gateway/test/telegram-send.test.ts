@@ -63,6 +63,7 @@ test("sends an answer with its markup, in its topic, as a reply", async () => {
   );
 });
 
+// design: 001.20c
 test("sends an answer of 9,000 characters in order, with only its first part as a reply", async () => {
   await using peer = await startTelegramPeer();
   const lines = Array.from({ length: 300 }, (_, line) => `${line} **bold** & <some> text of a line`);
@@ -211,6 +212,7 @@ test("reports dropped when a message can never arrive", async () => {
   assert.equal((await adapter.send(answer("a", { conversation: "nonsense" }), soon())).state, "dropped");
 });
 
+// design: 001.20b
 test("shows the typing indicator and ignores its failure", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);

@@ -37,7 +37,7 @@ async function chat(message: string, session: string): Promise<{ event: string; 
   return eventsIn(await response.text());
 }
 
-// design: 001.1
+// design: 001.1, 001.26
 test("/v1/chat streams the answer as tokens and ends with one done that carries usage", async () => {
   const events = await chat("hello", "simple");
   const tokens = events.flatMap(({ event, data }) => (event === "token" ? [String(data)] : []));

@@ -493,7 +493,7 @@ describe("sub-agents", () => {
     assert.equal(new Set(ids).size, 1);
   });
 
-  // design: 003.33
+  // design: 003.33b, 004.11
   test("limits concurrent children, also in a race, and leaves a refused step unchanged", async () => {
     const { turnId } = await calling(4, "sessions_spawn");
     const answers = await Promise.all([2, 3, 4, 5].map((n) => spawn(turnId, n, { maxChildren: 2 })));

@@ -253,6 +253,7 @@ describe("vectors", () => {
     assert.deepEqual((await search(turn, "cat", { vector: { ...vector, model: "another" } })).hits, []);
   });
 
+  // design: 000.25c
   test("a moved text keeps its vector, and a removed text's vector is deleted", async () => {
     const text = "A sentence about ptarmigans.\n";
     await put("memory/moved.md", text);

@@ -266,7 +266,7 @@ test("missing sessions cannot be forked, and sub-agents' sessions cannot be boun
   );
 });
 
-// design: 002.23
+// design: 002.23, 003.30c
 test("retention deletes archived idle sessions completely, never main or busy ones", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {
@@ -298,7 +298,7 @@ test("retention deletes archived idle sessions completely, never main or busy on
   }
 });
 
-// design: 002.23
+// design: 002.23c
 test("retention deletes the oldest messages of a long session outside of its view", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {

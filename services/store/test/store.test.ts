@@ -101,7 +101,7 @@ describe("turns", () => {
     assert.equal((await claim(sessionId)).status, "empty");
   });
 
-  // design: 004.33
+  // design: 004.33, 003.30c
   test("a session has one running turn with concurrent claims: one starts it, others resume it", async () => {
     const { sessionId } = await put("crowded");
     await put("crowded");
@@ -206,7 +206,7 @@ describe("steps", () => {
     );
   });
 
-  // design: 000.8
+  // design: 000.8c
   test("a tool of class once is granted once, and its first settlement counts", async () => {
     const { turnId, sessionId } = await turnWithCall("once", "once");
     const grants = await Promise.all(Array.from({ length: 5 }, () => claimStep({ sessionId, turnId })));

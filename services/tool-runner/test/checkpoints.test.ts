@@ -189,7 +189,7 @@ describe("a rewind", () => {
     assert.deepEqual([text("many/a"), text("many/b")], ["1", "1"]);
   });
 
-  // design: 003.30
+  // design: 003.30b
   test("can itself be undone with its own checkpoint", async () => {
     await using _ = await scene("undo");
     writeFileSync(at("undo/a"), "before", { mode: 0o600 });
@@ -599,6 +599,7 @@ describe("killed (-9)", () => {
   }
 });
 
+// design: 002.19
 test("lists checkpoints newest first, with time, user text and number of files", async () => {
   await using _ = await scene("listed");
   const first = await turn("listed", [write("listed/a", "1"), write("listed/b", "1")], "long ".repeat(30));

@@ -88,7 +88,7 @@ describe("result of a background sub-agent", () => {
     await announced(fixture, turn.sessionId);
   });
 
-  // design: interaction.3
+  // design: interaction.3, 004.11
   test("arrives once when the leader was killed twice", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,

@@ -216,6 +216,7 @@ test("keeps the question of a hook when the rule that also required approval was
   await fixture.ended(messageId);
 });
 
+// design: 000.39
 test("keeps the notes and the end of calls when another call of their round parks the turn", async () => {
   const withQuestion = async (call: string) => {
     const messageId = await fixture.client.post(`${call}\n${exec("echo asked")}`, { conversation: "notes" });

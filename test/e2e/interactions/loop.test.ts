@@ -105,7 +105,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     assert.deepEqual(asked, []);
   });
 
-  // design: interaction.8
+  // design: interaction.8, 003.3
   test("ends at the loop guard when a Stop hook always continues, also after a leader's death", async () => {
     await fixture.cluster.fault("agent.after_commit", "kill");
     const turn = await fixture.turn("say: more please", "stop-hook");

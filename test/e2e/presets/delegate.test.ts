@@ -108,7 +108,7 @@ describe("loop", () => {
 });
 
 describe("parallel tools", () => {
-  // design: 001.2, preset.3
+  // design: 001.2, preset.3, 001.18e, 002.33b
   test("runs delegates of one answer in parallel and returns results in the order of the calls", async () => {
     const meet = (mine: string, theirs: string) =>
       `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
@@ -211,7 +211,7 @@ describe("delegation", () => {
     assert.ok(!textsOf(turn.messages).includes("kept apart"));
   });
 
-  // design: 001.18, switch.4
+  // design: switch.4, 001.18d
   test("refuses a fourth level of agents with a reason", async () => {
     const fourth = delegating("say: too deep", "refused below me");
     const third = delegating(fourth, "from the second");

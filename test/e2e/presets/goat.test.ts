@@ -75,6 +75,7 @@ describe("initialise", () => {
   });
 });
 
+// design: 003.9
 test("runs its hook when a conversation leaves its session", async () => {
   await fixture.turn("say: hello", "leave");
   await fixture.client.ask("/new", "leave");
@@ -82,7 +83,7 @@ test("runs its hook when a conversation leaves its session", async () => {
 });
 
 describe("exit of a turn", () => {
-  // design: 002.9, 003.2
+  // design: 003.2
   test("ends when the limit of model calls is reached", async () => {
     const rounds = Array.from({ length: 10 }, (_, index) => `tool: read {"path":"x${index}.txt"}`);
     const turn = await fixture.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
@@ -225,7 +226,7 @@ describe("tools", () => {
 });
 
 describe("control during a turn", () => {
-  // design: 003.22
+  // design: 003.22b
   test("applies a new permission mode and model from the next call on", async () => {
     const { sessionId } = await fixture.turn("say: before", "control");
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
@@ -243,7 +244,7 @@ describe("control during a turn", () => {
 });
 
 describe("sub-agents", () => {
-  // design: 002.33, 003.31, 003.32
+  // design: 002.33, 003.31, 003.32, 003.33
   test("waits for the result of Agent, whose kinds have their own tools and start no agents", async () => {
     const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
     const turn = await fixture.turn(

@@ -61,14 +61,14 @@ describe("message flow", () => {
     await fixture.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
   });
 
-  // design: 004.1, 004.5
+  // design: 004.1, 004.5, 002.9
   test("ends a turn with a notice after twenty model calls", async () => {
     const turn = await fixture.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 20]);
     assert.match(turn.text ?? "", /I stopped here: this took 20 steps/);
   });
 
-  // design: 004.30
+  // design: 004.30b
   test("sends the final text as the answer; the tool message is for other chats", async () => {
     await fixture.turn("say: plain", "answer");
     const { system, maxTokens, tools } = fixture.lastRequest();

@@ -57,7 +57,7 @@ async function senders(): Promise<string[]> {
   return messages.flatMap(({ from }) => (from === undefined ? [] : [`${from.channel} ${from.role} ${from.origin}`]));
 }
 
-// design: 000.1, 000.43
+// design: 000.1, 000.43, 000.44
 test("handles owner, group and webhook in one session, in order of arrival, with their own rights", async () => {
   peer.say("say: hello owner", { from: owner });
   while (peer.sent.every(({ text }) => text !== "hello owner")) await setTimeout(20);
@@ -112,7 +112,6 @@ test("handles owner, group and webhook in one session, in order of arrival, with
   assert.equal((await fixture.session("main")).sessionId, turns[0]?.sessionId);
 });
 
-// design: 000.44
 test("keeps a webhook with its own session apart, where a message without a recipient is an error", async () => {
   const delivery = await deliver("apart", 'x\ntool: message {"text":"does anybody read this?"}\nthen\nsay: no');
   const turn = await fixture.ended(delivery);

@@ -28,7 +28,7 @@ describe("1 one agent", () => {
     );
   });
 
-  // design: 000.1
+  // design: 000.1b
   test("queues input during a turn, in order, as one turn each", async () => {
     const first = await fixture.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "front" });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
@@ -68,7 +68,7 @@ describe("2 main loop", () => {
     assert.deepEqual([turn.text, turn.modelSteps], ["all sixty", 61]);
   });
 
-  // design: 000.3, 000.5
+  // design: 000.5, 000.8b, 001.26b
   test("keeps the text that was streamed before a stop, with a cancelled end", async () => {
     const { sessionId } = await fixture.session("main");
     await fixture.useModel(sessionId, "rehearsal");
@@ -109,7 +109,7 @@ describe("3 tool calls", () => {
     );
   });
 
-  // design: 000.7
+  // design: 000.7b
   test("return an error that names an unknown tool, and one message for all results of a step", async () => {
     const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
     assert.equal(rolesOf(turn.messages), "user assistant tool assistant");
@@ -163,7 +163,7 @@ describe("4 sub-agents", () => {
     assert.equal(rolesOf(await fixture.log(session?.sessionId ?? "")), "user assistant tool assistant");
   });
 
-  // design: 000.13
+  // design: 000.13b
   test("cannot start other sub-agents", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
@@ -226,7 +226,7 @@ describe("7 events", () => {
 });
 
 describe("9 provider", () => {
-  // design: 000.12
+  // design: 000.12b
   test("is called again when it is overloaded or limits the rate, with a notice for people", async () => {
     fixture.cluster.scripted?.failNext({ status: 529 });
     fixture.cluster.scripted?.failNext({ status: 429 });
@@ -236,7 +236,7 @@ describe("9 provider", () => {
     assert.equal(retries.length, 2);
   });
 
-  // design: 000.12, switch.12
+  // design: switch.12, 000.6b, 000.12b
   test("ends the turn with a readable error on any other failure, and the next turn runs", async () => {
     fixture.cluster.scripted?.failNext({ status: 500 });
     const failed = await fixture.turn("say: not this time");

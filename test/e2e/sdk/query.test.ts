@@ -126,6 +126,7 @@ test("answers content that cannot be used by an error result, and goes on", asyn
   assert.ok(answered?.subtype === "success" && answered.result === "still here");
 });
 
+// design: 002.18, 003.30
 test("resumes, continues and forks a session", async () => {
   const { result: first } = await sdk.run("say: one");
   const { result: resumed } = await sdk.run("say: two", { resume: first.session_id });

@@ -57,7 +57,7 @@ test("leaves a short conversation unchanged when a person requests compaction", 
   assert.equal(plan(chat(8, 20), { cause: "demand" }), null);
 });
 
-// design: 004.39
+// design: 004.39b
 test("compacts a half full thread once after the idle time", () => {
   const log = chat(12, 600);
   const idle = { cause: "idle" as const, idleMs: 50 * 60_000 };
@@ -78,7 +78,6 @@ test("compacts a conversation without user messages", () => {
   assert.ok(prompt.length > 1);
 });
 
-// design: 003.28
 test("truncates a result larger than the window and keeps its call", () => {
   const log = new Log();
   log.asks(1, "read it");
@@ -93,6 +92,7 @@ test("truncates a result larger than the window and keeps its call", () => {
   }
 });
 
+// design: 003.28
 test("ignores the retention settings above 90 % of the window, not below", () => {
   const log = chat(20, 600);
   const tokens = estimateTokens(log.messages);
@@ -137,6 +137,7 @@ test("clears old results but not the newest when that strategy comes before a cu
   assert.equal(results[7]?.slice(0, 3), "8 r");
 });
 
+// design: interaction.4
 test("drops the protection of a beginning that fills half of the window", () => {
   const log = new Log();
   log.asks(1, "q".repeat(18_000));
@@ -155,7 +156,7 @@ test("sends a transcript to another summarizing model for any size", () => {
   assert.equal(plan(log, { settings: { ...defaults, model: "claude-haiku-5-5" } })?.form, "transcript");
 });
 
-// design: 003.29
+// design: 003.29, 001.25b
 test("keeps messages that arrive during a background summary after it", () => {
   const log = chat(20, 900);
   const made = plan(log);

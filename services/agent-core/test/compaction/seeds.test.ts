@@ -61,7 +61,7 @@ function after(
   return { record, texts };
 }
 
-// design: 000.26, 000.41
+// design: 000.26, 000.41, 000.26d
 test("000: shows only the summary and the last request after 200,000 counted tokens", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 200_000 });
   const log = talk(20);

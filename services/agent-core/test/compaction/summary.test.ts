@@ -32,6 +32,7 @@ function planned(usableTokens = 10_000) {
   return { log, plan };
 }
 
+// design: 000.26c, 002.29b
 test("appends the summary request to the unchanged prompt and names the first retained message", () => {
   const { log, plan } = planned(100_000);
   const view = viewMessages(null, log.messages);
@@ -89,6 +90,7 @@ test("omits the middle of a transcript that exceeds the limit", () => {
   assert.match(transcript, /^User: first q+\n\[… \d+ characters omitted …\]\nq+ last/u);
 });
 
+// design: 001.25b
 test("includes the old summary once, and the other placeholder texts in the transcript", () => {
   const { log, plan } = planned();
   const first = nextRecord(null, { ...plan, lastRequest: "the old request" }, "the old summary".repeat(10));

@@ -25,7 +25,7 @@ const hit: MemoryHit = {
 const outsiders: MemoryHit = { ...hit, author: "untrusted" };
 
 describe("memory results", () => {
-  // design: 000.25
+  // design: 000.25b
   test("quote each passage with its source, lines, day and score", () => {
     const shown = formatHits([hit], "sundial");
     assert.match(shown, /1\. memory\/2026-03-01\.md#L4-L5 · 2026-03-01 · score 0\.6[23]\n> - The sundial/);
@@ -117,7 +117,7 @@ describe("snippets", () => {
 describe("names of notes", () => {
   const at = new Date("2026-03-01T07:05:00Z");
 
-  // design: 001.24
+  // design: 001.24d
   test("map each category to a note", () => {
     assert.equal(notePath("core", "s", at), "MEMORY.md");
     assert.equal(notePath("daily", "s", at), "memory/2026-03-01.md");

@@ -26,7 +26,7 @@ describe("mode × risk", () => {
   };
   const word: Record<string, string> = { a: "allow", s: "ask", d: "deny" };
   for (const mode of permissionModes) {
-    // design: 003.20
+    // design: 003.20, switch.14
     test(`decides each risk in mode ${mode}, with and without a person to approve`, async () => {
       for (const [index, risk] of risks.entries()) {
         const call = await ofRisk(risk);

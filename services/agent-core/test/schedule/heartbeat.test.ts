@@ -56,7 +56,7 @@ describe("a checklist", () => {
   const full = ["- [ ] water the plants", "look at the mail", "# Title\ntext", "<!-- a --> do it", "#hashtag"];
   for (const text of full) test(`${JSON.stringify(text)} is not empty`, () => assert.ok(!isEmptyChecklist(text)));
 
-  // design: 004.30
+  // design: 004.30c
   test("is sent in full with the token for an answer without content", () => {
     const text = heartbeatText({ text: "- [ ] water the plants\n", leftOut: 0 }, "ALL_QUIET");
     assert.match(text, /- \[ \] water the plants$/);

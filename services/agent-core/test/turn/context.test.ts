@@ -73,7 +73,7 @@ const histories = fc
     return messages.slice(cut);
   });
 
-// design: 000.26
+// design: 000.26b
 test("answers each tool call exactly once and alternates roles for any history", () => {
   fc.assert(
     fc.property(histories, (messages) => {

@@ -97,7 +97,7 @@ describe("any reply in any mode", () => {
     );
   });
 
-  // design: 000.39, 003.3
+  // design: 003.3, 000.39b
   test("continues without tools only as often as the guards allow", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
@@ -176,7 +176,7 @@ describe("an answer that reaches its length limit", () => {
     }
   });
 
-  // design: 002.4, 004.36
+  // design: 002.4, 004.36c
   test("counts consecutive nudges and marks the last answer as cut off", () => {
     const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
     const decision = nextAction(reply("max_tokens", [said, call]), context({ rounds }));
@@ -197,7 +197,7 @@ describe("an answer that reaches its length limit", () => {
 describe("people who see only messages of the tool `message`", () => {
   const silent = { output: "message_tool", unspoken: "reprompt" } as const;
 
-  // design: 004.36
+  // design: 004.36b
   test("reminds a turn that sent nothing once", () => {
     const first = nextAction(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");

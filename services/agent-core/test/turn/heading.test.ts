@@ -14,7 +14,7 @@ function line(message: Message, with_ = options): string {
 }
 const by = (from: Partial<Sender>) => person("hi", { from: { ...owner, ...from }, createdAt: at });
 
-// design: 000.37
+// design: 000.37b
 test("contains time, conversation and sender of a message", () => {
   assert.equal(line(by({})), "[Sun 2026-11-22 01:10 UTC · telegram:main:1 · Alice]\n");
   assert.equal(line(by({ contact: { id: "7" } })), "[Sun 2026-11-22 01:10 UTC · telegram:main:1 · 7]\n");

@@ -42,7 +42,7 @@ function names(calls: PlannedCall[], execution: ToolExecution, maxParallel = 8):
   return callGroups(calls, execution, maxParallel).map((group) => group.map(({ step }) => step.tool));
 }
 
-// design: 003.14
+// design: 003.14b
 test("groups adjacent reads and runs everything else alone and in order", () => {
   const calls = [reads("r1"), reads("r2"), writes("w1", "a"), writes("w2", "b"), reads("r3"), unknown("u1")];
   assert.deepEqual(names(calls, "readonly_parallel"), [["r1", "r2"], ["w1"], ["w2"], ["r3", "u1"]]);
@@ -84,6 +84,7 @@ const call = fc.oneof(
   fc.constantFrom("a", "./a", "b", "././b", "x/../b").map((path) => (name: string) => writes(name, path)),
 );
 
+// design: 003.14b
 test("keeps call order, group size, one writer per path and unknown effects alone for any calls", () => {
   fc.assert(
     fc.property(
