@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { loadSettings } from "@parley/chassis";
-import { presetNames, type ParleySettings } from "@parley/contracts";
+import type { ParleySettings, presetNames } from "@parley/contracts";
 import { retryDelayMs } from "../services/agent-core/src/model/call.ts";
 import { pairingTtlMs } from "../services/channel-gateway/src/operations/pairing-code.ts";
 
