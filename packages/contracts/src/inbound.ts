@@ -11,6 +11,8 @@ export const ReplyAddressSchema = z.object({
   conversation: z.string().min(1),
   /** The platform's id of the message to reply to, where the platform displays replies. */
   replyToId: z.string().optional(),
+  /** What the adapter needs to answer: an interaction token, the address of a tenant's service. Opaque to everything else. */
+  context: z.string().max(2_048).optional(),
 });
 export type ReplyAddress = z.infer<typeof ReplyAddressSchema>;
 

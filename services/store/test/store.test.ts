@@ -402,6 +402,25 @@ describe("outbox", () => {
     assert.deepEqual([state, error], ["unknown", "crashed"]);
   });
 
+  test("a reply context travels with its address to the sender", async () => {
+    const address = {
+      channel: "telegram",
+      account: "context",
+      conversation: "c",
+      replyToId: "7",
+      context: '{"token":"t"}',
+    };
+    await gateway.request(store.outboxPut, {
+      opId: randomUUID(),
+      outgoing: { address, text: "answer", expiresInMs: 60_000 },
+    });
+    const { rows } = await claimOutbox("context");
+    assert.deepEqual(
+      rows.map((row) => row.address),
+      [address],
+    );
+  });
+
   test("rates of the account and of conversations hold for all replicas together", async () => {
     const conversations = ["g1", "g2", "d1", "d2", "d3"];
     for (const conversation of conversations) {

@@ -53,6 +53,10 @@ export interface ChannelCapabilities {
   deduplicates: boolean;
   /** The platform has a typing indicator. */
   typing: boolean;
+  /** How often the typing indicator is repeated while a turn runs; omitted: every 4.5 s. */
+  typingEveryMs?: number;
+  /** How long a send of a text may take; omitted: 10 s. At most 20 s, so that its outcome is stored before the claim ends. */
+  sendTimeoutMs?: number;
   /** The adapter sends files; otherwise a text names the file. */
   files: boolean;
   /** Messages may have buttons; otherwise people answer by text. */

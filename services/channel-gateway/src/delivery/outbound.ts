@@ -30,7 +30,7 @@ export interface OutboundDeps {
 
 /** Rows in flight at the same time, each for a different conversation. */
 const maxInFlight = 8;
-const sendTimeoutMs = 10_000;
+const defaultSendTimeoutMs = 10_000;
 /** Sending a file takes longer; a send and its settlement still fit into `claimMs`. */
 const sendFileTimeoutMs = 20_000;
 /** Pause before an attachment is requested again after the store failed to return it. */
@@ -192,7 +192,8 @@ export class Outbound {
   }
 
   async #sendPart(row: OutboxRow, content: Omit<PreparedPart, "next">): Promise<SendOutcome> {
-    const withinMs = row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs;
+    const { sendTimeoutMs = defaultSendTimeoutMs } = this.#adapter.capabilities;
+    const withinMs = Math.min(row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs, sendFileTimeoutMs);
     const timeout = AbortSignal.timeout(withinMs);
     const late = Promise.withResolvers<SendOutcome>();
     timeout.addEventListener("abort", () =>

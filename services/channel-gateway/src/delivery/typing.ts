@@ -2,19 +2,19 @@
 import type { ReplyAddress } from "@parley/contracts";
 import type { ChannelAdapter } from "../channels/channel.ts";
 
-/** Platforms hide the indicator after 5 s or more. */
-const repeatMs = 4_500;
+/** Most platforms hide the indicator after 5 s or more. */
+const defaultEveryMs = 4_500;
 /** The indicator ends after this time even if the turn continues. */
 const longestMs = 15 * 60_000;
 
 export class Typing {
-  readonly #adapter: Pick<ChannelAdapter, "typing">;
+  readonly #adapter: Pick<ChannelAdapter, "typing" | "capabilities">;
   /** By conversation: the number of awaited turns, and the timer that repeats the indicator. */
   readonly #shown = new Map<string, { turns: number; timer: NodeJS.Timeout }>();
   readonly #following = new Set<AbortController>();
   #closed = false;
 
-  constructor(adapter: Pick<ChannelAdapter, "typing">) {
+  constructor(adapter: Pick<ChannelAdapter, "typing" | "capabilities">) {
     this.#adapter = adapter;
   }
 
@@ -53,7 +53,7 @@ export class Typing {
   #begin(address: ReplyAddress): { turns: number; timer: NodeJS.Timeout } {
     const show = () => void this.#adapter.typing?.(address).catch(() => undefined);
     show();
-    const shown = { turns: 0, timer: setInterval(show, repeatMs) };
+    const shown = { turns: 0, timer: setInterval(show, this.#adapter.capabilities.typingEveryMs ?? defaultEveryMs) };
     this.#shown.set(address.conversation, shown);
     return shown;
   }

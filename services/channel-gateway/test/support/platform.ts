@@ -29,6 +29,8 @@ const nobody: PeoplePolicy = {
 };
 
 export class Platform {
+  /** Texts that tell the owner who asks for access; they go to the address that an owner of any account used last. */
+  readonly accessRequests: string[] = [];
   readonly sent: { conversation: string; text: string }[] = [];
   /** Conversations in which the typing indicator was shown. */
   readonly typing: string[] = [];
@@ -111,7 +113,12 @@ export class Platform {
   async #send(message: OutboundPart): Promise<SendOutcome> {
     const fate = await this.fate(message);
     if (fate !== null) return fate;
-    this.sent.push({ conversation: message.address.conversation, text: message.text?.plain ?? "" });
+    const text = message.text?.plain ?? "";
+    if (text.includes("asks for access")) {
+      this.accessRequests.push(text);
+      return { state: "sent", providerMessageId: null };
+    }
+    this.sent.push({ conversation: message.address.conversation, text });
     this.#changed();
     return { state: "sent", providerMessageId: `p-${this.sent.length}` };
   }

@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import { ircChannel, type IrcAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
-import { InboundQueue } from "./inbound-queue.ts";
+import { InboundQueue } from "../inbound-queue.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { parse } from "./parse.ts";
 import { prefixOf, sendFailure, Sender } from "./send.ts";

@@ -1,6 +1,7 @@
 // Sends one line to IRC and determines its outcome. IRC has no acknowledgements: a line counts as sent when the server has echoed it
 // (labeled-response with echo-message). On servers without these it counts as sent after the PONG to a PING that follows the line, because
 // servers process lines in order.
+import { abortable } from "@parley/kit";
 import type { OutboundPart, SendOutcome } from "../channel.ts";
 import type { IrcConnection } from "./connection.ts";
 import { isWord, type IrcLine } from "./line.ts";
@@ -64,7 +65,7 @@ export class Sender {
       return sendFailure(part, signal.aborted ? "cancelled" : "not connected");
     }
     try {
-      const end = await orAborted(ended, signal);
+      const end = await abortable(ended, signal).catch((): End => ({ state: "lost" }));
       if (end.state === "lost") {
         return { state: "unknown", reason: signal.aborted ? "no confirmation in time" : "the connection broke" };
       }
@@ -131,14 +132,4 @@ export class Sender {
 /** The outcome when nothing was written: retried with exponential backoff, so that a server may be down for minutes. */
 export function sendFailure({ attempts }: OutboundPart, reason: string): SendOutcome {
   return { state: "retry", afterMs: Math.min(1_000 * 2 ** attempts, longestRetryMs), reason };
-}
-
-async function orAborted(ended: Promise<End>, signal: AbortSignal): Promise<End> {
-  const { promise, resolve } = Promise.withResolvers<End>();
-  const giveUp = (): void => resolve({ state: "lost" });
-  signal.addEventListener("abort", giveUp, { once: true });
-  if (signal.aborted) giveUp();
-  const end = await Promise.race([ended, promise]);
-  signal.removeEventListener("abort", giveUp);
-  return end;
 }

@@ -30,6 +30,7 @@ export const outbox = parley.table(
     settledAt: time("settled_at"),
     trace: text("trace"),
     attachment: json<Attachment>("attachment"),
+    replyContext: text("reply_context"),
     actions: json<store.Action[]>("actions"),
     position: integer("position").notNull().default(0),
     parts: integer("parts").notNull().default(0),

@@ -8,16 +8,16 @@ import type { PoolClient } from "../../db/database.ts";
 const insert = {
   name: "outbox-queue",
   text: `
-    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions, attachment)
-    SELECT $1, (SELECT coalesce(max(ordinal) + 1, 0) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9, $10
+    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions, reply_context, attachment)
+    SELECT $1, (SELECT coalesce(max(ordinal) + 1, 0) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9, $10, $11
     ON CONFLICT (turn_id, ordinal) DO NOTHING`,
 };
 
 const insertLoose = {
   name: "outbox-queue-loose",
   text: `
-    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions)
-    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
+    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, actions, reply_context)
+    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9, $10) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
 
 /** Notifies the gateways of these addresses; call after the commit. */
@@ -81,5 +81,6 @@ function valuesOf({ address, text, expiresInMs, actions = [] }: Outgoing): unkno
     expiresInMs,
     activeTrace(),
     actions.length === 0 ? null : JSON.stringify(actions),
+    address.context ?? null,
   ];
 }

@@ -28,6 +28,7 @@ interface Row {
   body: string;
   attachment: string | null;
   actions: string | null;
+  reply_context: string | null;
   attempts: number;
   position: number;
   parts: number;
@@ -46,6 +47,7 @@ function outboxRowOf(row: Row): OutboxRow {
       account: row.account,
       conversation: row.conversation,
       ...(row.reply_to_id === null ? {} : { replyToId: row.reply_to_id }),
+      ...(row.reply_context === null ? {} : { context: row.reply_context }),
     },
     text: JSON.parse(row.body) as string,
     attachment: row.attachment === null ? null : (JSON.parse(row.attachment) as OutboxRow["attachment"]),
@@ -67,7 +69,7 @@ const leftBehind = `
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
 
 const columns =
-  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, attempts, position, parts, interrupted, expires_at, trace";
+  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, reply_context, attempts, position, parts, interrupted, expires_at, trace";
 
 /** The oldest open row of each conversation, and when its limits allow to send it. */
 const heads = (pattern: string, slackMs: string) => `

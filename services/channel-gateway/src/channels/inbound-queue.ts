@@ -1,8 +1,8 @@
-// Passes messages to the gateway one at a time. IRC never redelivers, so a message that could not be stored is retried while the lease
-// is held.
+// For platforms that never redeliver: passes messages to the gateway one at a time, and retries a message that could not be stored while the
+// lease is held.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, WireError } from "@parley/contracts";
-import type { ChannelHost, LeaseRef, InboundDraft } from "../channel.ts";
+import type { ChannelHost, LeaseRef, InboundDraft } from "./channel.ts";
 
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
@@ -26,7 +26,7 @@ export class InboundQueue {
   }
 
   push(draft: InboundDraft, cursor: string): void {
-    const about = { channel: "irc", account: draft.replyTo.account, conversation: draft.conversation };
+    const about = { channel: draft.replyTo.channel, account: draft.replyTo.account, conversation: draft.conversation };
     if (this.#waiting >= mostWaiting) {
       this.#host.log.error(about, "message dropped: too many messages wait for the store");
       return;
