@@ -8,8 +8,8 @@ export { metricCatalog, type LabelsOf, type MetricDefinition } from "./metric-ca
 export { recordCertificate } from "./certificates.ts";
 export {
   hookProgramProblem,
-  outsideProgramProblem,
-  outsideProgramProblems,
+  unsandboxedProgramProblem,
+  unsandboxedProgramProblems,
   outsideSearchPath,
   type OutsidePlace,
 } from "./outside-program.ts";
@@ -27,5 +27,5 @@ export { capturesContent, genAi, genAiOperation, parleyAttribute } from "./traci
 export { activeTrace, failSpan, inSpan, linkTrace, explainLinkFailure, readTlsFiles, type TlsFiles } from "@parley/bus";
 export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
 export { flagsAsVariable } from "./settings-layers.ts";
-export { scrub } from "./logger.ts";
+export { redactSecrets } from "./logger.ts";
 export { version } from "./version.ts";

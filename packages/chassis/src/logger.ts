@@ -14,7 +14,7 @@ const secretPatterns = [
 ];
 
 /** Replaces everything in a line that looks like a secret or is one of `secrets`. */
-export function scrub(line: string, secrets: readonly string[] = []): string {
+export function redactSecrets(line: string, secrets: readonly string[] = []): string {
   let clean = line;
   for (const secret of secrets) if (secret.length >= 8) clean = clean.replaceAll(secret, "[secret]");
   for (const pattern of secretPatterns) clean = clean.replace(pattern, "[secret]");
@@ -42,6 +42,6 @@ export function createLogger(options: LoggerOptions): Logger {
       ...(options.fields === undefined ? {} : { mixin: options.fields }),
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => write(scrub(line, options.secrets)) },
+    { write: (line: string) => write(redactSecrets(line, options.secrets)) },
   );
 }

@@ -31,7 +31,10 @@ const wrappers =
  * Why a program may not run: the agent could change what it runs. Undefined when its settings show no problem; code that a program loads
  * on its own is not checked.
  */
-export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, workspace: string): string | undefined {
+export function unsandboxedProgramProblem(
+  { command, args, cwd }: OutsideProgram,
+  workspace: string,
+): string | undefined {
   const isInside = insideOf(workspace);
   const name = basename(command);
   // Arguments that may name code: the options before it count as well.
@@ -68,18 +71,18 @@ export function hookProgramProblem(line: string, { workspace, configFolder }: Ou
   );
   const [command = "", ...args] = words;
   // The shell reads nothing from its working directory. Without parley.toml, hooks run in an empty folder, where no relative path exists.
-  return command === "" ? undefined : outsideProgramProblem({ command, args, cwd: configFolder ?? "/" }, workspace);
+  return command === "" ? undefined : unsandboxedProgramProblem({ command, args, cwd: configFolder ?? "/" }, workspace);
 }
 
 /** All configured programs that may not run, with the reason. */
-export function outsideProgramProblems(
+export function unsandboxedProgramProblems(
   { mcp, hooks }: ParleySettings,
   place: OutsidePlace,
 ): { setting: string; problem: string }[] {
   const servers = Object.entries(mcp.servers).flatMap(([name, { enabled, command, args, cwd }]) => {
     if (!enabled || command === undefined) return [];
     const where = cwd === undefined ? null : resolve(place.workspace, cwd);
-    const problem = outsideProgramProblem({ command, args, cwd: where }, place.workspace);
+    const problem = unsandboxedProgramProblem({ command, args, cwd: where }, place.workspace);
     return problem === undefined ? [] : [{ setting: `mcp.servers.${name}`, problem }];
   });
   const guards = hooks.flatMap((hook, index) => {

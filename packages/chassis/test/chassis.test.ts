@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ConfigError, createLogger, faultPoint, parseSettings, readBaseConfig } from "@parley/chassis";
 import { armFaults } from "../src/fault.ts";
-import { scrub } from "../src/logger.ts";
+import { redactSecrets } from "../src/logger.ts";
 
 describe("parley.toml", () => {
   test("has the defaults when the file is empty", () => {
@@ -61,7 +61,7 @@ describe("the log", () => {
 
   test("keeps text that is not a secret", () => {
     const line = '{"msg":"turn 0198f1a2-1234-7abc-8def-0123456789ab took 12:30:05"}';
-    assert.equal(scrub(line), line);
+    assert.equal(redactSecrets(line), line);
   });
 });
 

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import {
   hookProgramProblem,
-  outsideProgramProblem,
-  outsideProgramProblems,
+  unsandboxedProgramProblem,
+  unsandboxedProgramProblems,
   outsideSearchPath,
 } from "../src/outside-program.ts";
 import { parseSettings } from "../src/settings.ts";
@@ -21,7 +21,7 @@ mkdirSync(elsewhere);
 symlinkSync(workspace, join(elsewhere, "link"));
 
 const problemOf = (command: string, args: readonly string[] = [], cwd: string | null = null) =>
-  outsideProgramProblem({ command, args, cwd }, workspace);
+  unsandboxedProgramProblem({ command, args, cwd }, workspace);
 
 test("permits the commands in the documentation of MCP servers", () => {
   const commands: [string, ...string[]][] = [
@@ -113,7 +113,7 @@ command = "./workspace/guard.sh"
 `,
     "parley.toml",
   );
-  const problems = outsideProgramProblems(settings, { workspace, configFolder: base });
+  const problems = unsandboxedProgramProblems(settings, { workspace, configFolder: base });
   assert.deepEqual(
     problems.map(({ setting }) => setting),
     ["mcp.servers.bad", "the hook guard"],

@@ -12,6 +12,7 @@ import {
   usageTable,
 } from "../src/tables/sessions.ts";
 import { plain } from "../src/io/io.ts";
+import { listing } from "../src/tables/format.ts";
 
 const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 5, cacheWriteTokens: 0 };
 const priced = { micros: 12_345, unpricedCalls: 0 };
@@ -66,6 +67,12 @@ test("prevents external text from controlling the terminal or breaking a row", (
     decidedBy: null,
   };
   assert.ok(!approvalsTable([approval], plain).includes("\u001B"));
+});
+
+test("aligns columns by the width of characters on a terminal", () => {
+  const columns = { NAME: (name: string) => name, END: () => "|" };
+  const lines = listing(["ascii", "日本", "e\u0301t\u00E9", "👩‍💻"], columns, plain).split("\n");
+  assert.deepEqual(lines, ["NAME   END", "ascii  |", "日本   |", "e\u0301t\u00E9    |", "👩‍💻     |"]);
 });
 
 test("prints a sentence when a list is empty", () => {

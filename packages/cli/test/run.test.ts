@@ -5,6 +5,7 @@ import type { SessionEvent, SessionSummary } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import { callPlace } from "../src/chat/open.ts";
+import { api } from "../src/cluster/api.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
@@ -78,7 +79,7 @@ test("parses an input line as a message, request or answer, or explains the erro
 });
 
 const nowhere = { path: "", state: null, abandoned: false };
-const nobody = new Gateway({ home: nowhere, elsewhere: false, urls: () => [], token: () => "" });
+const nobody = new Gateway({ home: nowhere, explicitUrl: false, urls: () => [], token: () => "" });
 
 /** A fake session; the gateway's commands change its overrides or refuse the change. */
 function control(refuse = false) {
@@ -142,6 +143,10 @@ test("confirms a control request only after the change, else returns the gateway
   assert.deepEqual(bad, { subtype: "error", request_id: "r", error: "there is no such model" });
 });
 
+test("sends no request when a field of its path is missing", async () => {
+  await assert.rejects(nobody.run(api.session), /needs the field id/);
+});
+
 test("refuses an impossible request with a reason and never sends it as a command", async () => {
   const { said, ask } = control();
   for (const [request, reason] of [
@@ -176,9 +181,9 @@ function message(seq: number, role: "assistant" | "tool" | "user", call?: string
   return { type: "message", seq, message: { seq, role, turnId, parts, model: null, createdAt: "" } };
 }
 
-function stream(maxTurns: number | null) {
+function stream(maxModelCalls: number | null) {
   const told: SdkMessage[] = [];
-  const run = new RunStream({ partial: false, maxTurns }, { message: (each) => told.push(each) });
+  const run = new RunStream({ partial: false, maxModelCalls }, { message: (each) => told.push(each) });
   return { told, run };
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Message, Part, SessionEvent } from "@parley/contracts";
 
 import { TranscriptRenderer } from "../src/chat/renderer.ts";
-import { shortInput } from "../src/tables/format.ts";
+import { summarizeInput } from "../src/tables/format.ts";
 import { Transcript, type Piece } from "../src/chat/transcript.ts";
 import { plain } from "../src/io/io.ts";
 
@@ -205,9 +205,9 @@ test("prevents text of models and tools from controlling the terminal", () => {
 });
 
 test("prints a single argument as its value, and several with names", () => {
-  assert.equal(shortInput('{"command":"ls -la"}'), "ls -la");
-  assert.equal(shortInput('{"path":"a","limit":3}'), "path=a limit=3");
-  assert.equal(shortInput("not json"), "not json");
+  assert.equal(summarizeInput('{"command":"ls -la"}'), "ls -la");
+  assert.equal(summarizeInput('{"path":"a","limit":3}'), "path=a limit=3");
+  assert.equal(summarizeInput("not json"), "not json");
 });
 
 test("prints a line for each wait, question, sub-agent, compaction, model switch and notice", () => {

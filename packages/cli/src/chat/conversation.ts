@@ -15,8 +15,8 @@ import type {
 } from "./connection.ts";
 import {
   endOf,
-  Following,
-  isSaid,
+  SessionSubscriptions,
+  isInboundMessage,
   type Outcome,
   outcomeOf,
   type SentMessage,
@@ -33,9 +33,9 @@ export class Conversation implements LinkListener {
   readonly #listener: Listener;
   #connection: Connection | null = null;
   /** Our messages go to this session. */
-  readonly #following: Following;
-  readonly #said = new SentMessages();
-  readonly #turns = new TurnOwners(this.#said);
+  readonly #subscriptions: SessionSubscriptions;
+  readonly #sent = new SentMessages();
+  readonly #turns = new TurnOwners(this.#sent);
   #running: string | null = null;
   #cancelWanted = false;
   #queue: Waiting[] = [];
@@ -44,9 +44,9 @@ export class Conversation implements LinkListener {
   constructor(options: ConversationOptions, listener: Listener) {
     this.#options = options;
     this.#listener = listener;
-    this.#following = new Following(options.sessions, (frame) => this.#send(frame));
+    this.#subscriptions = new SessionSubscriptions(options.sessions, (frame) => this.#send(frame));
     // A session that is followed by its id is known from the start.
-    if (options.everything && options.sessions.length === 1) this.#following.session = options.sessions[0] ?? null;
+    if (options.everything && options.sessions.length === 1) this.#subscriptions.session = options.sessions[0] ?? null;
   }
 
   attach(connection: Connection): void {
@@ -55,7 +55,7 @@ export class Conversation implements LinkListener {
 
   /** One of our messages is queued or being answered. */
   get isBusy(): boolean {
-    return !this.#said.isEmpty || this.#running !== null;
+    return !this.#sent.isEmpty || this.#running !== null;
   }
 
   /** One of our turns runs or is parked, so its end will be received. */
@@ -64,13 +64,13 @@ export class Conversation implements LinkListener {
   }
 
   get session(): string | null {
-    return this.#following.session;
+    return this.#subscriptions.session;
   }
 
   /** Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. */
   async say(text: string, mode?: QueueMode, extras?: MessageExtras): Promise<Outcome> {
-    const { said, outcome } = this.#said.add(text, mode, extras);
-    this.#sendMessage(said);
+    const { message, outcome } = this.#sent.add(text, mode, extras);
+    this.#sendMessage(message);
     return outcome;
   }
 
@@ -85,8 +85,8 @@ export class Conversation implements LinkListener {
     const again = this.#everUp;
     this.#everUp = true;
     this.#queue.push({ kind: "connected", again });
-    this.#following.resume(again);
-    for (const said of this.#said.all()) if (said.messageId === null) this.#sendMessage(said);
+    this.#subscriptions.resubscribe(again);
+    for (const message of this.#sent.all()) if (message.messageId === null) this.#sendMessage(message);
     if (again) void this.#lookUpAll();
     if (this.#cancelWanted) this.#sendCancel();
     void this.#pump();
@@ -104,7 +104,7 @@ export class Conversation implements LinkListener {
 
   #hearEvent(session: string, event: SessionEvent): void {
     if ("seq" in event) {
-      if (!this.#following.isNew(session, event.seq)) return;
+      if (!this.#subscriptions.isNew(session, event.seq)) return;
     }
     this.#queue.push({ kind: "event", session, event });
   }
@@ -113,18 +113,18 @@ export class Conversation implements LinkListener {
     switch (frame.type) {
       case "subscribed":
         // The name now leads to another session, after `/new` or a similar command from any channel.
-        if (this.#following.isMeant(frame.key)) this.#moveTo(frame.session);
-        this.#following.learn(frame.key, frame.session, frame.after);
+        if (this.#subscriptions.resolvesToCurrentSession(frame.key)) this.#moveTo(frame.session);
+        this.#subscriptions.onSubscribed(frame.key, frame.session, frame.after);
         break;
       case "accepted": {
         this.#listener.frame(frame);
-        const said = this.#said.get(frame.id);
-        if (said === undefined) break;
-        said.messageId = frame.messageId;
-        said.session = frame.sessionId;
+        const message = this.#sent.get(frame.id);
+        if (message === undefined) break;
+        message.messageId = frame.messageId;
+        message.session = frame.sessionId;
         if (!this.#options.everything) this.#moveTo(frame.sessionId);
-        this.#following.session ??= frame.sessionId;
-        this.#following.leaveOthers();
+        this.#subscriptions.session ??= frame.sessionId;
+        this.#subscriptions.unsubscribeOthers();
         if (this.#cancelWanted) this.#sendCancel();
         // Sent before the connection broke: its turn may have started or ended meanwhile.
         if (frame.duplicate) void this.#lookUpAll();
@@ -132,13 +132,13 @@ export class Conversation implements LinkListener {
       }
       case "command":
         this.#listener.frame(frame);
-        this.#said.get(frame.id)?.settle({ state: "command", text: frame.text });
+        this.#sent.get(frame.id)?.settle({ state: "command", text: frame.text });
         // It may have cancelled queued messages, which no event reports.
-        if (this.#said.hasWaiting) void this.#lookUpAll();
+        if (this.#sent.hasWaiting) void this.#lookUpAll();
         break;
       case "error": {
         this.#listener.frame(frame);
-        if (frame.id !== undefined) this.#said.get(frame.id)?.settle({ state: "refused", text: frame.message });
+        if (frame.id !== undefined) this.#sent.get(frame.id)?.settle({ state: "refused", text: frame.message });
         break;
       }
       case "cancelled":
@@ -155,11 +155,11 @@ export class Conversation implements LinkListener {
 
   /** New messages go to this session; answers from the previous session are no longer received. */
   #moveTo(session: string | null): void {
-    if (session === null || this.#following.session === null || session === this.#following.session) return;
-    this.#following.session = session;
+    if (session === null || this.#subscriptions.session === null || session === this.#subscriptions.session) return;
+    this.#subscriptions.session = session;
     this.#running = null;
     this.#cancelWanted = false;
-    this.#said.leaveOthers(session);
+    this.#sent.settleOthers(session);
   }
 
   /** Passes on pending events in order; stops at a turn whose owner is not known yet. */
@@ -181,54 +181,54 @@ export class Conversation implements LinkListener {
   }
 
   #isForUs(session: string): boolean {
-    if (this.#following.session !== null) return session === this.#following.session;
-    return !this.#said.isEmpty || this.#options.everything;
+    if (this.#subscriptions.session !== null) return session === this.#subscriptions.session;
+    return !this.#sent.isEmpty || this.#options.everything;
   }
 
   /** It may belong to the answer of one of our messages that has no id yet. */
   #mustWait(event: SessionEvent): boolean {
-    const tells = event.type === "turn.started" || isSaid(event);
+    const tells = event.type === "turn.started" || isInboundMessage(event);
     if (!tells && (this.#options.everything || this.#turns.isKnown(turnOf(event)))) return false;
-    return this.#said.hasUntaken;
+    return this.#sent.hasUnacknowledged;
   }
 
   async #pass(session: string, event: SessionEvent): Promise<void> {
     const turnId = turnOf(event);
     if (event.type === "turn.started") {
       this.#turns.claim(turnId, event.inboxIds);
-      if (this.#options.unasked === true && this.#turns.wasUnasked(turnId)) this.#turns.take(turnId);
+      if (this.#options.unasked === true && this.#turns.isAgentInitiated(turnId)) this.#turns.markOurs(turnId);
     }
     if (!this.#turns.isKnown(turnId)) {
       // The owner of a turn is known from the event after its first message.
       if (event.type === "message" && event.message.role === "user" && !this.#options.everything) {
-        this.#turns.keepBeginning(turnId, event);
+        this.#turns.bufferFirstMessage(turnId, event);
         return;
       }
       await this.#findOwner(turnId);
-      if (this.#options.unasked === true && this.#turns.wasUnasked(turnId)) this.#turns.take(turnId);
-    } else if (isSaid(event)) await this.#findOwner(turnId); // the message may join a running turn
+      if (this.#options.unasked === true && this.#turns.isAgentInitiated(turnId)) this.#turns.markOurs(turnId);
+    } else if (isInboundMessage(event)) await this.#findOwner(turnId); // the message may join a running turn
     const ours = this.#turns.isOurs(turnId);
     if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
     if (ours || this.#options.everything) {
-      for (const beginning of this.#turns.beginningOf(turnId)) this.#listener.event(session, beginning);
+      for (const buffered of this.#turns.bufferedMessages(turnId)) this.#listener.event(session, buffered);
       this.#listener.event(session, event);
     }
-    this.#turns.forgetBeginning(turnId);
+    this.#turns.discardBuffered(turnId);
     if (event.type !== "turn.finished") return;
     if (ours) this.#cancelWanted = false;
-    this.#turns.leave(turnId); // later events of it are ignored
-    this.#said.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
+    this.#turns.markForeign(turnId); // later events of it are ignored
+    this.#sent.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
     // Cancelled by somebody else, together with this turn.
-    if (this.#said.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
+    if (this.#sent.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
   }
 
   /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */
   async #findOwner(turnId: string): Promise<void> {
-    if (!this.#turns.isKnown(turnId)) this.#turns.leave(turnId);
-    for (const said of this.#said.all()) {
-      if (said.messageId === null || said.turnId !== null) continue;
-      const state = await this.#stateOf(said.messageId);
-      if (state.turn !== null) this.#turns.claim(state.turn.turnId, [said.messageId]);
+    if (!this.#turns.isKnown(turnId)) this.#turns.markForeign(turnId);
+    for (const message of this.#sent.all()) {
+      if (message.messageId === null || message.turnId !== null) continue;
+      const state = await this.#stateOf(message.messageId);
+      if (state.turn !== null) this.#turns.claim(state.turn.turnId, [message.messageId]);
     }
   }
 
@@ -244,19 +244,19 @@ export class Conversation implements LinkListener {
 
   /** Settles messages that will get no turn, or whose turn ended while there was no connection. */
   async #lookUpAll(): Promise<void> {
-    for (const said of this.#said.all()) {
-      if (said.messageId === null) continue;
-      const { state, turn } = await this.#stateOf(said.messageId);
-      if (state === "cancelled") said.settle({ state: "cancelled", text: "Cancelled before it started." });
+    for (const message of this.#sent.all()) {
+      if (message.messageId === null) continue;
+      const { state, turn } = await this.#stateOf(message.messageId);
+      if (state === "cancelled") message.settle({ state: "cancelled", text: "Cancelled before it started." });
       else if (turn === null && state === "dead")
-        said.settle({ state: "failed", text: "The turn failed too often and was ended." });
+        message.settle({ state: "failed", text: "The turn failed too often and was ended." });
       else if (
         turn !== null &&
         turn.state !== "running" &&
-        this.#following.isBlind &&
+        this.#subscriptions.mayHaveMissedEvents &&
         !this.#turns.isKnown(turn.turnId)
       ) {
-        this.#turns.claim(turn.turnId, [said.messageId]);
+        this.#turns.claim(turn.turnId, [message.messageId]);
         this.#queue.push({ kind: "event", session: turn.sessionId, event: endOf(turn) });
       }
     }
@@ -280,7 +280,7 @@ export class Conversation implements LinkListener {
   }
 
   #sendCancel(): void {
-    const session = this.#following.session;
+    const session = this.#subscriptions.session;
     if (session === null) return;
     const turnId = this.#running;
     this.#send({ type: "cancel", session, queued: turnId === null, ...(turnId === null ? {} : { turnId }) });

@@ -2,7 +2,7 @@
 
 import type { Piece } from "./transcript.ts";
 import type { Paint } from "../io/io.ts";
-import { milliseconds, oneLine, shortInput, stripControl, timeOfDay } from "../tables/format.ts";
+import { milliseconds, oneLine, summarizeInput, stripControl, timeOfDay } from "../tables/format.ts";
 
 export interface Screen {
   readonly paint: Paint;
@@ -44,7 +44,7 @@ export class TranscriptRenderer {
       }
       case "tool_started":
         this.#lastCall = piece.callId;
-        return this.#line(piece.type, paint("dim", this.#fit(`… ${piece.tool} ${shortInput(piece.input)}`)));
+        return this.#line(piece.type, paint("dim", this.#fit(`… ${piece.tool} ${summarizeInput(piece.input)}`)));
       case "tool_finished":
         return this.#line(piece.type, this.#finished(piece), rewrite);
       case "question":
@@ -101,7 +101,7 @@ export class TranscriptRenderer {
     const took = piece.durationMs === null ? "" : `  ${milliseconds(piece.durationMs)}`;
     const room = Math.max(40, this.#screen.width() - 1) - `✓ ${piece.tool} ${took}  `.length;
     const result = oneLine(piece.content, Math.max(minInputWidth, Math.floor(room / 2)));
-    const input = oneLine(shortInput(piece.input), Math.max(minInputWidth, room - result.length));
+    const input = oneLine(summarizeInput(piece.input), Math.max(minInputWidth, room - result.length));
     return `${mark} ${piece.tool} ${paint("dim", input)}${took}${paint("dim", `  ${result}`)}`;
   }
 

@@ -1,4 +1,4 @@
-// What a conversation knows of its turns: our messages without an outcome, the turns that answer them, and the sessions that are followed.
+// What a conversation knows of its turns: our messages without an outcome, the turns that answer them, and the sessions it subscribes to.
 
 import { randomUUID } from "node:crypto";
 
@@ -25,6 +25,7 @@ export interface SentMessage {
   readonly settle: (outcome: Outcome) => void;
 }
 
+/** Our messages that have no outcome yet. */
 export class SentMessages {
   readonly #byId = new Map<string, SentMessage>();
 
@@ -33,15 +34,15 @@ export class SentMessages {
     text: string,
     mode: QueueMode | undefined,
     extras: MessageExtras = {},
-  ): { said: SentMessage; outcome: Promise<Outcome> } {
+  ): { message: SentMessage; outcome: Promise<Outcome> } {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const id = randomUUID();
     const settle = (outcome: Outcome): void => {
       if (this.#byId.delete(id)) resolve(outcome);
     };
-    const said: SentMessage = { id, text, mode, extras, messageId: null, session: null, turnId: null, settle };
-    this.#byId.set(id, said);
-    return { said, outcome: promise };
+    const message: SentMessage = { id, text, mode, extras, messageId: null, session: null, turnId: null, settle };
+    this.#byId.set(id, message);
+    return { message, outcome: promise };
   }
 
   get(id: string): SentMessage | undefined {
@@ -58,7 +59,7 @@ export class SentMessages {
   }
 
   /** One of them is not accepted yet, so a new turn may be its answer. */
-  get hasUntaken(): boolean {
+  get hasUnacknowledged(): boolean {
     return [...this.all()].some(({ messageId }) => messageId === null);
   }
 
@@ -69,14 +70,14 @@ export class SentMessages {
 
   /** The turn that answers them has ended. */
   settleTurn(turnId: string, outcome: Outcome): void {
-    for (const said of this.all()) if (said.turnId === turnId) said.settle(outcome);
+    for (const message of this.all()) if (message.turnId === turnId) message.settle(outcome);
   }
 
   /** The conversation moved to this session: stop waiting for answers of other sessions. */
-  leaveOthers(session: string): void {
-    for (const said of this.all()) {
-      if (said.session !== null && said.session !== session)
-        said.settle({
+  settleOthers(session: string): void {
+    for (const message of this.all()) {
+      if (message.session !== null && message.session !== session)
+        message.settle({
           state: "command",
           text: "The previous session continues; its answer is stored there.",
         });
@@ -84,14 +85,15 @@ export class SentMessages {
   }
 }
 
+/** Which turns answer one of our messages (`ours`), and which do not (`foreign`). */
 export class TurnOwners {
-  readonly #said: SentMessages;
-  readonly #turns = new Map<string, "ours" | "another">();
-  /** First messages of turns without any other event so far. */
-  readonly #beginnings = new Map<string, SessionEvent[]>();
+  readonly #sent: SentMessages;
+  readonly #turns = new Map<string, "ours" | "foreign">();
+  /** First messages of turns that have no other event yet. */
+  readonly #buffered = new Map<string, SessionEvent[]>();
 
-  constructor(said: SentMessages) {
-    this.#said = said;
+  constructor(sent: SentMessages) {
+    this.#sent = sent;
   }
 
   isKnown(turnId: string): boolean {
@@ -105,45 +107,45 @@ export class TurnOwners {
   /** Records the messages that a turn answers; it is ours if one of them is, or if it already was. */
   claim(turnId: string, messageIds: readonly string[]): void {
     let ours = this.isOurs(turnId);
-    for (const said of this.#said.all()) {
-      if (said.messageId === null || !messageIds.includes(said.messageId)) continue;
-      said.turnId = turnId;
+    for (const message of this.#sent.all()) {
+      if (message.messageId === null || !messageIds.includes(message.messageId)) continue;
+      message.turnId = turnId;
       ours = true;
     }
-    this.#turns.set(turnId, ours ? "ours" : "another");
+    this.#turns.set(turnId, ours ? "ours" : "foreign");
   }
 
-  take(turnId: string): void {
+  markOurs(turnId: string): void {
     this.#turns.set(turnId, "ours");
   }
 
-  leave(turnId: string): void {
-    this.#turns.set(turnId, "another");
+  markForeign(turnId: string): void {
+    this.#turns.set(turnId, "foreign");
   }
 
-  /** Holds back the first message of a turn until its owner is known. */
-  keepBeginning(turnId: string, event: SessionEvent): void {
-    this.#beginnings.set(turnId, [...this.beginningOf(turnId), event]);
+  /** Keeps the first message of a turn until it is known whether the turn is ours. */
+  bufferFirstMessage(turnId: string, event: SessionEvent): void {
+    this.#buffered.set(turnId, [...this.bufferedMessages(turnId), event]);
   }
 
-  beginningOf(turnId: string): readonly SessionEvent[] {
-    return this.#beginnings.get(turnId) ?? [];
+  bufferedMessages(turnId: string): readonly SessionEvent[] {
+    return this.#buffered.get(turnId) ?? [];
   }
 
-  forgetBeginning(turnId: string): void {
-    this.#beginnings.delete(turnId);
+  discardBuffered(turnId: string): void {
+    this.#buffered.delete(turnId);
   }
 
-  /** True when the first message of the turn is not from a person. */
-  wasUnasked(turnId: string): boolean {
-    return this.beginningOf(turnId).some(
+  /** True when the buffered first message is not from a person: a job, a heartbeat or the like started the turn. */
+  isAgentInitiated(turnId: string): boolean {
+    return this.bufferedMessages(turnId).some(
       (event) => event.type === "message" && event.message.from !== undefined && event.message.from.origin !== "user",
     );
   }
 }
 
 /** True for a message of a sender, as opposed to the loop's own. */
-export function isSaid(event: SessionEvent): boolean {
+export function isInboundMessage(event: SessionEvent): boolean {
   return event.type === "message" && event.message.role === "user" && event.message.from !== undefined;
 }
 
@@ -170,17 +172,18 @@ export function outcomeOf(state: TurnSummary["state"]): "done" | "failed" | "can
   return state === "done" || state === "cancelled" ? state : "failed";
 }
 
-export class Following {
+/** The subscriptions of a conversation: to all candidates until the session of its messages is known, then only to that session. */
+export class SessionSubscriptions {
   readonly #candidates: readonly string[];
   readonly #send: (frame: ClientFrame) => void;
-  /** Session id by name; null for a session that does not exist yet. */
+  /** Session id by the key or id that was subscribed to; null for a session that does not exist yet. */
   readonly #names = new Map<string, string | null>();
   /** The last durable event received, by session. */
   readonly #positions = new Map<string, number>();
-  /** The chosen session, once it is known. */
+  /** The current session: our messages go there. Null until it is known. */
   session: string | null = null;
-  /** This connection receives only new events of a session; the state of earlier messages must be looked up. */
-  isBlind = false;
+  /** A subscription began without a position after a reconnect: earlier events may be missing, so the state of messages is looked up. */
+  mayHaveMissedEvents = false;
 
   /** `candidates`: the possible sessions. */
   constructor(candidates: readonly string[], send: (frame: ClientFrame) => void) {
@@ -188,13 +191,13 @@ export class Following {
     this.#send = send;
   }
 
-  /** Called for each connection; `again`: it is not the first one. */
-  resume(again: boolean): void {
-    this.isBlind = false;
+  /** Subscribes on a new connection; `isReconnect`: it is not the first one. */
+  resubscribe(isReconnect: boolean): void {
+    this.mayHaveMissedEvents = false;
     for (const name of this.session === null ? this.#candidates : [this.session]) {
       const id = this.#names.get(name) ?? name;
       const after = this.#positions.get(id) ?? (this.#names.get(name) === null ? 0 : undefined);
-      if (again && after === undefined) this.isBlind = true;
+      if (isReconnect && after === undefined) this.mayHaveMissedEvents = true;
       this.#send({ type: "subscribe", session: name, ...(after === undefined ? {} : { after }) });
     }
   }
@@ -206,20 +209,20 @@ export class Following {
     return true;
   }
 
-  /** The name leads to the chosen session. */
-  isMeant(name: string): boolean {
-    return this.session !== null && this.#names.get(name) === this.session;
+  /** The key resolves to the current session. */
+  resolvesToCurrentSession(key: string): boolean {
+    return this.session !== null && this.#names.get(key) === this.session;
   }
 
-  /** The gateway reports the session of a name, and the first event that it sends. */
-  learn(name: string, session: string | null, after: number): void {
-    this.#names.set(name, session);
+  /** The gateway has subscribed us to the session of a key; events with a sequence number above `after` follow. */
+  onSubscribed(key: string, session: string | null, after: number): void {
+    this.#names.set(key, session);
     if (session !== null && !this.#positions.has(session)) this.#positions.set(session, after);
-    this.leaveOthers();
+    this.unsubscribeOthers();
   }
 
   /** Once the session is known and followed, unsubscribes from the other candidates; subscribes to the session if it is not followed yet. */
-  leaveOthers(): void {
+  unsubscribeOthers(): void {
     const { session } = this;
     if (session === null) return;
     const entries = [...this.#names];

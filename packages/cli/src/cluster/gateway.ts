@@ -15,12 +15,12 @@ const uploadTimeoutMs = 120_000;
 
 /** No gateway answered at all. */
 export class GatewayUnreachableError extends CliError {
-  override readonly name = "NoGateway";
+  override readonly name = "GatewayUnreachableError";
 }
 
 /** A gateway answered with an error. */
 export class RequestRejectedError extends CliError {
-  override readonly name = "Refused";
+  override readonly name = "RequestRejectedError";
   readonly status: number;
   readonly code: string | undefined;
 
@@ -44,16 +44,20 @@ export class Gateway {
     this.#target = target;
   }
 
-  /** Sends a request. `timeoutMs` applies per gateway. Throws GatewayUnreachableError or RequestRejectedError. */
+  /**
+   * Sends a request to the gateways in turn until one answers. `timeoutMs` applies to each. A POST, PATCH or DELETE has one
+   * idempotency key for all gateways. Throws GatewayUnreachableError, RequestRejectedError, or CliError for an unknown response format.
+   */
   async run<O extends z.ZodType>(
     route: Route<O>,
     input: Readonly<Record<string, unknown>> = {},
     timeoutMs = defaultTimeoutMs,
   ): Promise<z.output<O>> {
-    return (await this.runTimed(route, input, timeoutMs)).data;
+    return (await this.runWithClockSkew(route, input, timeoutMs)).data;
   }
 
-  async runTimed<O extends z.ZodType>(
+  /** Like `run`, with the difference between the local clock and the gateway's. */
+  async runWithClockSkew<O extends z.ZodType>(
     { http, output }: Route<O>,
     input: Readonly<Record<string, unknown>> = {},
     timeoutMs = defaultTimeoutMs,
@@ -62,6 +66,7 @@ export class Gateway {
     const { method } = http;
     const fields = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
     let path = http.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+      if (!fields.has(name)) throw new Error(`the route ${http.path} needs the field ${name}`);
       const value = String(fields.get(name));
       fields.delete(name);
       return encodeURIComponent(value);
@@ -118,8 +123,8 @@ export class Gateway {
   }
 
   #fix(): string {
-    const { elsewhere, home } = this.#target;
-    if (elsewhere) return "Check --url (or PARLEY_URL), and whether Parley runs there.";
+    const { explicitUrl, home } = this.#target;
+    if (explicitUrl) return "Check --url (or PARLEY_URL), and whether Parley runs there.";
     return home.state === null ? "Start Parley with: npm start" : "Run parley doctor to find the cause.";
   }
 }

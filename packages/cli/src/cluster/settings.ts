@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { type ExplainedSettings, explainSettings, flagsAsVariable, scrub } from "@parley/chassis";
+import { type ExplainedSettings, explainSettings, flagsAsVariable, redactSecrets } from "@parley/chassis";
 import { channelEntries, secretsOf, type ParleySettings } from "@parley/contracts";
 
 import { homePath } from "./target.ts";
@@ -66,7 +66,7 @@ export function tomlLines(value: object, originOf?: OriginOf, path: readonly str
   const own = entries.filter(([, each]) => !isTable(each));
   const tables = entries.filter((entry): entry is [string, object] => isTable(entry[1]));
   const lines = own.map(([key, each]) => {
-    const line = `${keyOf(key)} = ${scrub(tomlValue(each))}`;
+    const line = `${keyOf(key)} = ${redactSecrets(tomlValue(each))}`;
     return originOf === undefined ? line : `${line}  # ${originOf([...path, key])}`;
   });
   if (path.length > 0 && (lines.length > 0 || tables.length === 0)) lines.unshift(`[${path.map(keyOf).join(".")}]`);

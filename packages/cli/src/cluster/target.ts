@@ -37,8 +37,8 @@ const DEFAULT_PORT = 8787;
 
 export interface Target {
   readonly home: HomeView;
-  /** The gateways were named explicitly, so the cluster is not managed on this machine. */
-  readonly elsewhere: boolean;
+  /** --url or PARLEY_URL was given; local state is not consulted. */
+  readonly explicitUrl: boolean;
   /** Reads the current state each time: a restarted cluster may have other ports. */
   urls(): readonly string[];
   /** Throws CliError when there is none. */
@@ -52,7 +52,7 @@ export function findTarget(values: OptionValues, io: Io): Target {
   return {
     // The local cluster is unrelated to a gateway that was named.
     home: fixed === null ? viewHome(path) : { path, state: null, abandoned: false },
-    elsewhere: fixed !== null,
+    explicitUrl: fixed !== null,
     urls: () => fixed ?? viewHome(path).state?.httpUrls ?? [defaultUrl(io)],
     token: () => readToken(values, io, path, fixed !== null),
   };
@@ -77,7 +77,7 @@ function gatewayUrl(text: string, io: Io): string {
 }
 
 /** --token-file, PARLEY_TOKEN or the token of the data folder, in this order. */
-function readToken(values: OptionValues, io: Io, home: string, elsewhere: boolean): string {
+function readToken(values: OptionValues, io: Io, home: string, explicitUrl: boolean): string {
   const given = values.text("token-file");
   if (given !== undefined) return tokenIn(resolve(io.cwd, given));
   const fromEnvironment = io.env["PARLEY_TOKEN"];
@@ -86,7 +86,7 @@ function readToken(values: OptionValues, io: Io, home: string, elsewhere: boolea
   try {
     return tokenIn(kept);
   } catch (error) {
-    if (elsewhere) throw error;
+    if (explicitUrl) throw error;
     throw new CliError(`There is no token in ${home}: no cluster has run there yet.`, {
       fix: "Start it with: npm start   (or name the data folder with --home)",
       cause: error,

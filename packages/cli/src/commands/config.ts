@@ -1,8 +1,8 @@
-// The commands `parley config …`. Settings never contain secrets.
+// The commands `parley config …`. Settings should not contain secrets; printed values are redacted in case they do.
 
 import { dirname, join } from "node:path";
 
-import { ConfigError, outsideProgramProblems, scrub } from "@parley/chassis";
+import { ConfigError, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis";
 import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
 
 import { findSettings, missingSecrets, originEntries, readSettings, tomlLines } from "../cluster/settings.ts";
@@ -19,14 +19,14 @@ const settingsOptions: OptionTable = {
   set: text("<key>=<value>", "override a setting, such as limits.max_usd=2; repeatable"),
 };
 
-/** Reports all mistakes in parley.toml, variables and flags. */
+/** Reports all mistakes of the first stage that fails: reading parley.toml, variables and flags, then checking programs. */
 async function check({ values, positionals, io }: Call): Promise<number> {
   const file = findSettings(positionals[0], values, io);
   const json = values.has("json");
   try {
     const { settings, originOf } = readSettings(file, values, io);
     const missing = missingSecrets(settings, io.env);
-    const problems = outsideProgramProblems(settings, {
+    const problems = unsandboxedProgramProblems(settings, {
       workspace: io.env["PARLEY_WORKSPACE"] ?? join(homePath(values, io), "workspace"),
       configFolder: file === null ? null : dirname(file),
     });
@@ -66,7 +66,7 @@ async function printSettings({ values, positionals, io }: Call): Promise<number>
     const origins = values.has("origin") ? originOf : undefined;
     if (values.has("json")) {
       const shown = origins === undefined ? settings : Object.fromEntries(originEntries(settings, origins));
-      printJson(io, JSON.parse(scrub(JSON.stringify(shown))));
+      printJson(io, JSON.parse(redactSecrets(JSON.stringify(shown))));
     } else {
       note(io, file === null ? "there is no parley.toml" : `from ${file}`);
       if (Object.keys(running).length > 0) note(io, "with the flags and variables of the running cluster");

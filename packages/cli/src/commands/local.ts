@@ -26,7 +26,7 @@ export const upCommand: CommandSpec = {
   options: {},
   passThrough: true,
   examples: ["parley up --replicas agent-core=2,channel-gateway=2", "parley up --preset goat --set limits.max_usd=2"],
-  /** Runs it on this terminal. It also receives Ctrl-C from the terminal, and treats signals in quick succession as one. */
+  /** Runs it on this terminal. It gets Ctrl-C twice, from the terminal's process group and forwarded from here; it coalesces signals. */
   run: async ({ positionals, io }) => {
     const child = spawn(process.execPath, ["--conditions=@parley/source", START, ...positionals], {
       cwd: io.cwd,
@@ -62,7 +62,7 @@ async function showStatus({ values, io }: Call): Promise<number> {
   return view.healthy ? exitCodes.ok : exitCodes.unhealthy;
 }
 
-/** Repeats until Ctrl-C: a screen on a terminal, otherwise one line of JSON each time. */
+/** Repeats until Ctrl-C. With --json one JSON line per refresh; otherwise text, after clearing the screen on a terminal. */
 async function watch({ values, io }: Call): Promise<number> {
   const stopped = once(process, "SIGINT").then(() => "stopped" as const);
   const paint = painter(io.stdout, io.env);

@@ -1,4 +1,5 @@
-// Parses arguments with commander, which also formats the help. Options may be anywhere; an unknown name is an error with a suggestion. Pure.
+// Parses arguments with commander, which also formats the help. Options may be anywhere; an unknown name is an error with a suggestion.
+// A command that passes its arguments through has no options of its own. Pure.
 
 import { nearestName } from "@parley/contracts";
 import { Command, CommanderError, Option } from "commander";

@@ -20,7 +20,7 @@ import {
   type Step,
 } from "./folder.ts";
 
-/** Makes the folder equal to the store. Returns the exit code. */
+/** Downloads remote changes. Without `force`, skips files with conflicts and then returns exitCodes.error. */
 export async function pull(gateway: Gateway, given: string, force: boolean, io: Io): Promise<number> {
   const root = resolve(io.cwd, given);
   const answer = await gateway.run(api.documents);
@@ -65,7 +65,10 @@ export interface PushOptions {
   readonly remove: boolean;
 }
 
-/** Makes the store equal to the folder. Returns the exit code. Throws CliError, and writes nothing, if the store has anything newer. */
+/**
+ * Uploads local changes; returns the exit code. Without `force`, conflicts found when planning abort before any write. A conflict
+ * that arises later stops half-way. Both throw CliError; a dry run only reports.
+ */
 export async function push(
   gateway: Gateway,
   given: string,

@@ -5,7 +5,7 @@ import { pluralize } from "@parley/kit";
 
 import type { AuthoredDocument } from "./documents.ts";
 import type { Paint } from "../io/io.ts";
-import { visible } from "../tables/format.ts";
+import { escapeInvisible } from "../tables/format.ts";
 
 interface Line {
   /** From 1. */
@@ -36,8 +36,8 @@ export function authoredText(document: Pick<AuthoredDocument, "content" | "autho
     .map(({ author, text }) => {
       const shown = author.padEnd(widestAuthor);
       return author === "untrusted"
-        ? `${paint("yellow", shown)}  ${paint("yellow", visible(text))}\n`
-        : `${paint("dim", shown)}  ${visible(text)}\n`;
+        ? `${paint("yellow", shown)}  ${paint("yellow", escapeInvisible(text))}\n`
+        : `${paint("dim", shown)}  ${escapeInvisible(text)}\n`;
     })
     .join("");
 }
@@ -57,7 +57,7 @@ export function vouchText(document: AuthoredDocument, paint: Paint): string {
     return `No line of ${document.path} is untrusted; what the agent or an import wrote becomes yours.`;
   const width = String(untrusted.at(-1)?.number ?? 0).length;
   const rows = untrusted.map(
-    ({ number, text }) => `${paint("dim", String(number).padStart(width))}  ${paint("yellow", visible(text))}`,
+    ({ number, text }) => `${paint("dim", String(number).padStart(width))}  ${paint("yellow", escapeInvisible(text))}`,
   );
   return [
     `${linesAre(untrusted.length, ` of ${document.path}`)} untrusted:`,

@@ -41,8 +41,8 @@ export const clusterChecks: readonly Check[] = [
   { id: "deliveries", run: withStatus("deliveries", (status, fixes) => deliveryFindings(status, fixes)) },
 ];
 
-function supervisor({ home, elsewhere }: DoctorContext): Finding[] {
-  if (elsewhere) return [];
+function supervisor({ home, explicitUrl }: DoctorContext): Finding[] {
+  if (explicitUrl) return [];
   if (home.state !== null) {
     const { supervisor: process, startedAt } = home.state;
     return [ok("supervisor", `pid ${process.pid}, since ${localTime(startedAt)}`)];
@@ -54,8 +54,8 @@ function supervisor({ home, elsewhere }: DoctorContext): Finding[] {
   ];
 }
 
-async function ready({ home, elsewhere }: DoctorContext): Promise<Finding[]> {
-  if (elsewhere) return [];
+async function ready({ home, explicitUrl }: DoctorContext): Promise<Finding[]> {
+  if (explicitUrl) return [];
   if (home.state === null) return [notRunning("ready")];
   return Promise.all(home.state.replicas.map(readiness));
 }
@@ -89,7 +89,11 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
     }
     if (failure instanceof GatewayUnreachableError) {
       return [
-        error("gateway", failure.message, context.elsewhere ? "check --url" : fixesFor(false).logs("channel-gateway")),
+        error(
+          "gateway",
+          failure.message,
+          context.explicitUrl ? "check --url" : fixesFor(false).logs("channel-gateway"),
+        ),
       ];
     }
     throw failure;
@@ -106,12 +110,12 @@ function withStatus(id: string, judge: (status: Status, fixes: Fixes) => Finding
     } catch {
       return [warning(id, "cannot be checked: no gateway answers", "see: gateway")];
     }
-    return judge(status, fixesFor(context.elsewhere));
+    return judge(status, fixesFor(context.explicitUrl));
   };
 }
 
-function isDown({ elsewhere, home }: DoctorContext): boolean {
-  return !elsewhere && home.state === null;
+function isDown({ explicitUrl, home }: DoctorContext): boolean {
+  return !explicitUrl && home.state === null;
 }
 
 /** Replicas that run but have not started, with their reason; empty if there is none. */

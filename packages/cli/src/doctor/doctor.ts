@@ -38,9 +38,9 @@ export async function doctor(values: OptionValues, io: Io): Promise<number> {
   const findings = await runChecks({
     io,
     home: target.home,
-    elsewhere: target.elsewhere,
+    explicitUrl: target.explicitUrl,
     settingsFile: findSettings(undefined, values, io),
-    status: () => (asked ??= gateway.runTimed(api.status)),
+    status: () => (asked ??= gateway.runWithClockSkew(api.status)),
   });
   const failed = findings.some(({ severity }) => severity === "error");
   if (values.has("json")) printJson(io, { ok: !failed, checks: findings });

@@ -37,8 +37,8 @@ export function notRunning(id: string): Finding {
 export interface DoctorContext {
   readonly io: Io;
   readonly home: HomeView;
-  /** --url was given: the cluster runs elsewhere, so local checks do not apply. */
-  readonly elsewhere: boolean;
+  /** --url or PARLEY_URL was given: local checks do not apply. */
+  readonly explicitUrl: boolean;
   /** parley.toml, or null. */
   readonly settingsFile: string | null;
   /** Requested once for all checks; rethrows the error of that request. */
@@ -81,7 +81,7 @@ const there: Fixes = {
     "where the tool-runner runs: allow unprivileged user namespaces, or choose another isolation; docs/isolation.md",
 };
 
-/** `elsewhere`: the cluster was named by its address. */
-export function fixesFor(elsewhere: boolean): Fixes {
-  return elsewhere ? there : here;
+/** `explicitUrl`: the gateway was named by its address. */
+export function fixesFor(explicitUrl: boolean): Fixes {
+  return explicitUrl ? there : here;
 }

@@ -39,10 +39,10 @@ export function secretFileFinding(id: string, path: string, mode: number): Findi
 export const machineChecks: readonly Check[] = [
   { id: "node", run: async () => [nodeFinding(process.versions.node)] },
   { id: "dependencies", run: async () => [dependencies()] },
-  { id: "home", run: async ({ home, elsewhere }) => (elsewhere ? [] : [folder(home.path)]) },
+  { id: "home", run: async ({ home, explicitUrl }) => (explicitUrl ? [] : [folder(home.path)]) },
   { id: "token", run: async ({ home }) => secretFile("token", join(home.path, "token")) },
   { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
-  { id: "disk", run: async ({ home, elsewhere }) => (elsewhere ? [] : [await disk(home.path)]) },
+  { id: "disk", run: async ({ home, explicitUrl }) => (explicitUrl ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
   { id: "hooks", run: hooks },
   { id: "secrets", run: secrets },
@@ -118,8 +118,8 @@ export function wildcardFinding({
   );
 }
 
-async function permissions({ settingsFile, io, elsewhere }: DoctorContext): Promise<Finding[]> {
-  if (settingsFile === null || elsewhere) return [];
+async function permissions({ settingsFile, io, explicitUrl }: DoctorContext): Promise<Finding[]> {
+  if (settingsFile === null || explicitUrl) return [];
   const { ConfigError, loadSettings } = await import("@parley/chassis");
   try {
     return [wildcardFinding(loadSettings(settingsFile, io.env).permissions)];
@@ -142,9 +142,9 @@ async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
   }
 }
 
-async function secrets({ settingsFile, io, home, elsewhere }: DoctorContext): Promise<Finding[]> {
+async function secrets({ settingsFile, io, home, explicitUrl }: DoctorContext): Promise<Finding[]> {
   // The environment of services on another machine is not visible here.
-  if (settingsFile === null || elsewhere) return [];
+  if (settingsFile === null || explicitUrl) return [];
   const { ConfigError, loadSettings } = await import("@parley/chassis");
   try {
     const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);

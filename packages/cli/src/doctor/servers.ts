@@ -57,12 +57,12 @@ export const serverChecks: readonly Check[] = [
 ];
 
 async function look(
-  { home, elsewhere }: DoctorContext,
+  { home, explicitUrl }: DoctorContext,
   kind: ServerKind,
   url: string | undefined,
   ask: (address: Address) => Promise<Finding>,
 ): Promise<Finding[]> {
-  if (elsewhere) return [];
+  if (explicitUrl) return [];
   if (url === undefined) return [notRunning(kind.id)];
   const address = addressOf(url, kind.defaultPort);
   try {
@@ -195,7 +195,7 @@ export function addressOf(url: string, defaultPort: number): Address {
 
 /** The server accepted the connection but did not respond in time. */
 export class NoResponseError extends Error {
-  override readonly name = "Silent";
+  override readonly name = "NoResponseError";
 }
 
 /** Sends `say` and collects data until `enough` is true; rejects when the server is unreachable, disconnects or stays silent. */

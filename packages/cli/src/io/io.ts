@@ -49,6 +49,8 @@ export class CliError extends Error {
 
 /** The command line is wrong. */
 export class UsageError extends CliError {
+  override readonly name = "UsageError";
+
   constructor(message: string, fix?: string) {
     super(message, { exitCode: exitCodes.usage, fix });
   }

@@ -16,8 +16,8 @@ const skillFile = /^skills\/([^/]+)\/SKILL\.md$/;
 export const commandNames: readonly string[] = slashCommands.map(({ name }) => name.slice(1));
 
 /** The folder of the tools' files, if the cluster of this data folder runs on this machine. */
-export function workspaceFolder({ home, elsewhere }: Target): string | null {
-  return elsewhere || home.state === null ? null : join(home.path, "workspace");
+export function workspaceFolder({ home, explicitUrl }: Target): string | null {
+  return explicitUrl || home.state === null ? null : join(home.path, "workspace");
 }
 
 /** Parts that are not available are empty. Never rejects. `sessionId` empty: there is no session. */

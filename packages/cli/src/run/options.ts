@@ -16,12 +16,13 @@ export { permissionModeNames };
 export interface RunOptions {
   readonly output: OutputFormat;
   readonly streamInput: boolean;
-  /** Maximum number of model calls of the run; null: by the settings. */
-  readonly maxTurns: number | null;
-  /** Maximum cost of the run in US dollars; null: by the settings. */
+  /** Maximum number of model calls of the run; null: the configured limit. */
+  readonly maxModelCalls: number | null;
+  /** Maximum cost of the run in US dollars; null: the configured limit. */
   readonly maxUsd: number | null;
   readonly partial: boolean;
-  readonly mode: QueueMode | undefined;
+  /** How messages join a running turn; undefined: as configured. */
+  readonly queueMode: QueueMode | undefined;
   /** Settings of the session during the run. */
   readonly setup: SessionSetup;
   /** The named chat, if any. */
@@ -42,7 +43,7 @@ export interface RunOptions {
   readonly prompt: string | null;
 }
 
-/** Throws UsageError for options that exclude each other. */
+/** Reads the options. Throws UsageError for values that are not valid, such as bad numbers, and for options that exclude each other. */
 export function runOptions(values: OptionValues, positionals: readonly string[]): RunOptions {
   const output = outputFormats.find((each) => each === (values.text("output") ?? "text")) ?? "text";
   const streamInput = values.text("input-format") === "stream-json";
@@ -62,10 +63,10 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
   return {
     output,
     streamInput,
-    maxTurns: values.number("max-turns", "a number of 1 or more", { max: 999_999 }) ?? null,
+    maxModelCalls: values.number("max-turns", "a number of 1 or more", { max: 999_999 }) ?? null,
     maxUsd: readDollars(values.text("max-usd"), "--max-usd"),
     partial: values.has("partial"),
-    mode: modeOf(values),
+    queueMode: modeOf(values),
     setup: { permissionMode: permissionModeOf(values) },
     conversation: values.text("conversation"),
     session,

@@ -61,7 +61,10 @@ async function lastSession(gateway: Gateway): Promise<string> {
   }
 }
 
-/** The session by its id, or that of the conversation; null when there is none yet. */
+/**
+ * The session with this id, null if there is none. Without an id that of the conversation, otherwise the owner's main session; null
+ * if neither exists yet.
+ */
 export async function sessionOf(
   gateway: Gateway,
   sessionId: string | null,

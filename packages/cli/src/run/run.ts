@@ -66,10 +66,10 @@ interface Prepared {
 
 /** Applies the settings of the run to its session, which is created if it is new. */
 async function prepare(gateway: Gateway, options: RunOptions, place: RunPlace): Promise<Prepared> {
-  const { conversation, maxTurns, maxUsd } = options;
+  const { conversation, maxModelCalls, maxUsd } = options;
   const setup = {
     ...options.setup,
-    ...(maxTurns === null ? {} : { maxModelCalls: maxTurns }),
+    ...(maxModelCalls === null ? {} : { maxModelCalls }),
     ...(maxUsd === null ? {} : { maxCostMicros: Math.round(maxUsd * 1_000_000) }),
   };
   if (isEmptySetup(setup)) return { applied: null, place: {} };

@@ -115,8 +115,8 @@ export class Running {
   async say(input: UserInput): Promise<void> {
     // Each text is a turn of its own, except the answer to an open question of this run.
     const answers = this.#openQuestions.size > 0;
-    const { maxTurns, maxUsd } = this.#options;
-    if (answers || (maxTurns === null && maxUsd === null)) return this.#send(input, answers);
+    const { maxModelCalls, maxUsd } = this.#options;
+    if (answers || (maxModelCalls === null && maxUsd === null)) return this.#send(input, answers);
     const sent = this.#previous.then(() => this.#send(input, false));
     this.#previous = sent.catch(() => undefined);
     return sent;
@@ -131,7 +131,7 @@ export class Running {
     const before = await this.#program.beforePrompt(input.text);
     if (before.refusal !== null) return this.#refuse(before.refusal);
     const files = await storeFiles(this.#deps.gateway, input.files);
-    const mode = this.#options.mode ?? (answers ? ("steer" as const) : undefined);
+    const mode = this.#options.queueMode ?? (answers ? ("steer" as const) : undefined);
     const instructions = [...this.#instructions.splice(0), ...before.contexts].join("\n\n");
     const outcome = await this.#conversation.say(input.text, mode, {
       ...(files.length === 0 ? {} : { attachments: files }),

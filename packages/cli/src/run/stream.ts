@@ -15,8 +15,8 @@ export interface LimitsLeft {
 }
 
 /** The result of a message that is not sent because of a limit. */
-export function limitText(limit: Limit, { maxTurns, maxUsd }: StreamOptions): string {
-  if (limit === "max_turns") return `The run has made its ${maxTurns} model calls.`;
+export function limitText(limit: Limit, { maxModelCalls, maxUsd }: StreamOptions): string {
+  if (limit === "max_turns") return `The run has made its ${maxModelCalls} model calls.`;
   return `The run has spent its ${maxUsd} US dollars.`;
 }
 
@@ -27,7 +27,7 @@ export interface RunListener {
 export interface StreamOptions {
   readonly partial: boolean;
   /** Model calls of the run; null: unlimited. */
-  readonly maxTurns: number | null;
+  readonly maxModelCalls: number | null;
   /** US dollars of the run; null: unlimited. */
   readonly maxUsd?: number | null;
 }
@@ -55,9 +55,9 @@ export class RunStream {
 
   /** What is left of the limits of the run after its ended turns, or the limit that they have used up. */
   get left(): Limit | LimitsLeft {
-    const { maxTurns, maxUsd = null } = this.#options;
+    const { maxModelCalls, maxUsd = null } = this.#options;
     const { modelCalls = 0, costMicros = 0 } = this.#messages ?? {};
-    const calls = maxTurns === null ? undefined : maxTurns - modelCalls;
+    const calls = maxModelCalls === null ? undefined : maxModelCalls - modelCalls;
     const micros = maxUsd === null ? undefined : Math.round(maxUsd * 1_000_000) - costMicros;
     if (calls !== undefined && calls <= 0) return "max_turns";
     if (micros !== undefined && micros <= 0) return "max_budget";

@@ -110,10 +110,10 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
   return {
     output,
     streamInput,
-    maxTurns: readTurns(text("max-turns")),
+    maxModelCalls: readTurns(text("max-turns")),
     maxUsd: readDollars(text("max-budget-usd"), "--max-budget-usd"),
     partial: flags.has("include-partial-messages"),
-    mode: undefined,
+    queueMode: undefined,
     setup: {
       permissionMode: permissionMode(flags),
       model: text("model") === "default" ? undefined : text("model"),

@@ -3,17 +3,18 @@
 import { stripVTControlCharacters } from "node:util";
 
 import { oneLine as cut, parseJson } from "@parley/kit";
+import stringWidth from "string-width";
 
 import type { Paint } from "../io/io.ts";
 
 /** Aligns rows, with two spaces between columns. Cells may contain colours. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
-  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, visibleLength(cell))));
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, columnsOf(cell))));
   return rows
     .map((row) =>
       row
-        .map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - visibleLength(cell)))
+        .map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - columnsOf(cell)))
         .join("  ")
         .trimEnd(),
     )
@@ -30,8 +31,9 @@ export function listing<R>(
   return table([head, ...rows.map((row) => Object.values(columns).map((cell) => String(cell(row))))]);
 }
 
-function visibleLength(text: string): number {
-  return stripVTControlCharacters(text).length;
+/** The columns that a terminal uses for a text: wide characters count as two, colours and combining marks as none. */
+function columnsOf(text: string): number {
+  return stringWidth(stripVTControlCharacters(text));
 }
 
 /** `45s`, `12m`, `3h 20m`, `4d 2h`. */
@@ -82,18 +84,18 @@ export function stripControl(text: string): string {
 }
 
 // Control characters, characters without a width, and direction marks.
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{E0100}-\u{E01EF}]/gu;
+const invisibleCharacters = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{E0100}-\u{E01EF}]/gu;
 
 /** Replaces characters that a terminal would hide or interpret with their numbers (`<U+200B>`), so that a person can review the line. Tabs stay. */
-export function visible(line: string): string {
-  return line.replace(unseen, (sign) => {
-    if (sign === "\t") return sign;
-    return `<U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;
+export function escapeInvisible(line: string): string {
+  return line.replace(invisibleCharacters, (character) => {
+    if (character === "\t") return character;
+    return `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;
   });
 }
 
 /** The arguments of a tool call, shorter than JSON: a single argument is shown as its value. */
-export function shortInput(input: string): string {
+export function summarizeInput(input: string): string {
   const value = parseJson(input);
   if (typeof value !== "object" || value === null) return input;
   const entries = Object.entries(value);

@@ -5,7 +5,7 @@ import { pluralize } from "@parley/kit";
 
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
-import { listing, localTime, oneLine, shortInput, stripControl } from "./format.ts";
+import { listing, localTime, oneLine, summarizeInput, stripControl } from "./format.ts";
 
 type Row<R extends keyof typeof api, K extends keyof Answer<(typeof api)[R]>> = Answer<
   (typeof api)[R]
@@ -20,7 +20,7 @@ export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint)
     {
       KEY: ({ key }) => oneLine(key, 48),
       STATE: ({ runningTurnId, queued }) =>
-        `${runningTurnId === null ? "idle" : "thinking"}${queued === 0 ? "" : `, ${queued} waiting`}`,
+        `${runningTurnId === null ? "idle" : "running"}${queued === 0 ? "" : `, ${queued} queued`}`,
       MESSAGES: ({ messageCount }) => messageCount,
       TOKENS: ({ usage }) => usage.inputTokens + usage.outputTokens,
       "LAST USED": ({ updatedAt }) => localTime(updatedAt),
@@ -40,7 +40,7 @@ export function messageText(message: Message, paint: Paint): string {
       case "reasoning":
         return part.text === "" ? [] : [paint("dim", stripControl(part.text))];
       case "tool_call":
-        return [paint("dim", `→ ${part.name} ${oneLine(shortInput(part.input), 160)}`)];
+        return [paint("dim", `→ ${part.name} ${oneLine(summarizeInput(part.input), 160)}`)];
       case "tool_result":
         return [`${part.isError ? paint("red", "✗") : paint("green", "✓")} ${part.name}`, stripControl(part.content)];
       case "binary":
@@ -91,10 +91,10 @@ export function approvalsTable(rows: readonly Row<"approvals", "approvals">[], p
       ID: ({ id }) => id,
       STATE: ({ state }) => state,
       TOOL: ({ tool }) => tool,
-      "UNTIL / BY": ({ state, expiresAt, decidedBy }) =>
+      "EXPIRES / DECIDED BY": ({ state, expiresAt, decidedBy }) =>
         state === "pending" ? localTime(expiresAt) : oneLine(decidedBy ?? "-", 30),
       CALL: ({ summary }) => oneLine(summary, 60),
-      BECAUSE: ({ reason }) => oneLine(reason, 40),
+      REASON: ({ reason }) => oneLine(reason, 40),
     },
     paint,
   );

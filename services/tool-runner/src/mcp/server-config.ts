@@ -1,6 +1,6 @@
 // Converts the settings of MCP servers into connection plans, with the values of the named variables. It starts nothing.
 import { resolve } from "node:path";
-import { outsideProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
+import { unsandboxedProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
 import { mcpClientOf, type McpServerSettings, type McpSettings, type ToolRisk } from "@parley/contracts";
 import { safeVariables } from "../sandbox/program-folder.ts";
 import type { IdentityPlan, OAuthPlan } from "./oauth/provider.ts";
@@ -118,7 +118,8 @@ function problemOf(server: McpServerSettings, env: Environment, workspace: strin
   const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
   if (missing.length > 0) return `not set in the tool-runner's environment: ${missing.join(", ")}`;
   const where = cwd === undefined ? null : resolve(workspace, cwd);
-  const unsafe = command === undefined ? undefined : outsideProgramProblem({ command, args, cwd: where }, workspace);
+  const unsafe =
+    command === undefined ? undefined : unsandboxedProgramProblem({ command, args, cwd: where }, workspace);
   if (unsafe !== undefined) return unsafe;
   const signing = keyOf(oauth, env);
   if (typeof signing === "string") return `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${signing}`;
