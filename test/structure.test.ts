@@ -1,4 +1,4 @@
-// Limits of the code's structure: file sizes, files at the root of a service, cycles between folders and their order.
+// Limits of the code's structure: file sizes, files at the root of a service, cycles between folders and their order, error names.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, relative, resolve } from "node:path";
@@ -36,6 +36,20 @@ describe("structure", () => {
       .map((path) => ({ path, lines: readFileSync(join(root, path), "utf8").split("\n").length - 1 }))
       .filter(({ lines }) => lines > maxLines);
     assert.deepEqual(long, []);
+  });
+
+  test("each error class has its own name as the name of its errors", () => {
+    const errorClasses = sources.flatMap((path) =>
+      readFileSync(join(root, path), "utf8")
+        .matchAll(/class (\w+) extends \w*Error \{(?:\s*override readonly name(?:: string)? = "(\w+)";)?/g)
+        .map(([, className, name]) => ({ path, className, name }))
+        .toArray(),
+    );
+    assert.ok(errorClasses.length > 30, "the pattern finds the error classes");
+    assert.deepEqual(
+      errorClasses.filter(({ className, name }) => name !== className),
+      [],
+    );
   });
 
   for (const [service, order] of Object.entries(folderOrders)) {

@@ -33,7 +33,7 @@ export type WireErrorData = z.infer<typeof WireErrorSchema>;
 
 /** An error with a code that the receiver can switch on. */
 export class WireError extends Error {
-  override readonly name = "WireError";
+  override readonly name: string = "WireError";
   readonly code: WireErrorCode;
 
   constructor(code: WireErrorCode, message: string, options?: { cause?: unknown }) {

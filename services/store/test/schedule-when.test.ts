@@ -74,7 +74,7 @@ describe("a schedule as people write it", () => {
   test("refuses a past time, a pattern without occurrences and an unknown time zone", () => {
     assert.throws(() => read("at 2020-01-01T00:00:00Z"), /schedule: 2020-01-01T00:00:00.000Z is in the past/);
     assert.throws(() => read("cron 0 0 30 2 *"), /never occurs/);
-    assert.throws(() => read("every 5m", "Mars/Olympus"), /^BadSchedule: time_zone: "Mars\/Olympus"/);
+    assert.throws(() => read("every 5m", "Mars/Olympus"), /^InvalidScheduleError: time_zone: "Mars\/Olympus"/);
   });
 });
 

@@ -6,6 +6,8 @@ import { z } from "zod";
 
 /** Another agent-core leads: nothing that this process still does has an effect. */
 export class LeadershipLostError extends WireError {
+  override readonly name = "LeadershipLostError";
+
   constructor(cause: unknown) {
     super("STALE_EPOCH", "another agent-core has taken over", { cause });
   }

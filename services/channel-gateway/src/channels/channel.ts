@@ -79,7 +79,7 @@ export interface LeaseRef {
 
 /** The platform refuses the account's credentials. Until they change, retrying soon is pointless. */
 export class AccountRejectedError extends Error {
-  override readonly name = "AccountRefused";
+  override readonly name = "AccountRejectedError";
 }
 
 /** The gateway's interface for an adapter. */

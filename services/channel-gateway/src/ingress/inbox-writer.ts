@@ -23,7 +23,7 @@ export interface InboxWriterDeps extends AwaitDeps {
 
 /** Thrown when an idempotency key is reused with a different text; the first text stays stored. */
 export class IdempotencyKeyReusedError extends Error {
-  override readonly name = "KeyReused";
+  override readonly name = "IdempotencyKeyReusedError";
 
   constructor() {
     super("this idempotency key was already used with a different text; use a new key");

@@ -3,7 +3,7 @@ import { maxInboundBytes, type InboundMessage } from "@parley/contracts";
 
 /** Thrown for a message above the limit; nothing was stored. */
 export class MessageTooLargeError extends Error {
-  override readonly name = "MessageTooLarge";
+  override readonly name = "MessageTooLargeError";
   readonly bytes: number;
 
   constructor(bytes: number) {

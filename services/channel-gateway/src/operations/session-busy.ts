@@ -5,7 +5,7 @@ import { oneLine } from "@parley/kit";
 
 /** Thrown when a message is refused because its session is busy; nothing was stored. The sender receives the text. */
 export class SessionBusyError extends Error {
-  override readonly name = "SessionBusy";
+  override readonly name = "SessionBusyError";
   /** The beginning of the message that started the running turn; null: unknown. */
   readonly doing: string | null;
 

@@ -31,7 +31,7 @@ type EndReason = InputOf<typeof controlSessionEnded>["reason"];
 
 /** Thrown when no replica of the required service responds. */
 export class ServiceUnavailableError extends Error {
-  override readonly name = "NobodyThere";
+  override readonly name = "ServiceUnavailableError";
 }
 
 /** Awaits an answer of a service other than the store. Throws ServiceUnavailableError when no replica responds. */

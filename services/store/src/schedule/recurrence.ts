@@ -11,7 +11,7 @@ export type Recurrence =
 
 /** An invalid schedule; the message names the field and shows valid examples. */
 export class InvalidScheduleError extends Error {
-  override readonly name = "BadSchedule";
+  override readonly name = "InvalidScheduleError";
 }
 
 const examples =

@@ -44,6 +44,7 @@ export interface SamplingContext {
 
 /** The request is refused. In the protocol's newer era this also ends the call. */
 export class SamplingRefused extends ProtocolError {
+  override readonly name = "SamplingRefused";
   readonly reason: string;
 
   constructor(reason: string, code: number = ProtocolErrorCode.InvalidRequest) {

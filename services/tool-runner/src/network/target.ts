@@ -21,7 +21,7 @@ export type Resolver = (hostname: string) => Promise<Address[]>;
 
 /** A page that must not be fetched; the message is for the model. */
 export class BlockedTargetError extends Error {
-  override readonly name = "RefusedTarget";
+  override readonly name = "BlockedTargetError";
 }
 
 export interface Target {

@@ -26,7 +26,7 @@ export interface RestoreContext {
 
 /** Why a path was skipped or could not be restored. */
 class RestoreSkippedError extends Error {
-  override readonly name = "Left";
+  override readonly name = "RestoreSkippedError";
   readonly outcome: "skipped" | "failed";
 
   constructor(outcome: "skipped" | "failed", message: string) {

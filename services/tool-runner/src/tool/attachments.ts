@@ -11,7 +11,7 @@ export interface AttachmentStore {
 
 /** The store rejects the content, does not have it, or is unavailable; the message names the reason. */
 export class ContentRejectedError extends Error {
-  override readonly name = "ContentRefused";
+  override readonly name = "ContentRejectedError";
 }
 
 /** The attachments of one call: its grant limits it to the content of its own session. */
