@@ -112,17 +112,6 @@ test("tags images with the version of package.json", () => {
   }
 });
 
-test("runs two replicas of agent-core and store, and scales gateway and tool-runner", () => {
-  const replicas = Object.fromEntries(ours.map(({ metadata, spec }) => [metadata.name, spec.replicas]));
-  assert.deepEqual(replicas, { "agent-core": 2, store: 2, "tool-runner": undefined, "channel-gateway": undefined });
-  const scaled = base.filter(({ kind }) => kind === "HorizontalPodAutoscaler");
-  assert.deepEqual(scaled.map(({ spec }) => text(at(spec, "scaleTargetRef", "name"))).sort(), [
-    "channel-gateway",
-    "tool-runner",
-  ]);
-  for (const { spec } of scaled) assert.equal(at(spec, "minReplicas"), 2);
-});
-
 describe("selectors", () => {
   test("select the pods of their workload and spread them", () => {
     for (const { metadata, spec } of deployed) {

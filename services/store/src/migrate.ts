@@ -34,6 +34,8 @@ export interface MigrateOptions {
   folder?: string;
   /** Waits while PostgreSQL cannot be reached, and calls this for each new reason. Left out: the first failure is thrown. */
   onWaiting?: (reason: string) => void;
+  /** The last migration to apply; left out: the newest. */
+  until?: string;
 }
 
 /** The migrations this build knows, in order. */
@@ -54,7 +56,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
       CREATE TABLE IF NOT EXISTS parley.schema_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`);
     const { rows } = await client.query<{ name: string }>("SELECT name FROM parley.schema_migrations");
     const applied = new Set(rows.map((row) => row.name));
-    const missing = knownMigrations(folder).filter((name) => !applied.has(name));
+    const missing = knownMigrations(folder).filter((name) => !applied.has(name) && name <= (options.until ?? name));
     for (const name of missing) {
       const record = `INSERT INTO parley.schema_migrations (name) VALUES (${client.escapeLiteral(name)})`;
       await apply(client, parseMigration(readFileSync(join(folder, name), "utf8")), record);

@@ -3,6 +3,7 @@
 import { CliError, exitCodes, note, painter, type Io } from "../io/io.ts";
 import type { CommandSpec } from "./command.ts";
 import { channelCommands } from "./channels.ts";
+import { backupCommand, restoreCommand } from "./backup.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommands } from "./config.ts";
 import { consoleCommand } from "./console.ts";
@@ -36,6 +37,8 @@ export const commands: readonly CommandSpec[] = [
   ...configCommands,
   doctorCommand,
   logsCommand,
+  backupCommand,
+  restoreCommand,
   completionCommand(() => commands),
 ];
 

@@ -1,0 +1,107 @@
+// `parley backup`: writes the database, as of one moment, and then the folders of the deployment into a new folder. The cluster keeps running.
+//   DATABASE_URL=… [PARLEY_BLOB_DIR=…] [PARLEY_WORKSPACE=…] [PARLEY_CHECKPOINTS=…] [PARLEY_STATE=…] node backup.js <folder>
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { errorMessage } from "@parley/contracts";
+import { Client } from "pg";
+import { z } from "zod";
+import { withTls } from "./db/database-url.ts";
+import { readSequences, writeTables } from "./db/table-files.ts";
+
+/** The folders of a deployment, by the variable that names them. */
+export const folderVariables = {
+  blobs: "PARLEY_BLOB_DIR",
+  workspace: "PARLEY_WORKSPACE",
+  checkpoints: "PARLEY_CHECKPOINTS",
+  state: "PARLEY_STATE",
+} as const;
+type FolderName = keyof typeof folderVariables;
+export type Folders = Partial<Record<FolderName, string>>;
+
+/** Written last: a folder without it is not a complete backup. */
+export const manifestFile = "manifest.json";
+export const ManifestSchema = z.object({
+  format: z.literal(1),
+  /** The moment of the database's rows, ISO 8601. */
+  cutAt: z.string(),
+  /** The newest migration of the database. */
+  migration: z.string(),
+  tables: z.record(z.string(), z.number()),
+  sequences: z.record(z.string(), z.number()),
+  folders: z.array(z.enum(["blobs", "workspace", "checkpoints", "state"])),
+});
+export type Manifest = z.infer<typeof ManifestSchema>;
+
+/** The folders that the environment names and that exist. */
+export function foldersIn(env: Readonly<Record<string, string | undefined>>): Folders {
+  const named = Object.entries(folderVariables).flatMap(([name, variable]) => {
+    const path = env[variable];
+    return path === undefined || path === "" ? [] : [[name, path]];
+  });
+  return Object.fromEntries(named) as Folders;
+}
+
+/** Throws when the target is not empty. Contents in the folder of blobs never change, so they fit the database's moment. */
+export async function backup(databaseUrl: string, folders: Folders, target: string): Promise<Manifest> {
+  mkdirSync(join(target, "tables"), { recursive: true, mode: 0o700 });
+  if (readdirSync(target).length > 1) throw new Error(`${target} is not empty: name a new folder`);
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  let database: Omit<Manifest, "format" | "folders">;
+  try {
+    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    const { rows } = await client.query<{ cut: Date; migration: string }>(
+      "SELECT now() AS cut, (SELECT max(name) FROM parley.schema_migrations) AS migration",
+    );
+    const tables = await writeTables(client, join(target, "tables"));
+    const [row] = rows;
+    if (row === undefined) throw new Error("the database has no schema parley");
+    const cutAt = row.cut.toISOString();
+    database = { cutAt, migration: row.migration, tables, sequences: await readSequences(client) };
+    await client.query("COMMIT");
+  } finally {
+    await client.end();
+  }
+  const names = Object.keys(folderVariables).filter((name): name is FolderName => {
+    const path = folders[name as FolderName];
+    return path !== undefined && existsSync(path);
+  });
+  for (const name of names) await pack(folders[name] ?? "", join(target, `${name}.tar`));
+  const manifest: Manifest = { format: 1, ...database, folders: names };
+  writeFileSync(join(target, manifestFile), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+  return manifest;
+}
+
+/** Exit code 1 of tar: a file changed while it was read, which is normal for a workspace in use. */
+async function pack(folder: string, file: string): Promise<void> {
+  const code = await tar(["--create", "--file", file, "--directory", folder, "."]);
+  if (code > 1) throw new Error(`${folder} could not be packed: tar ended with ${code}`);
+}
+
+/** Returns the exit code. */
+export async function tar(args: readonly string[]): Promise<number> {
+  const child = spawn("tar", args, { stdio: ["ignore", "ignore", "inherit"] });
+  const [code] = (await once(child, "close")) as [number | null];
+  return code ?? 2;
+}
+
+if (import.meta.main) {
+  const [target] = process.argv.slice(2);
+  const url = process.env["DATABASE_URL"];
+  if (target === undefined || url === undefined || url === "") {
+    process.stderr.write(
+      "backup: needs DATABASE_URL (of the role that owns the schema) and a new folder as argument\n",
+    );
+    process.exit(78);
+  }
+  try {
+    const { cutAt, tables, folders } = await backup(withTls(url, process.env), foldersIn(process.env), target);
+    const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
+    process.stdout.write(`backup: ${rows} rows as of ${cutAt}, folders: ${folders.join(", ") || "none"}\n`);
+  } catch (error) {
+    process.stderr.write(`backup: ${errorMessage(error)}\n`);
+    process.exit(1);
+  }
+}
