@@ -85,7 +85,7 @@ test("backup runs the store's program as the owner of the schema, restricted lik
   assert.deepEqual(at(pod, "containers", 0, "securityContext"), own?.containers[0]?.securityContext);
   assert.match(String(at(pod, "containers", 0, "command", 2)), /node dist\/backup\.js "\/backups\//);
   const variables = z.array(z.object({ name: z.string() })).parse(at(pod, "containers", 0, "env"));
-  const program = read("services/store/src/backup.ts");
+  const program = read("services/store/src/config.ts");
   for (const { name } of variables) assert.ok(program.includes(name), name);
   assert.equal(at(claim, "metadata", "name"), "parley-backups");
 });

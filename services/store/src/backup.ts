@@ -4,21 +4,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ConfigError, configExitCode } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { Client } from "pg";
 import { z } from "zod";
-import { withTls } from "./db/database-url.ts";
+import { folderVariables, readBackupConfig, type FolderName, type Folders } from "./config.ts";
 import { readSequences, writeTables } from "./db/table-files.ts";
-
-/** The folders of a deployment, by the variable that names them. */
-export const folderVariables = {
-  blobs: "PARLEY_BLOB_DIR",
-  workspace: "PARLEY_WORKSPACE",
-  checkpoints: "PARLEY_CHECKPOINTS",
-  state: "PARLEY_STATE",
-} as const;
-type FolderName = keyof typeof folderVariables;
-export type Folders = Partial<Record<FolderName, string>>;
 
 /** Written last: a folder without it is not a complete backup. */
 export const manifestFile = "manifest.json";
@@ -33,15 +24,6 @@ export const ManifestSchema = z.object({
   folders: z.array(z.enum(["blobs", "workspace", "checkpoints", "state"])),
 });
 export type Manifest = z.infer<typeof ManifestSchema>;
-
-/** The folders that the environment names and that exist. */
-export function foldersIn(env: Readonly<Record<string, string | undefined>>): Folders {
-  const named = Object.entries(folderVariables).flatMap(([name, variable]) => {
-    const path = env[variable];
-    return path === undefined || path === "" ? [] : [[name, path]];
-  });
-  return Object.fromEntries(named) as Folders;
-}
 
 /** Throws when the target is not empty. Contents in the folder of blobs never change, so they fit the database's moment. */
 export async function backup(databaseUrl: string, folders: Folders, target: string): Promise<Manifest> {
@@ -89,19 +71,17 @@ export async function tar(args: readonly string[]): Promise<number> {
 
 if (import.meta.main) {
   const [target] = process.argv.slice(2);
-  const url = process.env["DATABASE_URL"];
-  if (target === undefined || url === undefined || url === "") {
-    process.stderr.write(
-      "backup: needs DATABASE_URL (of the role that owns the schema) and a new folder as argument\n",
-    );
-    process.exit(78);
+  if (target === undefined) {
+    process.stderr.write("backup: name a new folder\n");
+    process.exit(configExitCode);
   }
   try {
-    const { cutAt, tables, folders } = await backup(withTls(url, process.env), foldersIn(process.env), target);
+    const config = readBackupConfig();
+    const { cutAt, tables, folders } = await backup(config.databaseUrl, config.folders, target);
     const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
     process.stdout.write(`backup: ${rows} rows as of ${cutAt}, folders: ${folders.join(", ") || "none"}\n`);
   } catch (error) {
     process.stderr.write(`backup: ${errorMessage(error)}\n`);
-    process.exit(1);
+    process.exit(error instanceof ConfigError ? configExitCode : 1);
   }
 }

@@ -1,6 +1,13 @@
 // The store's configuration: the only reader of its environment.
 import { resolve } from "node:path";
-import { parseEnvironment, tlsFilesIn, type BaseConfig, type Environment, type TlsFiles } from "@parley/chassis";
+import {
+  ConfigError,
+  parseEnvironment,
+  tlsFilesIn,
+  type BaseConfig,
+  type Environment,
+  type TlsFiles,
+} from "@parley/chassis";
 import { z } from "zod";
 import type { BlobBackendsConfig } from "./blobs/open.ts";
 import type { BucketConfig } from "./blobs/backend.ts";
@@ -72,4 +79,27 @@ function bucketConfig(env: z.infer<typeof StoreEnv>): BucketConfig | null {
         ? null
         : { accessKeyId, secretAccessKey, ...(token === undefined ? {} : { sessionToken: token }) },
   };
+}
+
+/** The folders of a deployment, by the variable that names them. */
+export const folderVariables = {
+  blobs: "PARLEY_BLOB_DIR",
+  workspace: "PARLEY_WORKSPACE",
+  checkpoints: "PARLEY_CHECKPOINTS",
+  state: "PARLEY_STATE",
+} as const;
+export type FolderName = keyof typeof folderVariables;
+export type Folders = Partial<Record<FolderName, string>>;
+
+/** What a backup reads and a restore writes; `databaseUrl`: of the role that owns the schema. Throws ConfigError. */
+export function readBackupConfig(env: Environment = process.env): { databaseUrl: string; folders: Folders } {
+  const url = env["DATABASE_URL"];
+  if (url === undefined || url === "")
+    throw new ConfigError("DATABASE_URL is missing: the PostgreSQL URL of the role that owns the schema");
+  const folders: Folders = {};
+  for (const name of Object.keys(folderVariables) as FolderName[]) {
+    const path = env[folderVariables[name]];
+    if (path !== undefined && path !== "") folders[name] = resolve(path);
+  }
+  return { databaseUrl: withTls(url, env), folders };
 }

@@ -3,10 +3,11 @@
 //   DATABASE_URL=… [PARLEY_BLOB_DIR=…] [PARLEY_WORKSPACE=…] … node restore.js <folder> [--replace]
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { ConfigError, configExitCode } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { Client } from "pg";
-import { foldersIn, ManifestSchema, manifestFile, tar, type Folders, type Manifest } from "./backup.ts";
-import { withTls } from "./db/database-url.ts";
+import { ManifestSchema, manifestFile, tar, type Manifest } from "./backup.ts";
+import { readBackupConfig, type Folders } from "./config.ts";
 import { readTables, writeSequences } from "./db/table-files.ts";
 import { knownMigrations, migrate } from "./migrate.ts";
 import { fromText, nextDue } from "./schedule/recurrence.ts";
@@ -108,17 +109,16 @@ async function unpack(file: string, folder: string | undefined, replace: boolean
 
 if (import.meta.main) {
   const [source, ...options] = process.argv.slice(2);
-  const url = process.env["DATABASE_URL"];
-  if (source === undefined || url === undefined || url === "") {
-    process.stderr.write("restore: needs DATABASE_URL (of the role that owns the schema) and the folder of a backup\n");
-    process.exit(78);
+  if (source === undefined) {
+    process.stderr.write("restore: name the folder of a backup\n");
+    process.exit(configExitCode);
   }
   try {
-    const replace = options.includes("--replace");
-    const { cutAt } = await restore(withTls(url, process.env), foldersIn(process.env), source, { replace });
+    const { databaseUrl, folders } = readBackupConfig();
+    const { cutAt } = await restore(databaseUrl, folders, source, { replace: options.includes("--replace") });
     process.stdout.write(`restore: the deployment is as of ${cutAt}\n`);
   } catch (error) {
     process.stderr.write(`restore: ${errorMessage(error)}\n`);
-    process.exit(1);
+    process.exit(error instanceof ConfigError ? configExitCode : 1);
   }
 }

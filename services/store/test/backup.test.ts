@@ -15,8 +15,8 @@ import {
   testBaseConfig,
 } from "@parley/testing";
 import { Client } from "pg";
-import { backup, type Folders } from "../src/backup.ts";
-import { readConfig } from "../src/config.ts";
+import { backup } from "../src/backup.ts";
+import { readConfig, type Folders } from "../src/config.ts";
 import { restore } from "../src/restore.ts";
 import { start } from "../src/service.ts";
 import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
