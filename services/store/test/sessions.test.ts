@@ -298,6 +298,34 @@ test("retention deletes archived idle sessions completely, never main or busy on
   }
 });
 
+// design: 002.23b
+test("retention deletes the least recently used sessions above the maximum, never main", async () => {
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  try {
+    const [main, oldest, newer] = [
+      await talk("main", "main"),
+      await talk("route:m1", "oldest"),
+      await talk("route:m2", "newer"),
+    ];
+    await database.pool.query(
+      `UPDATE parley.sessions SET updated_at = now() - CASE id WHEN $1 THEN interval '30 days' ELSE interval '20 days' END
+       WHERE id = ANY($2::uuid[])`,
+      [main, [main, oldest]],
+    );
+    const { rows } = await database.pool.query<{ count: number }>(
+      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
+    );
+    const max_sessions = (rows[0]?.count ?? 0) - 1;
+    const settings = { retention_days: 0, call_retention_days: 0, max_sessions, max_messages: 0 };
+    assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 1, messages: 0 });
+    const there = async (sessionId: string) =>
+      (await gateway.request(store.sessionGet, { sessionId })).session !== null;
+    assert.deepEqual(await Promise.all([main, oldest, newer].map(there)), [true, false, true]);
+  } finally {
+    await database.pool.end();
+  }
+});
+
 // design: 002.23c
 test("retention deletes the oldest messages of a long session outside of its view", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
