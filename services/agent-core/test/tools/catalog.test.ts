@@ -56,6 +56,18 @@ test("has one case for each local tool, with the tool's effect class", () => {
   );
 });
 
+// design: 000.37c
+test("has no tools for sub-agents when they are disabled", () => {
+  const settings = ParleySettingsSchema.parse({ subagents: { enabled: false } });
+  const without = localTools(settings, { search: () => assert.fail("no search") }, null);
+  const kept = new Set(without.map(({ descriptor }) => descriptor.name));
+  assert.deepEqual([...tools.keys()].filter((name) => name !== "speak" && !kept.has(name)).sort(), [
+    "agents_list",
+    "sessions_spawn",
+    "subagents",
+  ]);
+});
+
 const Schema = z.object({
   properties: z.record(z.string(), z.object({ type: z.string().optional() })).default({}),
   required: z.array(z.string()).default([]),
