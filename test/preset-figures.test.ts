@@ -46,12 +46,6 @@ const differences: { row: string; name: string; ours: unknown; reason: string }[
     reason: "A fault: the first 429 ended the turn. Eight tries",
   },
   {
-    row: "004.25c",
-    name: "hours of heartbeats",
-    ours: "08:00-22:00",
-    reason: "From 08:00 to 22:00 in `agent.time_zone`, unless `heartbeat.active_hours` says otherwise",
-  },
-  {
     row: "004.33b",
     name: "concurrent turns, later form",
     ours: 1,
