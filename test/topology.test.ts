@@ -312,6 +312,7 @@ describe("operations", () => {
       "http/messages.ts",
       "http/openai.ts",
       "http/operations.ts",
+      "http/responses.ts",
       "http/server.ts",
       "http/simple-chat.ts",
       "http/webhooks.ts",

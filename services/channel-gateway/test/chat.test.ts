@@ -78,7 +78,7 @@ test("reads the answer from the store when all events are lost", async () => {
   }
 });
 
-test("passes only the last user message to the agent, with its text parts joined", async () => {
+test("passes instructions and earlier messages to the agent before the text of the last message", async () => {
   await client.chat.completions.create({
     model: "parley",
     messages: [
@@ -94,7 +94,14 @@ test("passes only the last user message to the agent, with its text parts joined
       },
     ],
   });
-  assert.equal(stack.agent.heard.at(-1), "one\ntwo");
+  assert.equal(
+    stack.agent.heard.at(-1),
+    [
+      "[Instructions of the program that sent this message]\nbe brief",
+      "[Earlier messages of this conversation, sent by the calling program]\nuser: first\nassistant: yes",
+      "one\ntwo",
+    ].join("\n\n"),
+  );
 });
 
 test("answers a repeated Idempotency-Key and passes the message to the agent once", async () => {
@@ -269,11 +276,11 @@ test("refuses unsupported fields by name and ignores model tuning", async () => 
   assert.equal(tuned.status, 200);
 });
 
-test("refuses a 300 KiB message and a 2 MiB body, and stays available", async () => {
+test("refuses a 300 KiB message and a body above its limit, and stays available", async () => {
   const large = await gateway.call("/v1/chat/completions", { body: { messages: say("x".repeat(300 * 1024)) } });
   assert.equal(large.status, 413);
   assert.match(((await large.json()) as Refusal).error.message, /the limit is 262144/);
-  const huge = await gateway.call("/v1/chat/completions", { body: { messages: say("x".repeat(2 * 1024 * 1024)) } });
+  const huge = await gateway.call("/api/messages", { body: { text: "x".repeat(2 * 1024 * 1024) } });
   assert.equal(huge.status, 413);
   assert.equal(((await huge.json()) as Refusal).error.code, "body_too_large");
   const answer = await client.chat.completions.create({ model: "parley", messages: say("still there?") });

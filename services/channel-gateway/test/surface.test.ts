@@ -72,6 +72,11 @@ function routesOf(paths: Record<string, Record<string, Described>>): Record<stri
   return Object.fromEntries(routes);
 }
 
+/** The form that a value has in the file. */
+function asRecorded(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value)) as unknown;
+}
+
 test("serves the recorded routes", async () => {
   const { paths } = await replica.json<{ paths: Record<string, Record<string, Described>> }>("/openapi.json");
   const found = routesOf(paths);
@@ -80,12 +85,13 @@ test("serves the recorded routes", async () => {
   }
   const file = new URL("fixtures/surface.json", import.meta.url);
   const before = JSON.parse(await readFile(file, "utf8")) as { routes: Record<string, unknown> };
-  // Routes that are unchanged keep their recorded form.
-  const routes = Object.entries(found).map(([name, route]) => {
-    const old = before.routes[name] ?? null;
-    return [name, isDeepStrictEqual(withoutTexts(old), withoutTexts(route)) ? old : route] as const;
-  });
-  return writeFile(file, `${JSON.stringify({ ...before, routes: Object.fromEntries(routes) }, null, 2)}\n`);
+  // Routes that are unchanged keep their recorded form and place.
+  const changed = Object.entries(found).filter(
+    ([name, route]) => !isDeepStrictEqual(withoutTexts(before.routes[name]), withoutTexts(asRecorded(route))),
+  );
+  const kept = Object.entries(before.routes).filter(([name]) => name in found);
+  const routes = { ...Object.fromEntries(kept), ...Object.fromEntries(changed) };
+  return writeFile(file, `${JSON.stringify({ ...before, routes }, null, 2)}\n`);
 });
 
 test("lists the recorded commands with their usage", async () => {

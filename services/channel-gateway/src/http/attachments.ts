@@ -64,7 +64,8 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
   );
 }
 
-async function keep({ bus }: HttpDeps, body: Buffer) {
+/** Stores a file. Throws HttpError 413 or 415. */
+export async function keep({ bus }: Pick<HttpDeps, "bus">, body: Buffer) {
   try {
     return await keepBlob(bus, body);
   } catch (error) {

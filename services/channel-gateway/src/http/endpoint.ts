@@ -27,6 +27,8 @@ export interface EndpointSpec<P extends MaybeSchema, Q extends MaybeSchema, B ex
   /** The documented body when the handler parses it itself. */
   bodyDoc?: z.ZodType;
   headers?: Readonly<Record<string, string>>;
+  /** Default: that of the listener. */
+  bodyLimitBytes?: number;
   answers: Readonly<Record<number, AnswerDoc>>;
 }
 
@@ -68,6 +70,7 @@ export class Endpoints {
       method: spec.method,
       url: spec.url,
       config: { open: spec.open ?? false },
+      ...(spec.bodyLimitBytes === undefined ? {} : { bodyLimit: spec.bodyLimitBytes }),
       handler: async (request, reply) => {
         const answer = await handle({
           params: check(spec.params, request.params, "path"),

@@ -1,14 +1,22 @@
 // The format of OpenAI's chat completions: parses a request, and serializes an answer, complete or streamed. Pure; independent of turns.
 import type { ExitReason, Usage } from "@parley/contracts";
 import { z } from "zod";
-import { HttpError, invalid } from "./errors.ts";
+import { invalid } from "./errors.ts";
+import {
+  agentRequest,
+  fileOf,
+  unsupported,
+  type AgentRequest,
+  type RequestFile,
+  type RequestMessage,
+} from "./openai-input.ts";
 
 export const modelId = "parley";
 
 /** The supported fields of the body. Other OpenAI fields are ignored, except unsupported ones that would change the answer. */
 export const ChatBody = z.looseObject({
   model: z.string().nullish(),
-  /** Only the last message of role `user` is used; Parley stores the history. */
+  /** Earlier messages are used when the request begins a session; system and developer messages are instructions. */
   messages: z.array(z.unknown()).min(1),
   /** Names the conversation; without it the request gets its own session. */
   user: z.string().min(1).max(512).nullish(),
@@ -18,15 +26,19 @@ export const ChatBody = z.looseObject({
   tools: z.array(z.unknown()).nullish(),
   functions: z.array(z.unknown()).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
+  stop: z.union([z.string(), z.array(z.string())]).nullish(),
+  logprobs: z.boolean().nullish(),
+  modalities: z.array(z.string()).nullish(),
 });
 
-const UserMessage = z.looseObject({
-  role: z.literal("user"),
-  content: z.union([z.string(), z.array(z.looseObject({ type: z.string(), text: z.string().optional() }))]),
+const Part = z.looseObject({ type: z.string(), text: z.string().optional() });
+const ChatMessage = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant"]),
+  content: z.union([z.string(), z.array(Part)]).nullish(),
+  tool_calls: z.array(z.unknown()).nullish(),
 });
 
-export interface ChatRequest {
-  text: string;
+export interface ChatRequest extends AgentRequest {
   /** Undefined when the request names none. */
   conversation: string | undefined;
   model: string;
@@ -49,8 +61,13 @@ export function readChatRequest(body: unknown): ChatRequest {
   if ((request.response_format?.type ?? "text") !== "text") {
     throw unsupported("response_format", "answers are text; omit `response_format`");
   }
+  if ((request.stop?.length ?? 0) > 0) throw unsupported("stop", "stop sequences are not supported; omit `stop`");
+  if (request.logprobs === true)
+    throw unsupported("logprobs", "token probabilities are not available; omit `logprobs`");
+  if (request.modalities?.some((each) => each !== "text") === true)
+    throw unsupported("modalities", "answers are text; omit `modalities`");
   return {
-    text: lastUserText(request.messages),
+    ...agentRequest(request.messages.map(readMessage), "messages"),
     conversation: request.user ?? undefined,
     model: request.model ?? modelId,
     stream: request.stream ?? false,
@@ -58,29 +75,37 @@ export function readChatRequest(body: unknown): ChatRequest {
   };
 }
 
-function lastUserText(messages: readonly unknown[]): string {
-  const index = messages.findLastIndex(
-    (message) => typeof message === "object" && message !== null && "role" in message && message.role === "user",
-  );
-  if (index < 0) throw unsupported("messages", "`messages` contains no message of role user");
-  const parsed = UserMessage.safeParse(messages[index]);
-  if (!parsed.success) {
-    throw unsupported(`messages.${index}.content`, "`content` must be a string or an array of parts");
-  }
-  const { content } = parsed.data;
-  const text =
-    typeof content === "string" ? content : content.map((part, at) => textOfPart(part, index, at)).join("\n");
-  if (text === "") throw unsupported(`messages.${index}.content`, "the last user message is empty");
-  return text;
+function readMessage(message: unknown, index: number): RequestMessage {
+  const param = `messages.${index}`;
+  const role = typeof message === "object" && message !== null && "role" in message ? message.role : undefined;
+  if (role === "tool" || role === "function")
+    throw unsupported(param, "results of tools are not supported: the agent uses its own tools");
+  const parsed = ChatMessage.safeParse(message);
+  if (!parsed.success) throw invalid(parsed.error, param);
+  const { content, tool_calls: calls, role: said } = parsed.data;
+  if ((calls?.length ?? 0) > 0)
+    throw unsupported(`${param}.tool_calls`, "calls of tools are not supported: the agent uses its own tools");
+  const as = said === "system" || said === "developer" ? "instructions" : said;
+  if (typeof content === "string") return { role: as, text: content, files: [] };
+  const parts = (content ?? []).map((part, at) => readPart(part, `${param}.content.${at}`));
+  const text = parts.flatMap((part) => (typeof part === "string" ? [part] : [])).join("\n");
+  return { role: as, text, files: parts.filter((part) => typeof part !== "string") };
 }
 
-function textOfPart(part: { type: string; text?: string | undefined }, index: number, at: number): string {
+const ImagePart = z.looseObject({ image_url: z.looseObject({ url: z.string() }) });
+const FilePart = z.looseObject({
+  file: z.looseObject({ file_data: z.string().optional(), filename: z.string().nullish() }),
+});
+
+function readPart(part: z.infer<typeof Part>, param: string): string | RequestFile {
   if (part.type === "text" && part.text !== undefined) return part.text;
-  throw unsupported(`messages.${index}.content.${at}`, `content of type "${part.type}" is not supported, only text`);
-}
-
-function unsupported(param: string, message: string): HttpError {
-  return new HttpError(400, "unsupported_value", `${param}: ${message}`, { param });
+  if (part.type === "refusal") return "";
+  if (part.type === "image_url") return fileOf(ImagePart.safeParse(part).data?.image_url.url, "image", param);
+  if (part.type === "file") {
+    const { file_data: data, filename } = FilePart.safeParse(part).data?.file ?? {};
+    return fileOf(data, "file", param, filename);
+  }
+  throw unsupported(param, `content of type "${part.type}" is not supported, only text, image_url and file`);
 }
 
 export type FinishReason = "stop" | "length" | "content_filter";

@@ -7,6 +7,7 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
+import { agentInput, bodyLimitFor } from "./agent-input.ts";
 import { callInput } from "./owner-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -40,12 +41,13 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/v1/chat/completions",
       summary: "Send a message and get the answer in OpenAI's format",
       description:
-        'Each request gets its own turn and its own answer: concurrent requests never share a turn, regardless of the queue mode. `user` names the conversation: its requests are answered one after another, in the session that `[session] policy` selects (with `singleton`, the default, the owner\'s session `main`). Without `user` each request gets its own session, unless `[session] synchronous` is `shared`. Without `user`, a command or a text that begins with /steer, /later or /now belongs to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. Only the last user message is used: Parley stores the history. `model` is echoed. The turn continues when the caller disconnects; repeat the request with the same Idempotency-Key to get its answer.',
+        'Each request gets its own turn and its own answer: concurrent requests never share a turn, regardless of the queue mode. `user` names the conversation: its requests are answered one after another, in the session that `[session] policy` selects (with `singleton`, the default, the owner\'s session `main`). Without `user` each request gets its own session, unless `[session] synchronous` is `shared`. Without `user`, a command or a text that begins with /steer, /later or /now belongs to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. System and developer messages are instructions for the agent. Earlier messages are used without `user`; a named conversation has its own history. Images and files are data URLs. `model` is echoed. The turn continues when the caller disconnects; repeat the request with the same Idempotency-Key to get its answer.',
       headers: {
         "Idempotency-Key":
           "A repeated key is the same message: its answer is returned and nothing is sent twice. With a different text it is refused.",
       },
       bodyDoc: ChatBody,
+      bodyLimitBytes: bodyLimitFor(deps),
       answers: {
         200: { description: "The answer; with `stream`, server-sent events", schema: z.looseObject({}) },
         409: {
@@ -58,12 +60,13 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
       const spoken = parseInput(chat.text);
-      const input = callInput(chat.conversation, spoken, request.headers["idempotency-key"]);
+      const call = callInput(chat.conversation, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
-        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));
-        deps.events.inbound(input.channel, "command");
+        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(call));
+        deps.events.inbound(call.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
+      const input = await agentInput(deps, call, chat, beginsSession(deps, call));
       const signal = deps.waiters.signalFor(reply);
       if (chat.stream) return stream(deps, chat, head, input, signal, reply);
 
@@ -157,8 +160,13 @@ function answerAtOnce(chat: ChatRequest, head: CompletionHead, text: string, rep
   return undefined;
 }
 
+/** Whether the call gets a session of its own, which has no history yet. */
+export function beginsSession({ settings }: HttpDeps, { thread }: ReturnType<typeof callInput>): boolean {
+  return thread === "own" && settings.session.synchronous === "own";
+}
+
 /** Throws an error for a failed turn, with the text that a person would have received. */
-function refuseFailed(end: TurnEnd): void {
+export function refuseFailed(end: TurnEnd): void {
   if (end.exitReason !== "error") return;
   // Otherwise OpenAI clients would retry automatically and start another turn.
   throw new HttpError(502, "turn_failed", end.text, { headers: { "x-should-retry": "false" } });

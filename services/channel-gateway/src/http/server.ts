@@ -16,6 +16,7 @@ import { webhookRoutes } from "./webhooks.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
+import { responseRoutes } from "./responses.ts";
 import { openapiDocument } from "./openapi.ts";
 import { operationRoutes } from "./operations.ts";
 import { simpleChatRoutes } from "./simple-chat.ts";
@@ -74,6 +75,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   await limits(app, deps);
   const endpoints = new Endpoints(app);
   openaiRoutes(endpoints, deps);
+  responseRoutes(endpoints, deps);
   messageRoutes(endpoints, deps);
   eventRoutes(endpoints, deps);
   const webSockets = wsRoutes(app, endpoints, deps);

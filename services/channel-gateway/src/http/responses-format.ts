@@ -1,0 +1,269 @@
+// The format of OpenAI's Responses API: parses a request, and serializes a response, complete or as streamed events. Pure.
+import type { ExitReason, Usage } from "@parley/contracts";
+import { z } from "zod";
+import { invalid } from "./errors.ts";
+import { modelId } from "./openai-format.ts";
+import {
+  agentRequest,
+  fileOf,
+  unsupported,
+  type AgentRequest,
+  type RequestFile,
+  type RequestMessage,
+} from "./openai-input.ts";
+
+/** The supported fields of the body. Other OpenAI fields are ignored, except unsupported ones that would change the answer. */
+export const ResponseBody = z.looseObject({
+  model: z.string().nullish(),
+  /** A text, or messages; earlier messages are used when the request begins a session. */
+  input: z.union([z.string().min(1), z.array(z.looseObject({ type: z.string().optional() })).min(1)]),
+  instructions: z.string().nullish(),
+  /** Continues the session of that response; of an earlier one, a copy of it. */
+  previous_response_id: z.string().nullish(),
+  /** Names the conversation; without it and `previous_response_id` the request gets its own session. */
+  user: z.string().min(1).max(512).nullish(),
+  stream: z.boolean().nullish(),
+  tools: z.array(z.unknown()).nullish(),
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+  store: z.boolean().nullish(),
+  background: z.boolean().nullish(),
+  conversation: z.unknown().optional(),
+  prompt: z.unknown().optional(),
+  metadata: z.record(z.string(), z.string()).nullish(),
+});
+
+export interface ResponseRequest extends AgentRequest {
+  conversation: string | undefined;
+  /** The inbox id of the previous message. */
+  previous: string | undefined;
+  stream: boolean;
+  head: ResponseHead;
+}
+
+/** Fields of the request that the response repeats. */
+interface ResponseHead {
+  model: string;
+  instructions: string | null;
+  previous_response_id: string | null;
+  user: string | null;
+  metadata: Readonly<Record<string, string>>;
+}
+
+const prefix = "resp_";
+
+function responseId(inboxId: string): string {
+  return `${prefix}${inboxId}`;
+}
+
+/** The inbox id in the id of a response; undefined for any other text. */
+export function inboxIdOf(id: string): string | undefined {
+  const inboxId = id.startsWith(prefix) ? id.slice(prefix.length) : "";
+  return z.uuid().safeParse(inboxId).success ? inboxId : undefined;
+}
+
+/** Throws HttpError 400 that names the unsupported value. */
+export function readResponseRequest(body: unknown): ResponseRequest {
+  const parsed = ResponseBody.safeParse(body);
+  if (!parsed.success) throw invalid(parsed.error);
+  const request = parsed.data;
+  if ((request.tools?.length ?? 0) > 0) throw unsupported("tools", "the agent uses its own tools; omit `tools`");
+  if ((request.text?.format?.type ?? "text") !== "text")
+    throw unsupported("text.format", "answers are text; omit `text.format`");
+  if (request.store === false) throw unsupported("store", "Parley stores every turn; omit `store`");
+  if (request.background === true)
+    throw unsupported("background", "use POST /api/messages for a message without waiting; omit `background`");
+  if (request.conversation != null)
+    throw unsupported("conversation", "name the conversation by `user`, or continue with `previous_response_id`");
+  if (request.prompt != null) throw unsupported("prompt", "prompt templates are not supported; send `instructions`");
+  const { previous_response_id: before, instructions, user } = request;
+  if (before != null && user != null)
+    throw unsupported("user", "use either `previous_response_id` or `user`: each selects the session");
+  const previous = before == null ? undefined : inboxIdOf(before);
+  if (before != null && previous === undefined)
+    throw unsupported("previous_response_id", `there is no response "${before}"`);
+  const { input } = request;
+  const said: RequestMessage[] =
+    typeof input === "string" ? [{ role: "user", text: input, files: [] }] : input.flatMap(readItem);
+  const own: RequestMessage[] = instructions == null ? [] : [{ role: "instructions", text: instructions, files: [] }];
+  return {
+    ...agentRequest([...own, ...said], "input"),
+    conversation: user ?? undefined,
+    previous,
+    stream: request.stream ?? false,
+    head: {
+      model: request.model ?? modelId,
+      instructions: instructions ?? null,
+      previous_response_id: before ?? null,
+      user: user ?? null,
+      metadata: request.metadata ?? {},
+    },
+  };
+}
+
+const Part = z.looseObject({ type: z.string(), text: z.string().optional() });
+const Message = z.looseObject({
+  type: z.literal("message").optional(),
+  role: z.enum(["system", "developer", "user", "assistant"]),
+  content: z.union([z.string(), z.array(Part)]),
+});
+
+function readItem(item: { type?: string | undefined }, index: number): RequestMessage[] {
+  const param = `input.${index}`;
+  // Clients return it unchanged; the reasoning of earlier turns is stored.
+  if (item.type === "reasoning") return [];
+  if (item.type !== undefined && item.type !== "message") {
+    throw unsupported(
+      param,
+      `items of type "${item.type}" are not supported: the agent uses its own tools; send messages`,
+    );
+  }
+  const parsed = Message.safeParse(item);
+  if (!parsed.success) throw invalid(parsed.error, param);
+  const { role, content } = parsed.data;
+  const as = role === "system" || role === "developer" ? "instructions" : role;
+  if (typeof content === "string") return [{ role: as, text: content, files: [] }];
+  const parts = content.map((part, at) => readPart(part, `${param}.content.${at}`));
+  const text = parts.flatMap((part) => (typeof part === "string" ? [part] : [])).join("\n");
+  return [{ role: as, text, files: parts.filter((part) => typeof part !== "string") }];
+}
+
+const FileFields = z.looseObject({
+  image_url: z.string().nullish(),
+  file_data: z.string().nullish(),
+  filename: z.string().nullish(),
+});
+
+function readPart(part: z.infer<typeof Part>, param: string): string | RequestFile {
+  const { type, text } = part;
+  if ((type === "input_text" || type === "output_text" || type === "text") && text !== undefined) return text;
+  if (type === "refusal") return "";
+  const fields = FileFields.safeParse(part).data ?? {};
+  if (type === "input_image") return fileOf(fields.image_url, "image", param);
+  if (type === "input_file") return fileOf(fields.file_data, "file", param, fields.filename);
+  throw unsupported(param, `content of type "${type}" is not supported, only input_text, input_image and input_file`);
+}
+
+/** The end of a turn. */
+export interface ResponseEnd {
+  text: string;
+  exitReason: ExitReason;
+  usage: Usage;
+}
+
+function messageItem(inboxId: string, { text, exitReason }: ResponseEnd) {
+  const part =
+    exitReason === "refusal"
+      ? { type: "refusal", refusal: text }
+      : { type: "output_text", text, annotations: [], logprobs: [] };
+  const status = exitReason === "max_tokens" ? "incomplete" : "completed";
+  return { type: "message", id: `msg_${inboxId}`, status, role: "assistant", content: [part] };
+}
+
+function usageOf(usage: Usage) {
+  const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: usage.cacheReadTokens },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    total_tokens: input + usage.outputTokens,
+  };
+}
+
+export interface ResponseIdentity {
+  inboxId: string;
+  /** Seconds since 1970. */
+  createdAt: number;
+  head: ResponseHead;
+}
+
+/** A response. `end` null: it is in progress; a text: it failed with it. */
+export function responseObject(
+  { inboxId, createdAt, head }: ResponseIdentity,
+  end: ResponseEnd | string | null,
+): object {
+  const done = end !== null && typeof end !== "string" ? end : null;
+  const isCut = done?.exitReason === "max_tokens";
+  const status =
+    typeof end === "string" ? "failed" : done === null ? "in_progress" : isCut ? "incomplete" : "completed";
+  return {
+    id: responseId(inboxId),
+    object: "response",
+    created_at: createdAt,
+    status,
+    error: typeof end === "string" ? { code: "server_error", message: end } : null,
+    incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
+    ...head,
+    output: done === null ? [] : [messageItem(inboxId, done)],
+    usage: done === null ? null : usageOf(done.usage),
+    max_output_tokens: null,
+    parallel_tool_calls: true,
+    reasoning: { effort: null, summary: null },
+    store: true,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: null,
+    truncation: "disabled",
+  };
+}
+
+/** The events of one streamed response, numbered in order, as server-sent events. */
+export class ResponseEvents {
+  readonly #identity: ResponseIdentity;
+  #number = 0;
+  #text = "";
+
+  constructor(identity: ResponseIdentity) {
+    this.#identity = identity;
+  }
+
+  begin(): string {
+    const response = responseObject(this.#identity, null);
+    const item = { type: "message", id: this.#itemId, status: "in_progress", role: "assistant", content: [] };
+    return [
+      this.#event("response.created", { response }),
+      this.#event("response.in_progress", { response }),
+      this.#event("response.output_item.added", { output_index: 0, item }),
+      this.#event("response.content_part.added", {
+        ...this.#place,
+        part: { type: "output_text", text: "", annotations: [], logprobs: [] },
+      }),
+    ].join("");
+  }
+
+  text(delta: string): string {
+    this.#text += delta;
+    return this.#event("response.output_text.delta", { ...this.#place, delta, logprobs: [] });
+  }
+
+  finish(end: ResponseEnd): string {
+    const shown = this.#text;
+    const item = messageItem(this.#identity.inboxId, { ...end, text: shown });
+    const response = responseObject(this.#identity, { ...end, text: shown });
+    return [
+      this.#event("response.output_text.done", { ...this.#place, text: shown, logprobs: [] }),
+      this.#event("response.content_part.done", { ...this.#place, part: item.content[0] }),
+      this.#event("response.output_item.done", { output_index: 0, item }),
+      this.#event(end.exitReason === "max_tokens" ? "response.incomplete" : "response.completed", { response }),
+    ].join("");
+  }
+
+  fail(message: string): string {
+    return this.#event("response.failed", { response: responseObject(this.#identity, message) });
+  }
+
+  get #itemId(): string {
+    return `msg_${this.#identity.inboxId}`;
+  }
+
+  get #place() {
+    return { item_id: this.#itemId, output_index: 0, content_index: 0 };
+  }
+
+  #event(type: string, fields: object): string {
+    const data = { type, sequence_number: this.#number++, ...fields };
+    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+  }
+}
