@@ -10,6 +10,7 @@ import { consoleCommand } from "./console.ts";
 import { cronCommands } from "./cron.ts";
 import { docsCommands } from "./docs.ts";
 import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
+import { evalCommands } from "./eval.ts";
 import { mcpCommands } from "./mcp.ts";
 import { pairingCommands } from "./pairing.ts";
 import { peopleCommands } from "./people.ts";
@@ -31,6 +32,7 @@ export const commands: readonly CommandSpec[] = [
   ...channelCommands,
   ...peopleCommands,
   ...pairingCommands,
+  ...evalCommands,
   ...docsCommands,
   ...cronCommands,
   ...mcpCommands,

@@ -123,6 +123,8 @@ function checkNumbers(args: readonly string[], { name, passThrough }: CommandSpe
 }
 
 function checkOperands({ name, operands = [], passThrough }: CommandSpec, { args, commands }: Command): void {
+  // The last operand may be repeated: `<file>…`.
+  if (operands.at(-1)?.endsWith("…") === true) return;
   const extra = args[operands.length];
   if (extra === undefined || passThrough === true) return;
   if (commands.length > 0)

@@ -32,6 +32,15 @@ export function unifiedDiff(path: string, from: Side, to: Side): string | null {
   return patch ?? null;
 }
 
+/** A unified diff of two texts; "" for equal texts. */
+export function unifiedText(name: string, before: string, after: string): string {
+  if (before === after) return "";
+  return createTwoFilesPatch(name, name, before, after, "recorded", "replayed", {
+    context: 3,
+    headerOptions: FILE_HEADERS_ONLY,
+  });
+}
+
 /** A missing side has the same name as in `diff` and `git`. */
 function nameOf(path: string, side: Side): string {
   return side === null || side.deleted ? "/dev/null" : path;
