@@ -51,8 +51,8 @@ const ToolDescriptorSchema = z.object({
   risk: z.enum(toolRisks),
   effects: z.array(z.enum(toolEffects)),
   /**
-   * Writing calls on the same resource run one after another: the path or the process that `argument` names. A kind without an
-   * argument means all resources of that kind.
+   * Writing calls on the same resource run one after another: the path or the process that `argument` names. Without `argument` a
+   * writing call may write any resource and runs alone; `none`: it writes none that others could.
    */
   resource: z.object({ kind: z.enum(["path", "process", "none"]), argument: z.string().optional() }),
   /** Wall-clock time after which the tool is stopped. */

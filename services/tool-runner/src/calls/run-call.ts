@@ -85,7 +85,7 @@ async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> 
     sessionId: request.sessionId,
     turnId: request.turnId,
     ...(request.role === undefined ? {} : { role: request.role }),
-    callsFollow: request.callsFollow ?? false,
+    hasLaterCalls: request.callsFollow ?? false,
     minIsolation: request.minIsolation,
     idempotencyKey: `${request.turnId}:${request.n}`,
     callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),

@@ -62,8 +62,8 @@ export interface ToolContext {
   tainted: boolean;
   /** Registers background work of the call that lasts until the promise settles. */
   outlives?: (end: Promise<unknown>) => void;
-  /** Later calls of the step start after this one. */
-  callsFollow?: boolean;
+  /** Later calls of the same model reply start after this one. */
+  hasLaterCalls?: boolean;
   /** The minimum isolation that the call requires for a command. Default: as in the settings. */
   minIsolation?: IsolationLevel | undefined;
   /** Identical for every run of this call: `<turn>:<n>`. */
@@ -99,7 +99,7 @@ export interface ToolSpec<S extends z.ZodType> {
   readOnly: boolean;
   risk: ToolRisk;
   effects: readonly ToolEffect[];
-  /** The resource that serialises writing calls. Default: none for a read-only tool; for any other it is unknown, so the tool runs alone. */
+  /** The resource that serialises writing calls. Default: `none` for a read-only tool; for any other `path` without an argument, so it runs alone. */
   resource?: ToolDescriptor["resource"];
   /** Wall time after which the call is stopped. */
   timeoutMs: number;
@@ -139,7 +139,7 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
 
 const Example = z.record(z.string(), z.unknown());
 
-/** The scope of the background processes that a call starts and sees; undefined: the owner's, which covers the session. */
+/** The scope of the background processes that a call starts and sees; undefined (owner): all processes of the session. */
 export function processScope({
   role = "owner",
   workspace,

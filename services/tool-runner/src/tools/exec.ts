@@ -167,7 +167,7 @@ export function execTool(options: ExecOptions): Tool {
       };
       if (background) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
-      const waitSeconds = args.wait_seconds ?? (context.callsFollow === true ? 0 : times.backgroundAfterSeconds);
+      const waitSeconds = args.wait_seconds ?? (context.hasLaterCalls === true ? 0 : times.backgroundAfterSeconds);
       const ended = await waitFor(started, context.signal, {
         waitMs: waitSeconds === 0 ? Number.POSITIVE_INFINITY : waitSeconds * 1_000,
         timeoutMs: timeoutSeconds * 1_000,
