@@ -109,7 +109,10 @@ async function listServers({ bus }: McpDeps): Promise<McpServerView[]> {
   return servers.map((status) => viewOf(status, switches));
 }
 
-/** Returns one server and its tools. Throws NOT_FOUND, or ServiceUnavailableError when no tool-runner responds. */
+/**
+ * Returns one server and its tools. Throws NOT_FOUND, CONFLICT for a server that the settings disable, or ServiceUnavailableError when
+ * no tool-runner responds.
+ */
 async function getServer({ bus, settings }: McpDeps, named: string): Promise<McpView> {
   const server = serverNamed(settings, named);
   const [{ servers, tools }, switches] = await Promise.all([ask(bus, { server }), switchesOf(bus)]);
@@ -119,8 +122,9 @@ async function getServer({ bus, settings }: McpDeps, named: string): Promise<Mcp
 }
 
 /**
- * Switches a server, or one of its tools; a repeated `opId` has one effect. Throws NOT_FOUND for an unknown server or tool, CONFLICT for
- * a server that is off in the settings, and for a restart of a server that is off.
+ * Switches a server, or one of its tools; repeating the same request has one effect. Throws NOT_FOUND for an unknown server or tool,
+ * INVALID_INPUT for the restart of a tool, and CONFLICT for a server that the settings disable, a tool of a server that is starting,
+ * and the restart of a server that is off.
  */
 async function switchServer(
   call: OperationCall,
