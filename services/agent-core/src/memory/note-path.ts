@@ -11,7 +11,7 @@ export function notePathProblem(path: string): string | null {
   return problem === null ? null : `"${path.slice(0, 300)}": ${problem}.`;
 }
 
-/** `at`: the time of writing; days are in UTC, as everywhere in memory. */
+/** `at`: the time of the entry; days are in UTC, as everywhere in memory. */
 export function notePath(category: NoteCategory, sessionId: string, at: Date): string {
   switch (category) {
     case "core":
@@ -33,7 +33,7 @@ export function headingOf(path: string): string {
 }
 
 /** Formats a single line as a list item, with the time in daily notes; formatted text stays unchanged. */
-export function entryOf(content: string, path: string, at: Date): string {
+export function formatEntry(content: string, path: string, at: Date): string {
   const text = content.trim();
   if (text.includes("\n") || /^(?:[-*#>|]|\d+\.)/.test(text)) return text;
   const dated = /^memory\/\d{4}-\d{2}-\d{2}\.md$/.test(path);

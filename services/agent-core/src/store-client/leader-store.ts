@@ -24,6 +24,7 @@ type StoreContract = Extract<(typeof store)[keyof typeof store], { kind: "reques
 /** The input without the fields that this client adds. `opId`: given only for an operation that must repeat an earlier one. */
 type Unfenced<I> = I extends unknown ? Omit<I, "epoch" | "opId"> & { opId?: string } : never;
 
+/** Requests of the leader to the store: each contains the epoch and, if its contract has one, an operation id. */
 export class LeaderStore {
   readonly epoch: number;
   readonly #bus: Pick<Bus, "request">;

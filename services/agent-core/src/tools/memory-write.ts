@@ -1,7 +1,7 @@
 // `memory_write`: appends to a note. The store records the author of the lines and whether they are untrusted.
 import { store, WireError } from "@parley/contracts";
 import { z } from "zod";
-import { entryOf, headingOf, noteCategories, notePath, notePathProblem } from "../memory/note-path.ts";
+import { formatEntry, headingOf, noteCategories, notePath, notePathProblem } from "../memory/note-path.ts";
 import { localTool } from "./local-tool.ts";
 import { operationId } from "./operation-id.ts";
 
@@ -23,9 +23,11 @@ export const memoryWriteTool = localTool({
   readOnly: false,
   risk: "low",
   effects: ["writes_memory"],
-  async run({ content, category, path: named }, { leaderStore, turn, step, tainted }) {
-    const at = new Date();
-    const path = named ?? notePath(category, turn.sessionId, at);
+  async run({ content, category, path: requestedPath }, { leaderStore, turn, step, tainted }) {
+    // The turn's start, not the current time: a call that runs again after midnight must report the note of its first run, because the
+    // store has already written the operation.
+    const startedAt = new Date(turn.startedAt);
+    const path = requestedPath ?? notePath(category, turn.sessionId, startedAt);
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
     try {
@@ -34,7 +36,7 @@ export const memoryWriteTool = localTool({
         turnId: turn.turnId,
         path,
         heading: headingOf(path),
-        text: entryOf(content, path, at),
+        text: formatEntry(content, path, startedAt),
         author: tainted ? "untrusted" : "agent",
       });
       if (saved.status !== "saved") return { status: "failed", content: `Not written: ${saved.reason}.` };

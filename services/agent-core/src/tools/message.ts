@@ -55,7 +55,10 @@ export const messageTool = localTool({
   },
 });
 
-/** The address given by `channel` and `chat_id`; a missing part is taken from the current conversation. */
+/**
+ * The address given by `channel` and `chat_id`; undefined: the current conversation. The account is that of the current conversation
+ * if the channel is the same, otherwise `default`. Another channel without `chat_id` gives `channel::`, which parseAddress rejects.
+ */
 function chatOf(
   { channel, chat_id: chat }: { channel?: string | undefined; chat_id?: string | undefined },
   here: ReplyAddress | null,

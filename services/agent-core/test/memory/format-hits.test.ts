@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { untrustedMarker, type MemoryHit } from "@parley/contracts";
 import fc from "fast-check";
-import { entryOf, headingOf, notePath, notePathProblem } from "../../src/memory/note-path.ts";
+import { formatEntry, headingOf, notePath, notePathProblem } from "../../src/memory/note-path.ts";
 import { recallNote, formatHits, formatLines } from "../../src/memory/format-hits.ts";
 import { snippetOf } from "../../src/memory/snippet.ts";
 import { memoryGetTool } from "../../src/tools/memory-get.ts";
@@ -134,9 +134,9 @@ describe("names of notes", () => {
   });
 
   test("format a sentence as a list item, with the time in daily notes", () => {
-    assert.equal(entryOf(" Likes tea. ", "MEMORY.md", at), "- Likes tea.");
-    assert.equal(entryOf("Likes tea.", "memory/2026-03-01.md", at), "- 07:05 Likes tea.");
-    assert.equal(entryOf("## Tea\n\nLikes it.", "MEMORY.md", at), "## Tea\n\nLikes it.");
-    assert.equal(entryOf("* Likes tea.", "MEMORY.md", at), "* Likes tea.");
+    assert.equal(formatEntry(" Likes tea. ", "MEMORY.md", at), "- Likes tea.");
+    assert.equal(formatEntry("Likes tea.", "memory/2026-03-01.md", at), "- 07:05 Likes tea.");
+    assert.equal(formatEntry("## Tea\n\nLikes it.", "MEMORY.md", at), "## Tea\n\nLikes it.");
+    assert.equal(formatEntry("* Likes tea.", "MEMORY.md", at), "* Likes tea.");
   });
 });
