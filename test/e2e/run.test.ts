@@ -1,5 +1,7 @@
 // `parley run` against a whole cluster: one prompt with text, JSON or stream output; limits, questions, control requests.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
@@ -197,4 +199,50 @@ test("reports wrong usage when options exclude each other", async () => {
     const { code } = await run(args).endInput().outcome();
     assert.equal(code, 2, args.join(" "));
   }
+});
+
+test("resumes a session by its title, and refuses a title of several", async () => {
+  const start = async (title: string): Promise<string> => {
+    const { stdout } = await run(["--output", "json", "say: one"]).endInput().outcome();
+    const { session_id: id } = resultOf(stdout);
+    await parley(cluster.home, ["sessions", "rename", id, title]).endInput().outcome();
+    return id;
+  };
+  const id = await start("The garden");
+  const resumed = await run(["--output", "json", "--resume", "the garden", "say: two"]).endInput().outcome();
+  assert.equal(resultOf(resumed.stdout).session_id, id);
+  const other = await start("The garden");
+  const refused = await run(["--resume", "The garden", "say: never"]).endInput().outcome();
+  assert.equal(refused.code, 1);
+  assert.ok(refused.stderr.includes(id) && refused.stderr.includes(other), refused.stderr);
+});
+
+test("starts a new session with --new and continues a copy with --fork", async () => {
+  const ask = async (...args: string[]): Promise<string> => {
+    const { stdout, stderr } = await run(["--output", "json", ...args, "say: hi"])
+      .endInput()
+      .outcome();
+    assert.equal(stderr, "");
+    return resultOf(stdout).session_id;
+  };
+  const named = await ask("--conversation", "work");
+  assert.equal(await ask("--conversation", "work"), named);
+  const fresh = await ask("--conversation", "work", "--new");
+  assert.notEqual(fresh, named);
+  assert.equal(await ask("--conversation", "work"), fresh);
+  assert.notEqual(await ask("--resume", named, "--fork"), named);
+});
+
+test("sends files with the prompt", async () => {
+  const file = join(cluster.home, "notes.txt");
+  await writeFile(file, "remember the milk");
+  const { stdout } = await run(["--output", "json", "--attach", file, "say: read"]).endInput().outcome();
+  const { session_id: id } = resultOf(stdout);
+  const shown = await parley(cluster.home, ["sessions", "show", id, "--json"]).endInput().outcome();
+  assert.match(shown.stdout, /"name": ?"notes\.txt"/);
+  const missing = await run(["--attach", `${file}.none`, "say: never"])
+    .endInput()
+    .outcome();
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /Cannot read the file/);
 });
