@@ -79,7 +79,7 @@ turns:
 });
 
 test("replays a recorded turn in a copy of its session and shows the difference", async () => {
-  await client.post("say: before", { conversation: "replay" });
+  await client.settled(await client.post("say: before", { conversation: "replay" }));
   const { turnId } = await client.settled(await client.post("say: one", { conversation: "replay" }));
   const same = await parley(cluster.home, ["replay", turnId]).endInput().outcome();
   assert.equal(same.code, 0, same.stderr);
