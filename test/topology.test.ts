@@ -73,6 +73,7 @@ const owners: Record<string, string[]> = {
   marked: ["packages/console"],
   dompurify: ["packages/console"],
   "highlight.js": ["packages/console"],
+  uplot: ["packages/console"],
   "@opentelemetry/api": ["packages/bus", "packages/chassis"],
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };

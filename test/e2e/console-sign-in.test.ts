@@ -1,13 +1,22 @@
 // Sign-in to the web console over HTTP: the page, one-time codes, the token, cookies and cross-site requests.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { globSync, readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { apiClient, Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+
+const Settings = z.object({ settings: z.array(z.object({ key: z.string(), value: z.unknown(), origin: z.string() })) });
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
 
 before(async () => {
-  cluster = await startTestCluster(cleanup, { processes: [], replicas: { "channel-gateway": 2 } });
+  cluster = await startTestCluster(cleanup, {
+    processes: [],
+    replicas: { "channel-gateway": 2 },
+    settings: '[queue]\nmode = "queue"\n',
+  });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -111,6 +120,27 @@ test("sends a message to the session that it names, also after its key was bound
   assert.equal(back.body["sessionId"], sessionId);
   const nowhere = await post("/api/messages", { text: "say: four", session: "no such session" });
   assert.equal(nowhere.status, 404);
+});
+
+test("answers with the settings and their origin", async () => {
+  const get = async <S extends z.ZodType>(path: string, schema: S) => {
+    const response = await fetch(url() + path, { headers: owner() });
+    assert.equal(response.status, 200, path);
+    return schema.parse(await response.json());
+  };
+  const { settings } = await get("/api/settings", Settings);
+  const limit = settings.find(({ key }) => key === "session.policy");
+  assert.equal(limit?.origin, "default");
+  assert.ok(settings.some(({ key, origin }) => key === "queue.mode" && origin !== "default"));
+});
+
+const maxBytes = 120 * 1024;
+
+test(`is at most ${maxBytes / 1024} KB gzipped, with everything it loads`, () => {
+  const files = globSync("packages/console/dist/**/*.{html,js,css,svg}");
+  assert.ok(files.length > 3);
+  const bytes = files.reduce((sum, file) => sum + gzipSync(readFileSync(file), { level: 9 }).length, 0);
+  assert.ok(bytes <= maxBytes, `${bytes} bytes`);
 });
 
 test("limits sign-in attempts from one address", async () => {

@@ -1,6 +1,6 @@
 // The only reader of the gateway's environment variables. It exposes API tokens only as hashes, and channel secrets under the names
 // that parley.toml uses.
-import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import { ConfigError, explainSettings, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import { sha256Hex } from "./channels/digest.ts";
 
@@ -22,6 +22,8 @@ export interface GatewayConfig extends BaseConfig {
   http: HttpConfig;
   /** Every variable that begins with PARLEY_CHANNEL_, by name. */
   channelSecrets: ReadonlyMap<string, string>;
+  /** The source of the setting at a path. */
+  originOf: (path: readonly string[]) => string;
 }
 
 const secretPrefix = "PARLEY_CHANNEL_";
@@ -66,6 +68,7 @@ export function readConfig(env: Environment, base: BaseConfig): GatewayConfig {
       ratePerMinute: http.PARLEY_HTTP_RATE_PER_MINUTE,
     },
     channelSecrets: channelSecrets(env),
+    originOf: explainSettings(env["PARLEY_CONFIG"] || undefined, env).originOf,
   };
 }
 

@@ -59,6 +59,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     settings: config.settings,
     requireAccount: accountCheck(configured),
     channels: channelDirectory(configured),
+    originOf: config.originOf,
   });
   const waiters = new OpenRequests();
   const watchers = new OpenRequests();

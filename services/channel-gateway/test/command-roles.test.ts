@@ -38,6 +38,7 @@ before(async () => {
     look: () => undefined,
     requireAccount: () => undefined,
     channels: { list: () => [], check: async () => null },
+    originOf: () => "default",
   };
 });
 after(async () => {

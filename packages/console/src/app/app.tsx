@@ -12,7 +12,7 @@ import { handleKey, helpOpen } from "./keys.ts";
 import { KeyHelp, Palette, paletteOpen } from "./palette.tsx";
 import { href, route } from "./router.ts";
 import { Logo, SignIn, signOut } from "./sign-in.tsx";
-import { views } from "./views.ts";
+import { listedViews, views } from "./views.ts";
 
 export function App(): JSX.Element | null {
   if (signedIn.value === null) return null;
@@ -59,7 +59,7 @@ function Shell(): JSX.Element {
           <Icon name="search" /> Go to… <kbd>Ctrl K</kbd>
         </button>
         <ul class="nav-list">
-          {views.map(({ name, title, icon }) => (
+          {listedViews.map(({ name, title, icon }) => (
             <li key={name}>
               <a href={href(name)} aria-current={name === view ? "page" : undefined}>
                 <Icon name={icon} />

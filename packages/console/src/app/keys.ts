@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { go } from "./router.ts";
 import { paletteOpen } from "./palette-state.ts";
-import { views } from "./views.ts";
+import { listedViews } from "./views.ts";
 
 export const helpOpen = signal(false);
 
@@ -19,7 +19,7 @@ export function handleKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (performance.now() < chordUntilMs) {
     chordUntilMs = 0;
-    const view = views.find(({ key }) => key === event.key);
+    const view = listedViews.find(({ key }) => key === event.key);
     if (view !== undefined) {
       event.preventDefault();
       go(view.name);

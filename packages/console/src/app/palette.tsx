@@ -8,7 +8,7 @@ import { Icon, type IconName } from "../parts/icons.tsx";
 import { helpOpen } from "./keys.ts";
 import { paletteOpen } from "./palette-state.ts";
 import { go } from "./router.ts";
-import { views } from "./views.ts";
+import { listedViews } from "./views.ts";
 
 export { paletteOpen } from "./palette-state.ts";
 
@@ -90,7 +90,7 @@ function OpenPalette(): JSX.Element {
 
 function fixedEntries(): Entry[] {
   return [
-    ...views.map(({ name, title, icon }) => ({ id: `view:${name}`, label: title, icon, run: () => go(name) })),
+    ...listedViews.map(({ name, title, icon }) => ({ id: `view:${name}`, label: title, icon, run: () => go(name) })),
     { id: "new", label: "New chat", icon: "plus" as const, run: () => void newChat() },
   ];
 }
@@ -142,7 +142,7 @@ export function KeyHelp(): JSX.Element | null {
     ["Esc", "Close; in the chat: stop the turn"],
     ["/", "Search, or write"],
     ["?", "This list"],
-    ...views.map(({ key, title }): [string, string] => [`g ${key}`, title]),
+    ...listedViews.map(({ key, title }): [string, string] => [`g ${key}`, title]),
   ];
   return (
     <Dialog label="Keys" onClose={() => (helpOpen.value = false)}>

@@ -203,6 +203,52 @@ describe("console", { skip }, () => {
     assert.deepEqual(wrong, []);
   });
 
+  test("opens every view by its address, without violation and sideways scrolling", async () => {
+    const turn = (await page.locator(".turn-end a").last().getAttribute("href")) ?? "";
+    const session = new URL(page.url()).hash.replace("#/chat/", "#/session/");
+    const put = { path: "AGENTS.md", content: "# Rules\n\nBe brief." };
+    const headers = { authorization: `Bearer ${cluster.token}`, "content-type": "application/json" };
+    await fetch(`${front.url}/api/documents/put`, { method: "POST", headers, body: JSON.stringify(put) });
+    const addresses: [string, string][] = [
+      ["#/sessions", ".session-line"],
+      ["#/approvals", ".empty"],
+      ["#/cluster", "tbody tr:nth-child(4)"],
+      ["#/usage", "canvas"],
+      ["#/schedules", ".empty"],
+      ["#/documents/AGENTS.md", ".split-detail h1"],
+      ["#/tools", "code"],
+      ["#/people", ".empty"],
+      ["#/channels", ".empty"],
+      ["#/settings", "tbody tr:nth-child(9)"],
+      [session, ".lines"],
+      [turn, ".bar-model"],
+    ];
+    for (const [address, content] of addresses) {
+      await page.goto(`${front.url}/${address}`);
+      await page.locator(content).first().waitFor();
+      await assertAccessible();
+      await page.setViewportSize({ width: 390, height: 800 });
+      await assertNoSidewaysScroll();
+      await page.setViewportSize({ width: 1280, height: 800 });
+    }
+    await page.goto(`${front.url}/${session.replace("#/session/", "#/chat/")}`);
+    await page.locator(".turn-end").first().waitFor();
+  });
+
+  test("goes to a view from the palette and by keys", async () => {
+    await page.locator("#content").focus();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").fill("usage");
+    await page.keyboard.press("Enter");
+    await page.locator("h1", { hasText: "Usage" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.locator(".session-line").first().waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.locator(".composer textarea").waitFor();
+  });
+
   test("has no accessibility violation and no sideways scrolling at 390 pixels", async () => {
     await assertAccessible();
     await page.setViewportSize({ width: 390, height: 800 });

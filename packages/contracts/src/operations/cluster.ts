@@ -121,6 +121,29 @@ export const turnsTrace = operation({
   },
 });
 
+export const settingsGet = operation({
+  name: "settings.get",
+  summary: "The settings in effect, each with its origin",
+  role: "owner",
+  input: z.strictObject({}),
+  output: z.object({
+    settings: z.array(
+      z.object({
+        /** For example `limits.max_turns`. */
+        key: z.string(),
+        value: z.unknown(),
+        /** A flag, a variable, the file, `preset <name>` or `default`. */
+        origin: z.string(),
+      }),
+    ),
+  }),
+  http: {
+    method: "GET",
+    path: "/api/settings",
+    answers: { 200: "Sorted by key. Secrets are named by their variable" },
+  },
+});
+
 const hourMs = 60 * 60 * 1_000;
 
 export const deliveriesSend = operation({

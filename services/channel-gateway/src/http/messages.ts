@@ -1,6 +1,7 @@
 // POST /api/messages: stores a message or executes a command.
 import { queueModes } from "@parley/contracts";
 import { z } from "zod";
+import { routeOfSession } from "../ingress/session-route.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { inputFor, ownerInput } from "./owner-input.ts";
 import { AttachmentRefs, attachmentsOf } from "./attachment-refs.ts";
@@ -55,7 +56,7 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const spoken = parseInput(body.text);
-      const route = body.session === undefined ? undefined : await deps.inbound.routeOf(body.session);
+      const route = body.session === undefined ? undefined : await routeOfSession(deps, body.session);
       const { conversation, profile } = body;
       const said = { ...ownerInput(conversation, body.text, request.headers["idempotency-key"]), route };
       const input = inputFor(deps.settings, said, profile);

@@ -32,6 +32,7 @@ export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
   requireAccount: OperationDeps["requireAccount"];
   channels: OperationDeps["channels"];
+  originOf: OperationDeps["originOf"];
 }
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
@@ -51,11 +52,12 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
-    const { bus, sessions, settings, live, requireAccount, channels } = deps;
+    const { bus, sessions, settings, live, requireAccount, channels, originOf } = deps;
     this.operations = {
       bus,
       sessions,
       settings,
+      originOf,
       acts: this.acts,
       cancel: (what) => this.cancel(what),
       say: (message, route) => this.#say(message, route),
@@ -182,23 +184,6 @@ export class InboundHandler {
     if (thread === "main") return mainSessionKey;
     const isOwn = thread === "named" || thread === "separate" || (thread === "own" && session.synchronous === "own");
     return isOwn ? conversationKey(input) : sessionKeyOf(session, { ...input, direct: true });
-  }
-
-  /**
-   * The route of an existing session: its key, unless that was bound to another session; then a route of its own, which this binds.
-   * Throws OperationError when there is no such session, or when it belongs to a sub-agent.
-   */
-  async routeOf(idOrKey: string): Promise<string> {
-    const { bus, sessions } = this.#deps;
-    const session = await sessions.find(idOrKey);
-    if (session === null) throw new OperationError("not_found", `there is no session "${idOrKey}"`);
-    if (session.parentId !== null)
-      throw new OperationError("conflict", "this session belongs to a sub-agent; write to the session that started it");
-    const bound = await sessions.find(session.key);
-    if (bound?.sessionId === session.sessionId) return session.key;
-    const route = conversationKey({ channel: "http", account: "default", conversation: session.sessionId });
-    await bus.request(store.sessionBind, { route, session: session.sessionId });
-    return route;
   }
 
   /** The speaker of a command that arrives as this input. */

@@ -11,6 +11,7 @@ import {
 import { pairingCodeHash } from "./pairing-code.ts";
 import { version } from "../version.ts";
 import { accessRules, maySee } from "./access.ts";
+import { settingRows } from "./setting-rows.ts";
 import { implement, UsageError, type Speaker } from "./operation.ts";
 
 /** How long replicas have to report their status. */
@@ -96,6 +97,8 @@ export const clusterOperations = [
   implement(operations.turnsTrace, ({ id }, { deps }) =>
     deps.bus.request(store.turnTrace, { turnId: id === "last" ? null : id }),
   ),
+
+  implement(operations.settingsGet, (_input, { deps }) => ({ settings: settingRows(deps.settings, deps.originOf) })),
 
   implement(operations.deliveriesSend, ({ channel, account, conversation, text, expiresInMs }, call) => {
     const address = { channel, account, conversation };

@@ -46,6 +46,8 @@ export interface OperationDeps {
   bus: Bus;
   sessions: SessionDirectory;
   settings: ParleySettings;
+  /** The source of the setting at a path: a flag, a variable, the file, `preset <name>` or `default`. */
+  originOf: (path: readonly string[]) => string;
   acts: SessionService;
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
   /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws OperationError. */

@@ -72,6 +72,7 @@ export async function startReplica(nats: NatsServer, cleanup: Cleanup, more: Gat
         ...more.http,
       },
       channelSecrets: new Map(),
+      originOf: () => "default",
       ...more.config,
     },
     more.overrides,

@@ -1,0 +1,92 @@
+// The accounts on chat platforms: state, owner replica, last messages and errors; checking and pausing them.
+import type { JSX } from "preact";
+import { call, type Result } from "../api/http.ts";
+import { visible } from "../chat/markdown.ts";
+import { age } from "../parts/format.ts";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { act, toast } from "../parts/toast.tsx";
+
+const everyMs = 4_000;
+
+type Account = Result<"channelsList">["accounts"][number];
+
+export function Channels(): JSX.Element {
+  const loaded = useLoad(() => call<"channelsList">("GET", "/api/channels"), [], everyMs);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>Channels</h1>
+      </header>
+      <Show of={loaded}>
+        {({ accounts }) =>
+          accounts.length === 0 ? (
+            <Empty icon="channels" title="No channel is configured">
+              <p>
+                Add an account below <code>[channels]</code> in <code>parley.toml</code> and restart. This page then
+                shows whether it is connected.
+              </p>
+            </Empty>
+          ) : (
+            <ul class="cards">
+              {accounts.map((account) => (
+                <Card key={`${account.channel}:${account.account}`} account={account} changed={loaded.reload} />
+              ))}
+            </ul>
+          )
+        }
+      </Show>
+    </div>
+  );
+}
+
+function tone(state: Account["state"]): string {
+  if (state === "connected" || state === "listening") return "tag good";
+  return state === "failing" || state === "disabled" ? "tag bad" : "tag warn";
+}
+
+function Card({ account, changed }: { account: Account; changed: () => Promise<void> }): JSX.Element {
+  const { channel, account: name, state, as, reason, since, ...rest } = account;
+  const path = `/api/channels/${encodeURIComponent(channel)}/${encodeURIComponent(name)}`;
+  const check = () =>
+    act(async () => {
+      const { ok, text } = await call<"channelsTest">("POST", `${path}/test`, { body: {} });
+      toast(ok ? `It works: ${text}` : text, !ok);
+    });
+  const pause = async () => {
+    const isPaused = state === "paused";
+    await act(
+      () => call<"channelsPause">("POST", `${path}/${isPaused ? "resume" : "pause"}`, { body: {} }),
+      isPaused ? "Resumed" : "Paused: texts wait until you resume it",
+    );
+    await changed();
+  };
+  const facts = Object.entries(rest).filter(([, value]) => value !== null && value !== "" && typeof value !== "object");
+  return (
+    <li class="card" data-row tabIndex={-1}>
+      <div class="row">
+        <h2>
+          {visible(channel)}:{visible(name)}
+        </h2>
+        <span class={tone(state)}>{state}</span>
+        {as !== null && <span class="muted">{visible(as)}</span>}
+        {since !== null && <span class="muted">since {age(since, Date.now())}</span>}
+        <span class="grow" />
+        <button type="button" class="button" onClick={() => void check()}>
+          Test
+        </button>
+        <button type="button" class="button" onClick={() => void pause()}>
+          {state === "paused" ? "Resume" : "Pause"}
+        </button>
+      </div>
+      {reason !== null && <p class="bad">{visible(reason)}</p>}
+      <dl class="facts">
+        {facts.map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{visible(typeof value === "string" ? value : JSON.stringify(value))}</dd>
+          </div>
+        ))}
+      </dl>
+    </li>
+  );
+}

@@ -1,0 +1,199 @@
+// Documents and memory: the texts that define the agent and what it remembers, with versions, differences and restoring.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { call, type Result } from "../api/http.ts";
+import { href, route } from "../app/router.ts";
+import { Markdown } from "../chat/text.tsx";
+import { DiffView } from "../parts/diff-view.tsx";
+import { age, bytes, clock } from "../parts/format.ts";
+import { Icon } from "../parts/icons.tsx";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { act } from "../parts/toast.tsx";
+
+type Shown = Result<"documentsGet">["document"];
+
+export function Documents(): JSX.Element {
+  const path = route.value.id;
+  const loaded = useLoad(() => call<"documentsList">("GET", "/api/documents"), [path]);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>Memory and documents</h1>
+      </header>
+      <div class={path === null ? "split" : "split has-detail"}>
+        <nav class="split-list" aria-label="Documents">
+          <Show of={loaded}>
+            {({ documents }) =>
+              documents.length === 0 ? (
+                <Empty icon="documents" title="No documents yet">
+                  <p>
+                    The agent writes notes below <code>memory/</code>. Write <code>AGENTS.md</code> to instruct it:{" "}
+                    <code>parley docs edit AGENTS.md</code>.
+                  </p>
+                </Empty>
+              ) : (
+                <ul class="lines">
+                  {documents.map((each) => (
+                    <li key={each.path}>
+                      <a
+                        data-row
+                        href={href("documents", each.path)}
+                        aria-current={each.path === path ? "page" : undefined}
+                      >
+                        <bdi>{each.path}</bdi>
+                        <span class="muted">
+                          {" "}
+                          {bytes(each.bytes)} · {age(each.createdAt, Date.now())}
+                        </span>
+                        {each.author === "untrusted" && <span class="tag warn">untrusted</span>}
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+              )
+            }
+          </Show>
+        </nav>
+        {path !== null && <Document key={path} path={path} />}
+      </div>
+    </div>
+  );
+}
+
+function Document({ path }: { path: string }): JSX.Element {
+  const loaded = useLoad(
+    async () => (await call<"documentsGet">("GET", "/api/documents/content", { query: { path } })).document,
+    [path],
+  );
+  const view = useSignal<"text" | "edit" | "history">("text");
+  return (
+    <article class="split-detail">
+      <Show of={loaded}>
+        {(document) => (
+          <>
+            <header class="page-head">
+              <h2>
+                <bdi>{document.path}</bdi>
+              </h2>
+              <span class="muted">
+                version {document.version}, {document.author}
+              </span>
+              {(["text", "edit", "history"] as const).map((each) => (
+                <button
+                  key={each}
+                  type="button"
+                  class="button"
+                  aria-pressed={view.value === each}
+                  onClick={() => (view.value = each)}
+                >
+                  {{ text: "Text", edit: "Edit", history: "History" }[each]}
+                </button>
+              ))}
+            </header>
+            {view.value === "text" && <Markdown text={document.content} />}
+            {view.value === "edit" && (
+              <Edit
+                document={document}
+                saved={async () => {
+                  await loaded.reload();
+                  view.value = "text";
+                }}
+              />
+            )}
+            {view.value === "history" && <History document={document} restored={loaded.reload} />}
+          </>
+        )}
+      </Show>
+    </article>
+  );
+}
+
+function Edit({ document, saved }: { document: Shown; saved: () => Promise<void> }): JSX.Element {
+  const content = useSignal(document.content);
+  const save = async (event: Event) => {
+    event.preventDefault();
+    const body = { path: document.path, content: content.value, expectedVersion: document.version };
+    const key = crypto.randomUUID();
+    if (await act(() => call<"documentsPut">("POST", "/api/documents/put", { body, key }), "Saved")) await saved();
+  };
+  return (
+    <form class="form" onSubmit={(event) => void save(event)}>
+      <textarea
+        class="editor"
+        aria-label={`Text of ${document.path}`}
+        rows={20}
+        value={content.value}
+        onInput={(event) => (content.value = event.currentTarget.value)}
+      />
+      {content.value !== document.content && <DiffView before={document.content} after={content.value} />}
+      <button type="submit" class="button primary" disabled={content.value === document.content}>
+        Save as a new version
+      </button>
+    </form>
+  );
+}
+
+function History({ document, restored }: { document: Shown; restored: () => Promise<void> }): JSX.Element {
+  const { path, version: newest } = document;
+  const loaded = useLoad(
+    () => call<"documentsHistory">("GET", "/api/documents/history", { query: { path } }),
+    [path, newest],
+  );
+  const compared = useSignal<number | undefined>(undefined);
+  const restore = async (version: number) => {
+    const body = { path, version, expectedVersion: newest };
+    const key = crypto.randomUUID();
+    await act(() => call<"documentsRestore">("POST", "/api/documents/restore", { body, key }), "Restored");
+    await restored();
+  };
+  return (
+    <Show of={loaded}>
+      {({ versions }) => (
+        <ul class="lines">
+          {versions.map(({ version, author, createdAt: at, turnId, deleted }) => (
+            <li key={version}>
+              <div class="row">
+                <strong>{version}</strong>
+                <span class={author === "untrusted" ? "tag warn" : "tag"}>{deleted ? "removed" : author}</span>
+                <time class="muted" datetime={at}>
+                  {clock(at, new Date())}
+                </time>
+                {turnId !== null && <a href={href("turn", turnId)}>Turn</a>}
+                <span class="grow" />
+                {version > 1 && (
+                  <button
+                    type="button"
+                    class="button"
+                    aria-expanded={compared.value === version}
+                    onClick={() => (compared.value = compared.value === version ? undefined : version)}
+                  >
+                    Difference
+                  </button>
+                )}
+                {version !== newest && !deleted && (
+                  <button type="button" class="button" onClick={() => void restore(version)}>
+                    <Icon name="rewind" /> Restore
+                  </button>
+                )}
+              </div>
+              {compared.value === version && <Compare path={path} version={version} />}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Show>
+  );
+}
+
+/** The difference of a version to the one before it. */
+function Compare({ path, version }: { path: string; version: number }): JSX.Element {
+  const loaded = useLoad(async () => {
+    const read = async (wanted: number) => {
+      const query = { path, version: wanted };
+      return (await call<"documentsGet">("GET", "/api/documents/content", { query })).document.content;
+    };
+    const [before, after] = await Promise.all([read(version - 1), read(version)]);
+    return { before, after };
+  }, [path, version]);
+  return <Show of={loaded}>{({ before, after }) => <DiffView before={before} after={after} />}</Show>;
+}

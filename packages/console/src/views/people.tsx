@@ -1,0 +1,136 @@
+// People: requests for access, and who may write with which role.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { call, type Result } from "../api/http.ts";
+import { visible } from "../chat/markdown.ts";
+import { clock } from "../parts/format.ts";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { act, toast } from "../parts/toast.tsx";
+
+const everyMs = 8_000;
+const roles = ["owner", "user", "guest", "blocked"] as const;
+
+type Contact = Result<"peopleList">["contacts"][number];
+
+export function People(): JSX.Element {
+  const people = useLoad(() => call<"peopleList">("GET", "/api/people"), [], everyMs);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>People</h1>
+      </header>
+      <section>
+        <h2>Requests for access</h2>
+        <Admit done={() => void people.reload()} />
+        <Show of={people}>
+          {({ pairings }) => (
+            <ul class="lines">
+              {pairings.map(({ channel, account, contactId, name, expiresAt }) => (
+                <li key={`${channel}${account}${contactId}`} class="row">
+                  <bdi>{visible(name ?? contactId)}</bdi>
+                  <span class="muted">
+                    {channel}:{account} · until {clock(expiresAt, new Date())}
+                  </span>
+                </li>
+              ))}
+              {pairings.length === 0 && (
+                <li class="muted">
+                  No open request. A new person who writes to a channel with pairing receives a code; they tell it to
+                  you.
+                </li>
+              )}
+            </ul>
+          )}
+        </Show>
+      </section>
+      <section>
+        <h2>Admitted people</h2>
+        <Show of={people}>
+          {(found) =>
+            found.contacts.length === 0 ? (
+              <Empty icon="people" title="Nobody was admitted by pairing">
+                <p>
+                  People who are listed in <code>owners</code> or <code>allow_from</code> of an account need no pairing
+                  and are not listed here.
+                </p>
+              </Empty>
+            ) : (
+              <ul class="lines">
+                {found.contacts.map((contact) => (
+                  <Line
+                    key={`${contact.channel}${contact.account}${contact.contactId}`}
+                    contact={contact}
+                    changed={people.reload}
+                  />
+                ))}
+              </ul>
+            )
+          }
+        </Show>
+      </section>
+    </div>
+  );
+}
+
+function Admit({ done }: { done: () => void }): JSX.Element {
+  const role = useSignal("user");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const code = new FormData(form).get("code");
+    const body = { code: typeof code === "string" ? code.trim() : "", role: role.value };
+    if (await act(() => call<"pairingsApprove">("POST", "/api/pairings/approve", { body }), "Admitted")) {
+      form.reset();
+      done();
+    }
+  };
+  return (
+    <form class="row" onSubmit={(event) => void submit(event)}>
+      <input
+        name="code"
+        type="text"
+        aria-label="Code"
+        placeholder="Code that the person received"
+        required
+        minLength={4}
+      />
+      <select aria-label="Role" value={role.value} onChange={(event) => (role.value = event.currentTarget.value)}>
+        <option value="user">user: own conversations and workspace</option>
+        <option value="guest">guest: no files and commands</option>
+        <option value="owner">owner: everything you can do</option>
+      </select>
+      <button type="submit" class="button primary">
+        Admit
+      </button>
+    </form>
+  );
+}
+
+function Line({ contact, changed }: { contact: Contact; changed: () => Promise<void> }): JSX.Element {
+  const { channel, account, contactId, name, role } = contact;
+  const change = async (wanted: string) => {
+    const body = { channel, account, contactId, role: wanted };
+    await act(async () => {
+      const { note } = await call<"peopleSet">("POST", "/api/people", { body });
+      toast(note ?? "Changed");
+    });
+    await changed();
+  };
+  return (
+    <li class="row" data-row tabIndex={-1}>
+      <bdi class="grow">{visible(name ?? contactId)}</bdi>
+      <span class="muted">
+        {channel}:{account} · {visible(contactId)}
+      </span>
+      <select
+        aria-label={`Role of ${name ?? contactId}`}
+        value={role}
+        onChange={(event) => void change(event.currentTarget.value)}
+      >
+        {roles.map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+      </select>
+    </li>
+  );
+}

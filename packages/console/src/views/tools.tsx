@@ -1,0 +1,124 @@
+// The agent's tools, and the MCP servers with their switches.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { call, type Result } from "../api/http.ts";
+import { visible } from "../chat/markdown.ts";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { act } from "../parts/toast.tsx";
+import { Fact } from "./cluster.tsx";
+
+type Server = Result<"mcpList">["servers"][number];
+
+const everyMs = 6_000;
+
+export function Tools(): JSX.Element {
+  const agent = useLoad(() => call<"agentGet">("GET", "/api/agent"), []);
+  const servers = useLoad(() => call<"mcpList">("GET", "/api/mcp"), [], everyMs);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>Tools and MCP servers</h1>
+      </header>
+      <Show of={agent}>
+        {({ tools, permissionMode, workspace, model }) => (
+          <>
+            <dl class="facts">
+              <Fact name="Model" value={model === null ? "no leader responds" : `${model.provider}:${model.model}`} />
+              <Fact name="Permission mode" value={permissionMode} />
+              <Fact name="Isolation of commands" value={workspace ?? "no tool-runner responds"} />
+            </dl>
+            <section>
+              <h2>{tools.length} tools</h2>
+              <ul class="row">
+                {tools.map((tool) => (
+                  <li key={tool} class="tag">
+                    <code>{tool}</code>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          </>
+        )}
+      </Show>
+      <section>
+        <h2>MCP servers</h2>
+        <Show of={servers}>
+          {(found) =>
+            found.servers.length === 0 ? (
+              <Empty icon="tools" title="No MCP servers">
+                <p>
+                  Add one below <code>[mcp.servers.&lt;name&gt;]</code> in <code>parley.toml</code>, then restart.
+                </p>
+              </Empty>
+            ) : (
+              <ul class="cards">
+                {found.servers.map((server) => (
+                  <ServerCard key={server.server} server={server} changed={servers.reload} />
+                ))}
+              </ul>
+            )
+          }
+        </Show>
+      </section>
+    </div>
+  );
+}
+
+function ServerCard({ server, changed }: { server: Server; changed: () => Promise<void> }): JSX.Element {
+  const open = useSignal(false);
+  const isOn = server.switched?.on !== false;
+  const change = async (body: object) => {
+    const path = `/api/mcp/${encodeURIComponent(server.server)}`;
+    await act(() => call<"mcpSwitchServer">("POST", path, { body, key: crypto.randomUUID() }), "Done");
+    await changed();
+  };
+  const { server: name, state, tools, problem } = server;
+  return (
+    <li class="card" data-row tabIndex={-1}>
+      <div class="row">
+        <h3>{visible(name)}</h3>
+        <span class={state === "ready" ? "tag good" : "tag warn"}>{state}</span>
+        <span class="muted">{tools} tools</span>
+        <span class="grow" />
+        <button type="button" class="button" onClick={() => void change({ action: isOn ? "off" : "on" })}>
+          {isOn ? "Switch off" : "Switch on"}
+        </button>
+        {isOn && (
+          <button type="button" class="button" onClick={() => void change({ action: "restart" })}>
+            Restart
+          </button>
+        )}
+      </div>
+      {problem !== null && <p class="bad">{visible(problem)}</p>}
+      <button type="button" class="link-button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>
+        {open.value ? "Hide the tools" : "Tools"}
+      </button>
+      {open.value && <ServerTools name={name} change={change} />}
+    </li>
+  );
+}
+
+function ServerTools({ name, change }: { name: string; change: (body: object) => Promise<void> }): JSX.Element {
+  const loaded = useLoad(() => call<"mcpGet">("GET", `/api/mcp/${encodeURIComponent(name)}`), [name]);
+  const toggle = async (tool: string, hidden: boolean) => {
+    await change({ action: hidden ? "on" : "off", tool });
+    await loaded.reload();
+  };
+  return (
+    <Show of={loaded}>
+      {({ tools }) => (
+        <ul class="lines">
+          {tools.map(({ tool, hidden }) => (
+            <li key={tool} class="row">
+              <code class="grow">{visible(tool)}</code>
+              <button type="button" class="button" onClick={() => void toggle(tool, hidden)}>
+                {hidden ? "Show to the agent" : "Hide from the agent"}
+              </button>
+            </li>
+          ))}
+          {tools.length === 0 && <li class="muted">It has not listed its tools yet.</li>}
+        </ul>
+      )}
+    </Show>
+  );
+}

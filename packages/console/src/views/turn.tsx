@@ -1,0 +1,97 @@
+// One turn: what happened when, from the recorded steps, with tokens and cost.
+import type { JSX } from "preact";
+import { call } from "../api/http.ts";
+import { href, route } from "../app/router.ts";
+import { visible } from "../chat/markdown.ts";
+import { cacheShare, clock, compact, duration, money } from "../parts/format.ts";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { Fact } from "./cluster.tsx";
+import { waterfall, type Bar } from "./waterfall.ts";
+
+const everyMs = 3_000;
+
+export function Turn(): JSX.Element {
+  const { id } = route.value;
+  if (id === null) {
+    return (
+      <Empty icon="clock" title="Which turn?">
+        <p>Open one with the link below an answer in the chat.</p>
+      </Empty>
+    );
+  }
+  return <TurnOf key={id} id={id} />;
+}
+
+function TurnOf({ id }: { id: string }): JSX.Element {
+  const load = async () => {
+    const [{ turn }, trace] = await Promise.all([
+      call<"turnsGet">("GET", `/api/turns/${id}`),
+      call<"turnsTrace">("GET", `/api/turns/${id}/trace`),
+    ]);
+    return { turn, trace };
+  };
+  const loaded = useLoad(load, [id], everyMs);
+  return (
+    <div class="page">
+      <Show of={loaded}>
+        {({ turn, trace }) => {
+          const cached = cacheShare(turn.usage);
+          const { bars, totalMs } = waterfall(trace, Date.now());
+          return (
+            <>
+              <header class="page-head">
+                <h1>Turn</h1>
+                <a class="button" href={href("chat", turn.sessionId)}>
+                  Open the session
+                </a>
+              </header>
+              <dl class="facts">
+                <Fact name="State" value={turn.exitReason ?? turn.state} />
+                <Fact name="Started" value={clock(turn.startedAt, new Date())} />
+                <Fact name="Duration" value={duration(totalMs)} />
+                <Fact name="Model calls" value={String(turn.modelSteps)} />
+                <Fact name="Cost" value={money(turn.cost)} />
+                <Fact name="Tokens out" value={compact(turn.usage.outputTokens)} />
+                <Fact
+                  name="From the provider's cache"
+                  value={cached === null ? "–" : `${Math.round(cached * 100)} %`}
+                />
+                <Fact name="Attempts" value={String(turn.attempts)} />
+              </dl>
+              <section>
+                <h2>What happened when</h2>
+                <ol class="waterfall">
+                  {bars.map((bar, index) => (
+                    <Line key={index} bar={bar} totalMs={totalMs} />
+                  ))}
+                </ol>
+              </section>
+              {turn.text !== null && turn.text !== "" && (
+                <section>
+                  <h2>Answer</h2>
+                  <p class="plain">{visible(turn.text)}</p>
+                </section>
+              )}
+            </>
+          );
+        }}
+      </Show>
+    </div>
+  );
+}
+
+function Line({ bar, totalMs }: { bar: Bar; totalMs: number }): JSX.Element {
+  const left = totalMs === 0 ? 0 : (bar.fromMs / totalMs) * 100;
+  const width = totalMs === 0 ? 100 : Math.max(0.5, ((bar.toMs - bar.fromMs) / totalMs) * 100);
+  return (
+    <li>
+      <span class="bar-label">
+        {visible(bar.label)} <span class="muted">{visible(bar.detail)}</span>
+      </span>
+      <span class="bar-track">
+        <span class={`bar bar-${bar.kind}`} style={{ left: `${left}%`, width: `${Math.min(width, 100 - left)}%` }} />
+      </span>
+      <span class="bar-time">{duration(bar.toMs - bar.fromMs)}</span>
+    </li>
+  );
+}

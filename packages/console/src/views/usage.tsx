@@ -1,0 +1,144 @@
+// Tokens, cost and cache hits by day and model.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type uPlot from "uplot";
+import { call } from "../api/http.ts";
+import { compact, money } from "../parts/format.ts";
+import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { byDay, byModel, totalOf, type DayUsage, type UsageRow } from "./usage-rows.ts";
+import { Fact } from "./cluster.tsx";
+
+export function Usage(): JSX.Element {
+  const days = useSignal(30);
+  const loaded = useLoad(() => call<"usageGet">("GET", "/api/usage", { query: { days: days.value } }), [days.value]);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>Usage</h1>
+        <select
+          aria-label="Period"
+          value={days.value}
+          onChange={(event) => (days.value = Number(event.currentTarget.value))}
+        >
+          {[1, 7, 30, 90, 365].map((each) => (
+            <option key={each} value={each}>
+              {each === 1 ? "Today (UTC)" : `${each} days`}
+            </option>
+          ))}
+        </select>
+      </header>
+      <Show of={loaded}>
+        {({ rows }) => (rows.length === 0 ? <NoUsage /> : <Report rows={rows} days={days.value} />)}
+      </Show>
+    </div>
+  );
+}
+
+function NoUsage(): JSX.Element {
+  return (
+    <Empty icon="usage" title="No model calls in this period">
+      <p>Choose a longer period, or write something in the chat.</p>
+    </Empty>
+  );
+}
+
+function Report({ rows, days }: { rows: readonly UsageRow[]; days: number }): JSX.Element {
+  const total = totalOf(rows);
+  const series = byDay(rows, days, new Date());
+  return (
+    <>
+      <dl class="facts">
+        <Fact name="Cost" value={money(total.cost)} />
+        <Fact name="Model calls" value={String(total.calls)} />
+        <Fact name="Tokens in" value={compact(total.promptTokens)} />
+        <Fact name="Tokens out" value={compact(total.outputTokens)} />
+        <Fact
+          name="From the provider's cache"
+          value={total.promptTokens === 0 ? "–" : `${Math.round((total.cachedTokens / total.promptTokens) * 100)} %`}
+        />
+      </dl>
+      <Chart
+        label="Tokens a day"
+        series={series}
+        values={[
+          ["in", (day) => day.promptTokens],
+          ["out", (day) => day.outputTokens],
+        ]}
+      />
+      <Chart
+        label="Cost a day, in dollars, where the price is known"
+        series={series}
+        values={[["cost", (day) => day.cost.micros / 1e6]]}
+      />
+      <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th>Model</th>
+              <th>Calls</th>
+              <th>Tokens in</th>
+              <th>Cached</th>
+              <th>Tokens out</th>
+              <th>Cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {byModel(rows).map(({ model, calls, promptTokens, cachedTokens, outputTokens, cost }) => (
+              <tr key={model}>
+                <td>{model}</td>
+                <td>{calls}</td>
+                <td>{compact(promptTokens)}</td>
+                <td>{promptTokens === 0 ? "–" : `${Math.round((cachedTokens / promptTokens) * 100)} %`}</td>
+                <td>{compact(outputTokens)}</td>
+                <td>{money(cost)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+interface ChartProps {
+  label: string;
+  series: readonly DayUsage[];
+  values: readonly (readonly [string, (day: DayUsage) => number])[];
+}
+
+const heightPx = 170;
+
+function Chart({ label, series, values }: ChartProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    let chart: uPlot | undefined;
+    let isCurrent = true;
+    const resize = new ResizeObserver(() => chart?.setSize({ width: element.clientWidth, height: heightPx }));
+    const draw = async () => {
+      const { createChart } = await import("./usage-chart.ts");
+      if (!isCurrent) return;
+      const data: uPlot.AlignedData = [
+        series.map(({ day }) => Date.parse(`${day}T00:00:00Z`) / 1_000),
+        ...values.map(([, value]) => series.map(value)),
+      ];
+      const names = values.map(([name]) => name);
+      chart = createChart(element, { width: element.clientWidth, height: heightPx }, names, data);
+      resize.observe(element);
+    };
+    void draw();
+    return () => {
+      isCurrent = false;
+      resize.disconnect();
+      chart?.destroy();
+    };
+  }, [series, values.length]);
+  return (
+    <figure class="chart">
+      <figcaption>{label}</figcaption>
+      <div ref={box} role="img" aria-label={label} />
+    </figure>
+  );
+}

@@ -1,0 +1,43 @@
+// The bars of a turn, from its recorded times. Pure.
+import type { Result } from "../api/http.ts";
+import { compact } from "../parts/format.ts";
+
+type Trace = Result<"turnsTrace">;
+type Span = Trace["spans"][number];
+
+export interface Bar {
+  kind: Span["kind"] | "failed";
+  label: string;
+  detail: string;
+  /** Milliseconds since the first input was stored. */
+  fromMs: number;
+  toMs: number;
+}
+
+const labels = { queue: "Queue", approval: "Approval: ", send: "Delivery to ", model: "", tool: "" } as const;
+const badStates = new Set(["failed", "unknown", "cancelled", "denied", "expired", "dropped"]);
+
+/** The bars in order, and the whole time. `nowMs` (milliseconds since 1970) ends what still runs. */
+export function waterfall({ receivedAt, finishedAt, spans }: Trace, nowMs: number): { bars: Bar[]; totalMs: number } {
+  const beginMs = Date.parse(receivedAt);
+  const bars = spans.map((span): Bar => {
+    const { kind, name, state, startedAt, endedAt, exact, inputTokens, outputTokens = 0 } = span;
+    const fromMs = Date.parse(startedAt) - beginMs;
+    const toMs = (endedAt === null ? nowMs : Date.parse(endedAt)) - beginMs;
+    const tokens = inputTokens === undefined ? [] : [`${compact(inputTokens)} → ${compact(outputTokens)} tokens`];
+    const notes = [
+      ...(state === "done" ? [] : [state]),
+      ...tokens,
+      ...(exact ? [] : ["ended at that time or earlier"]),
+    ];
+    return {
+      kind: badStates.has(state) ? "failed" : kind,
+      label: `${labels[kind]}${name}`,
+      detail: notes.join(", "),
+      fromMs,
+      toMs: Math.max(fromMs, toMs),
+    };
+  });
+  const endMs = (finishedAt === null ? nowMs : Date.parse(finishedAt)) - beginMs;
+  return { bars, totalMs: Math.max(endMs, 1, ...bars.map(({ toMs }) => toMs)) };
+}

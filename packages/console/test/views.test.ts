@@ -1,0 +1,84 @@
+// The pure parts of the views: sums of usage, the bars of a turn.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { byDay, byModel, totalOf, type UsageRow } from "../src/views/usage-rows.ts";
+import { waterfall } from "../src/views/waterfall.ts";
+
+const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 30, cacheWriteTokens: 0 };
+const row = (day: string, model: string, micros: number, unpricedCalls = 0): UsageRow => ({
+  day,
+  model,
+  calls: 1,
+  usage,
+  cost: { micros, unpricedCalls },
+});
+
+describe("usage", () => {
+  const rows = [row("2026-01-02", "a", 10), row("2026-01-02", "b", 20), row("2026-01-03", "a", 0, 1)];
+
+  test("is summed by day with the days without calls, and by model", () => {
+    const days = byDay(rows, 3, new Date("2026-01-03T12:00:00Z"));
+    assert.deepEqual(
+      days.map(({ day, calls, promptTokens }) => [day, calls, promptTokens]),
+      [
+        ["2026-01-01", 0, 0],
+        ["2026-01-02", 2, 80],
+        ["2026-01-03", 1, 40],
+      ],
+    );
+    assert.deepEqual(
+      byModel(rows).map(({ model, calls }) => [model, calls]),
+      [
+        ["b", 1],
+        ["a", 2],
+      ],
+    );
+  });
+
+  test("keeps calls without a price unknown", () => {
+    assert.deepEqual(totalOf(rows).cost, { micros: 30, unpricedCalls: 1 });
+  });
+});
+
+describe("waterfall", () => {
+  const at = (ms: number) => new Date(ms).toISOString();
+  const span = { state: "done", exact: true };
+
+  test("places spans on one scale and ends what still runs now", () => {
+    const { bars, totalMs } = waterfall(
+      {
+        turnId: "t",
+        sessionId: "s",
+        state: "running",
+        receivedAt: at(1_000),
+        finishedAt: null,
+        spans: [
+          { ...span, kind: "queue", name: "", startedAt: at(1_000), endedAt: at(1_100) },
+          {
+            ...span,
+            kind: "model",
+            name: "m",
+            startedAt: at(1_100),
+            endedAt: at(1_300),
+            inputTokens: 9,
+            outputTokens: 2,
+          },
+          { ...span, kind: "tool", name: "exec", state: "failed", startedAt: at(1_350), endedAt: at(1_600) },
+          { ...span, kind: "tool", name: "exec", state: "running", startedAt: at(1_700), endedAt: null },
+        ],
+      },
+      2_000,
+    );
+    assert.deepEqual(
+      bars.map(({ kind, fromMs, toMs }) => [kind, fromMs, toMs]),
+      [
+        ["queue", 0, 100],
+        ["model", 100, 300],
+        ["failed", 350, 600],
+        ["tool", 700, 1_000],
+      ],
+    );
+    assert.equal(bars[1]?.detail, "9 → 2 tokens");
+    assert.equal(totalMs, 1_000);
+  });
+});
