@@ -9,7 +9,8 @@ import { ownerCaller } from "../src/http/owner-input.ts";
 import type { OperationDeps } from "../src/operations/operation.ts";
 import { callOperation, operations } from "../src/operations/registry.ts";
 import { findForm, slashForms } from "../src/operations/slash.ts";
-import { accessRefusal, accessRuleFor, accessRules, hasRole } from "../src/operations/access.ts";
+import { accessRefusal, accessRuleFor, accessRules } from "../src/operations/access.ts";
+import { hasRole } from "../src/operations/operation.ts";
 import { commandsDocument } from "../src/docs/commands-document.ts";
 
 test("has a row for every command and every subcommand in its usage", () => {

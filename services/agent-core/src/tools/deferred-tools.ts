@@ -1,5 +1,5 @@
 // Which tools are in the prompt with their full definition, and how the others are listed; pure.
-import type { Message, ParleySettings, ToolDescriptor } from "@parley/contracts";
+import type { ParleySettings, ToolDescriptor } from "@parley/contracts";
 import { compileText } from "../policy/pattern.ts";
 import { searchToolName } from "./tool-search.ts";
 
@@ -11,16 +11,6 @@ export function isDeferrable(tools: readonly ToolDescriptor[], settings: SearchS
   if (above === 0 || tools.length <= above || disabled.includes(searchToolName)) return [];
   const always = settings.always.map(compileText);
   return tools.filter(({ name }) => !always.some((matches) => matches(name)));
-}
-
-/** Names under which the messages call tools: a tool that was used recently is likely to be used again. */
-export function calledNames(messages: readonly Message[]): Set<string> {
-  const names = new Set<string>();
-  for (const message of messages) {
-    if (message.role !== "assistant") continue;
-    for (const part of message.parts) if (part.type === "tool_call") names.add(part.name);
-  }
-  return names;
 }
 
 /** For a server with more tools than this, only the names are listed: they suffice to search for. */

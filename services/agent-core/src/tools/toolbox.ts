@@ -1,5 +1,5 @@
 // The tools of one turn that its policy permits: those of the tool-runners and agent-core's own, by all their names.
-import type { Containment, ToolDescriptor } from "@parley/contracts";
+import type { Containment, Message, ToolDescriptor } from "@parley/contracts";
 import type { LocalTool } from "./local-tool.ts";
 import { callTool, searchDescription, searchToolName, toolSearchTool } from "./tool-search.ts";
 import { isDeferrable, listDeferred, type SearchSettings } from "./deferred-tools.ts";
@@ -105,4 +105,14 @@ export class Toolbox {
 
 function byName(a: ToolDescriptor, b: ToolDescriptor): number {
   return a.name < b.name ? -1 : 1;
+}
+
+/** Names under which the messages call tools: a tool that was used recently is likely to be used again. */
+export function calledNames(messages: readonly Message[]): Set<string> {
+  const names = new Set<string>();
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    for (const part of message.parts) if (part.type === "tool_call") names.add(part.name);
+  }
+  return names;
 }

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ToolDescriptor } from "@parley/contracts";
-import { calledNames, listDeferred, type SearchSettings } from "../../src/tools/deferred-tools.ts";
+import { listDeferred, type SearchSettings } from "../../src/tools/deferred-tools.ts";
 import type { TurnPolicy } from "../../src/policy/turn-policy.ts";
-import { Toolbox } from "../../src/tools/toolbox.ts";
+import { calledNames, Toolbox } from "../../src/tools/toolbox.ts";
 import { unwrapCalls } from "../../src/prompt/indirect-calls.ts";
 import { tool, used } from "./support.ts";
 

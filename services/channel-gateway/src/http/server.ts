@@ -6,7 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { sha256Hex } from "../channels/digest.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import { consoleFileRoutes } from "./console/files.ts";
-import { acceptCookies, ConsoleSessions, signInRoutes } from "./console/sign-in.ts";
+import { ConsoleSessions, cookieHolder, signInRoutes } from "./console/sign-in.ts";
 import type { HttpDeps } from "./deps.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import { Endpoints } from "./endpoint.ts";
@@ -70,7 +70,11 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   });
   gates(app, deps);
   const consoleSessions = new ConsoleSessions(deps);
-  acceptCookies(app, consoleSessions);
+  // After the checks of Host, Origin and token, and before the rate limit.
+  app.addHook("onRequest", async (request) => {
+    if (request.holder === null && request.headers.cookie !== undefined)
+      request.holder = await cookieHolder(request, consoleSessions);
+  });
   errors(app, deps);
   await limits(app, deps);
   const endpoints = new Endpoints(app);

@@ -7,6 +7,7 @@ import {
   type ContactRole,
   type OperationDefinition,
 } from "@parley/contracts";
+import { hasRole, roleRanks as ranks } from "./operation.ts";
 
 export interface AccessRule {
   /** The command's name with its slash, in lower case. */
@@ -56,13 +57,6 @@ export interface Caller {
   role: ContactRole;
   /** A conversation with one person, as opposed to a group. */
   direct: boolean;
-}
-
-const ranks: Record<ContactRole, number> = { guest: 0, user: 1, owner: 2 };
-
-/** Whether `role` includes the rights of `minimum`. */
-export function hasRole(role: ContactRole, minimum: ContactRole): boolean {
-  return ranks[role] >= ranks[minimum];
 }
 
 /**

@@ -167,3 +167,11 @@ export function nameOf({ channel, account, contact }: Speaker): string {
   const place = account === "default" ? channel : `${channel}:${account}`;
   return contact.name === undefined ? `${contact.id} (${place})` : `${contact.name} (${place} ${contact.id})`;
 }
+
+/** Roles by their rights. */
+export const roleRanks: Readonly<Record<ContactRole, number>> = { guest: 0, user: 1, owner: 2 };
+
+/** Whether `role` includes the rights of `minimum`. */
+export function hasRole(role: ContactRole, minimum: ContactRole): boolean {
+  return roleRanks[role] >= roleRanks[minimum];
+}

@@ -1,6 +1,6 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
 import { promptCommand, slashCommands, store, WireError } from "@parley/contracts";
-import { accessRefusal, hasRole } from "./access.ts";
+import { accessRefusal } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
 import { channelOperations } from "./channels.ts";
 import { checkpointOperations } from "./checkpoints.ts";
@@ -9,6 +9,7 @@ import { conversationOperations } from "./conversation.ts";
 import { documentOperations } from "./documents.ts";
 import { mcpOperations, parsePrompt } from "./mcp.ts";
 import {
+  hasRole,
   InvalidInputError,
   nameOf,
   OperationCall,

@@ -55,13 +55,10 @@ export class ConsoleSessions {
   }
 }
 
-/** Authorizes requests by cookie. Registered after the checks of Host, Origin and token, and before the rate limit. */
-export function acceptCookies(app: FastifyInstance, sessions: ConsoleSessions): void {
-  app.addHook("onRequest", async (request) => {
-    const secret = usableSecret(request);
-    if (request.holder !== null || secret === null) return;
-    request.holder = (await sessions.find(secret))?.holder ?? null;
-  });
+/** The holder of the token that the request's cookie came from; null: none, or it does not count for this request. */
+export async function cookieHolder(request: FastifyRequest, sessions: ConsoleSessions): Promise<string | null> {
+  const secret = usableSecret(request);
+  return secret === null ? null : ((await sessions.find(secret))?.holder ?? null);
 }
 
 function usableSecret({ method, headers }: FastifyRequest): string | null {
