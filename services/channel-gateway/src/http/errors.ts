@@ -3,7 +3,7 @@ import { registry, WireError } from "@parley/contracts";
 import type { z } from "zod";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import { IdempotencyKeyReusedError } from "../ingress/inbox-writer.ts";
-import { MessageTooLargeError } from "../ingress/message-size.ts";
+import { MessageTooLargeError } from "../ingress/authorized-input.ts";
 import { InvalidInputError, OperationError } from "../operations/operation.ts";
 import { ServiceUnavailableError } from "../operations/session-service.ts";
 

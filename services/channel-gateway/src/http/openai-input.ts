@@ -1,4 +1,8 @@
-// Messages in OpenAI's formats as input of the agent: instructions, earlier messages, the new text and its files. Pure.
+// Messages in OpenAI's formats as input of the agent: instructions, earlier messages, the new text and its files.
+import { attachmentName, maxAttachments } from "@parley/contracts";
+import { instructionsText, type AuthorizedInput } from "../ingress/authorized-input.ts";
+import { keep } from "./attachments.ts";
+import type { HttpDeps } from "./deps.ts";
 import { HttpError } from "./errors.ts";
 
 /** A file in a request, before it is stored. */
@@ -38,7 +42,7 @@ export function agentRequest(messages: readonly RequestMessage[], param: string)
 }
 
 /** Earlier messages as text for the agent. Lines after the first are indented, so that none looks like another message. */
-export function historyText(history: readonly RequestMessage[]): string {
+function historyText(history: readonly RequestMessage[]): string {
   const lines = history.map(({ role, text, files }) => {
     const names = files.length === 0 ? "" : ` [with ${files.map(({ name }) => name).join(", ")}]`;
     return `${role}: ${text.replaceAll("\n", "\n  ")}${names}`;
@@ -59,4 +63,38 @@ export function fileOf(url: unknown, kind: string, param: string, name?: string 
   }
   const extension = /\/([a-z0-9]+)/i.exec(type)?.[1] ?? "bin";
   return { name: name ?? `${kind}.${extension}`, content: Buffer.from(data, "base64") };
+}
+
+/** Base64 takes four bytes for three; the rest of the request is text. */
+const textBytes = 1024 * 1024;
+
+/** The body limit of a route whose requests contain files. */
+export function bodyLimitFor({ settings }: Pick<HttpDeps, "settings">): number {
+  return Math.ceil((settings.attachments.max_bytes * 4) / 3) + textBytes;
+}
+
+/**
+ * A request of an OpenAI client as input: the files are stored first. Instructions are always sent; earlier messages only if the request
+ * begins a session, because a named conversation has its own history.
+ */
+export async function agentInput(
+  deps: Pick<HttpDeps, "bus">,
+  input: AuthorizedInput,
+  request: AgentRequest,
+  withHistory: boolean,
+): Promise<AuthorizedInput> {
+  const history = withHistory ? request.history : [];
+  const instructions = request.instructions.filter((text) => text.trim() !== "").join("\n\n");
+  const before = [
+    ...(instructions === "" ? [] : [instructionsText(instructions)]),
+    ...(history.length === 0 ? [] : [historyText(history)]),
+  ];
+  const files = [...history.flatMap((message) => message.files), ...request.files];
+  if (files.length > maxAttachments) {
+    throw new HttpError(400, "unsupported_value", `a request can have at most ${maxAttachments} files`);
+  }
+  const attachments = await Promise.all(
+    files.map(async ({ name, content }) => ({ ...(await keep(deps, content)), name: attachmentName(name, "file") })),
+  );
+  return { ...input, before, attachments };
 }

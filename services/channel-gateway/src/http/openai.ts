@@ -7,7 +7,7 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
-import { agentInput, bodyLimitFor } from "./agent-input.ts";
+import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import { callInput } from "./owner-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";

@@ -5,7 +5,7 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { parseInput } from "../operations/parse-input.ts";
-import { agentInput, bodyLimitFor } from "./agent-input.ts";
+import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, toHttpError } from "./errors.ts";

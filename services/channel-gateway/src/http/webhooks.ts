@@ -5,9 +5,8 @@ import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySetting
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { Disabled } from "../delivery/account-states.ts";
-import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { joinsMain } from "../ingress/route.ts";
-import { MessageTooLargeError } from "../ingress/message-size.ts";
+import { MessageTooLargeError, type AuthorizedInput } from "../ingress/authorized-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";

@@ -1,5 +1,12 @@
-// Converts input from an authenticated sender (API, webhook) to the message that is stored. Pure.
-import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
+// Converts input from an authenticated sender (API, webhook) to the message that is stored, and limits its size. Pure.
+import {
+  maxInboundBytes,
+  type ApprovalAnswerer,
+  type Attachment,
+  type InboundMessage,
+  type QueueMode,
+  type ReplyAddress,
+} from "@parley/contracts";
 
 /**
  * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `separate`: the same
@@ -67,4 +74,31 @@ export function messageOf(input: AuthorizedInput): InboundMessage {
     ...(exclusive === true ? { exclusive } : {}),
     ...(approvals === undefined ? {} : { approvals }),
   };
+}
+
+/** Thrown for a message above the limit; nothing was stored. */
+export class MessageTooLargeError extends Error {
+  override readonly name = "MessageTooLargeError";
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`the message has ${bytes} bytes as JSON; the limit is ${maxInboundBytes}`);
+    this.bytes = bytes;
+  }
+}
+
+/** One UTF-16 unit takes at most six bytes as JSON (`\u0000`). */
+const maxBytesPerUnit = 6;
+const roomForTheRest = 16 * 1024;
+
+/** Throws MessageTooLargeError. */
+export function assertMessageSize(message: InboundMessage): void {
+  let units = 0;
+  for (const part of message.parts) {
+    if (part.type === "text") units += part.text.length;
+    if (part.type === "binary") units += part.data.length;
+  }
+  if (units * maxBytesPerUnit + roomForTheRest <= maxInboundBytes) return;
+  const bytes = Buffer.byteLength(JSON.stringify(message));
+  if (bytes > maxInboundBytes) throw new MessageTooLargeError(bytes);
 }

@@ -12,7 +12,7 @@ import {
 import type { AwaitDeps, StoredMessage } from "../live/follow-turn.ts";
 import { busyText, SessionBusyError } from "../operations/session-busy.ts";
 import type { GatewayEvents } from "../events.ts";
-import { assertMessageSize } from "./message-size.ts";
+import { assertMessageSize } from "./authorized-input.ts";
 import { joinsOthers, queueModeOf } from "./queue-mode.ts";
 import { startedByOf } from "../operations/started-by.ts";
 
