@@ -85,7 +85,7 @@ test("stays tainted for the next leader when compaction has removed the page", a
 
 test("keeps the owner's memory out of a group when compaction has removed the group's messages", async () => {
   await writeDocument(fixture.client, { path: "MEMORY.md", content: "The safe opens with 4711.\n" });
-  const reads = Array.from({ length: 5 }, (_, file) => reading(file)).join("\n");
+  const reads = Array.from({ length: 7 }, (_, file) => reading(file)).join("\n");
   telegram.say(`@parley_bot ${reads}\nthen\ntool: read {"path":"MEMORY.md"}\nthen\nsay: through`, {
     from: 1,
     chat: -100,

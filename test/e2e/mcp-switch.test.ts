@@ -186,7 +186,7 @@ test("lists and switches servers in `parley run`, with the reason when it refuse
     return Response.parse(JSON.parse(line)).response;
   };
   const { response } = await asked("s", { subtype: "mcp_status" });
-  assert.match(JSON.stringify(response), /"name":"local","status":"ready"/);
+  assert.match(JSON.stringify(response), /"name":"local","status":"connected","state":"ready"/);
   const toggle = { subtype: "mcp_toggle", server_name: "local" };
   assert.deepEqual((await asked("off", { ...toggle, enabled: false })).response, {
     server_name: "local",
