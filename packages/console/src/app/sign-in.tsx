@@ -1,8 +1,9 @@
 // Sign-in: with the one-time code of a link, or with the token. The code leaves the address at once.
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { messageOf, request, signedIn } from "../api/http.ts";
+import { ApiError, messageOf, request, signedIn } from "../api/http.ts";
 import { live } from "../api/socket.ts";
+import { toast } from "../parts/toast.tsx";
 
 const problem = signal("");
 const busy = signal(false);
@@ -38,9 +39,18 @@ async function signIn(body: { token: string } | { code: string }): Promise<void>
   }
 }
 
+/** Signs this browser out. If the gateway does not confirm it, the cookie is still valid, so the page stays open and says so. */
 export async function signOut(): Promise<void> {
+  try {
+    await request("DELETE", "/api/console/session");
+  } catch (error) {
+    // An expired session has nothing left to end.
+    if (!(error instanceof ApiError && error.status === 401)) {
+      toast("Not signed out: the gateway did not confirm it. Try again.", true);
+      return;
+    }
+  }
   live.end();
-  await request("DELETE", "/api/console/session").catch(() => undefined);
   signedIn.value = false;
 }
 
@@ -57,8 +67,8 @@ export function SignIn(): JSX.Element {
           <Logo /> Parley
         </h1>
         <p class="muted">
-          <code>npm start</code> prints a link that signs you in. Without it, paste the token here: it is printed next
-          to the link, and <code>parley console</code> makes a new link at any time.
+          <code>npm start</code> prints a link that signs you in. Without it, paste the token here: its file is printed
+          below the link, and <code>parley console</code> prints a new link at any time.
         </p>
         <label>
           Token
