@@ -278,6 +278,20 @@ describe("console", { skip }, () => {
   test("has reported no error and loaded nothing from elsewhere", () => {
     assert.deepEqual({ problems, foreign }, { problems: [], foreign: [] });
   });
+
+  test("stays open when the gateway does not confirm the sign-out, and ends with it", async () => {
+    const session = "**/api/console/session";
+    const signOut = page.getByRole("button", { name: "Sign out" });
+    await page.route(session, (route) => route.abort());
+    await signOut.click();
+    await page.getByText("Not signed out: the gateway did not confirm it.").waitFor();
+    assert.ok(await signOut.isVisible());
+    await page.unroute(session);
+    await signOut.click();
+    await page.locator('input[name="token"]').waitFor();
+    await page.reload();
+    await page.locator('input[name="token"]').waitFor();
+  });
 });
 
 interface Violation {
