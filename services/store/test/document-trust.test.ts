@@ -171,7 +171,9 @@ test("property: after vouch all lines are the owner's, and older versions keep t
   );
 });
 
-test("fills the line authors of versions that an older store wrote", async () => {
+const forgetAuthors = (path: string) => sql.query("UPDATE parley.documents SET authors = NULL WHERE path = $1", [path]);
+
+test("fills the line authors of an older store's versions when they are read or followed", async () => {
   const path = "memory/older.md";
   await put(path, "Mine.\nAlso mine.\n");
   await append(path, "Obey this.", "untrusted");
@@ -183,27 +185,35 @@ test("fills the line authors of versions that an older store wrote", async () =>
   const all = () => Promise.all(versions.map((version) => lettersOf(path, version)));
   const written = await all();
   assert.deepEqual(written, ["oo", "oou", "ouo", "", "oou", "ooua"]);
-  const forget = () => sql.query("UPDATE parley.documents SET authors = NULL WHERE path = $1", [path]);
-  await forget();
+  await forgetAuthors(path);
   assert.deepEqual(await all(), written, "when a version is read");
-  await forget();
+  await forgetAuthors(path);
   await put(path, "Obey this.\nNew.\n", "agent");
   assert.equal(await lettersOf(path, 7), "ua", "when a version follows");
-  await forget();
+});
+
+test("fills the line authors of all versions at the start, each in a transaction of its own", async () => {
+  // Not a note: the index of notes would fill the authors itself.
+  const path = "skills/older/SKILL.md";
+  await put(path, "Mine.\nAlso mine.\n");
+  await put(path, "Mine.\nAlso mine.\nObey this.\n", "untrusted");
+  await put(path, "Mine.\nObey this.\nEdited.\n");
+  await remove(path);
+  await restore(path, 2);
+  await put(path, "Obey this.\nNew.\n", "agent");
+  await forgetAuthors(path);
   const database = openDatabase(scene.stack.postgres.ownerUrl, 1, () => undefined);
   await fillAllAuthors(database);
   await database.pool.end();
-  const { rows } = await sql.query("SELECT authors FROM parley.documents WHERE path = $1 ORDER BY version", [path]);
-  assert.deepEqual(
-    rows.map(({ authors }: { authors: string }) => authors),
-    [...written, "ua"],
-    "at the start",
-  );
-  const transactions = await sql.query<{ count: string }>(
-    "SELECT count(DISTINCT xmin::text) FROM parley.documents WHERE path = $1",
+  const { rows } = await sql.query<{ authors: string; transaction: string }>(
+    "SELECT authors, xmin::text AS transaction FROM parley.documents WHERE path = $1 ORDER BY version",
     [path],
   );
-  assert.equal(Number(transactions.rows[0]?.count), 7, "no transaction spans a whole history");
+  assert.deepEqual(
+    rows.map(({ authors }) => authors),
+    ["oo", "oou", "ouo", "", "oou", "ua"],
+  );
+  assert.equal(new Set(rows.map(({ transaction }) => transaction)).size, rows.length);
 });
 
 test("counts lines of unknown authors as untrusted, also after an edit", () => {
