@@ -2,6 +2,13 @@
 
 export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";
+export {
+  SUITE_PROGRAMS,
+  suitePrograms,
+  type SuiteMounts,
+  type SuiteOptions,
+  type SuitePrograms,
+} from "./servers/debian-suite.ts";
 export { onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";

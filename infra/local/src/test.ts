@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { report } from "./main/report.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
+import { SUITE_PROGRAMS, suitePrograms } from "./servers/debian-suite.ts";
 import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
 import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
@@ -32,6 +33,12 @@ async function fetchPrograms(): Promise<void> {
     if (onPath(name) !== null) continue;
     if (await hasApt()) await debianBinary(name, packageName, SHARED_CACHE_DIR, say).catch(report);
     else say(`${name} not found; tests that need it are skipped`);
+  }
+  for (const [name, programs] of Object.entries(SUITE_PROGRAMS)) {
+    await suitePrograms({ name, ...programs, cacheDir: SHARED_CACHE_DIR, log: say }).catch((error: unknown) => {
+      report(error);
+      say(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
+    });
   }
 }
 

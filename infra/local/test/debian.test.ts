@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { debianBinary, hasApt } from "../src/servers/debian.ts";
+import { suitePrograms } from "../src/servers/debian-suite.ts";
 import { run } from "../src/servers/process.ts";
 import { folder } from "./support/folder.ts";
 
@@ -40,4 +41,21 @@ test("throws an error with a remedy when a package does not exist", { skip: noAp
     message: /parley-no-such-package/,
     fix: /apt install parley-no-such-package/,
   });
+});
+
+test("runs a program of another suite with its own libraries and the given folders", { skip: noApt }, async () => {
+  using home = folder();
+  using data = folder();
+  const options = { name: "box", suite: "trixie", packages: ["busybox"], cacheDir: home.path };
+  const programs = await suitePrograms(options);
+  assert.match(programs.version("busybox") ?? "", /^\d+:1\./);
+  assert.match(programs.version("libc6") ?? "", /^2\./);
+  writeFileSync(join(data.path, "in"), "given");
+  const script = `busybox cat ${data.path}/in; echo kept > ${data.path}/out; busybox ls -d /root ${home.path} 2>/dev/null`;
+  const [command, args] = programs.command("busybox", ["sh", "-c", script], { writable: [data.path] });
+  assert.equal((await run(command, args)).stdout, "given");
+  assert.equal(readFileSync(join(data.path, "out"), "utf8"), "kept\n");
+  const said: string[] = [];
+  await suitePrograms({ ...options, log: (line) => said.push(line) });
+  assert.deepEqual(said, []);
 });

@@ -124,7 +124,8 @@ function ownLists(cacheDir: string): string[] {
   return ["-o", `Dir::State::lists=${join(folder, "lists")}`, "-o", `Dir::Cache=${join(folder, "cache")}`];
 }
 
-async function aptGet(command: readonly string[], lists: readonly string[], cwd: string): Promise<Outcome> {
+/** Runs apt-get without root and without changing the system; `lists` are options. */
+export async function aptGet(command: readonly string[], lists: readonly string[], cwd: string): Promise<Outcome> {
   const settings = ["DPkg::Lock::Timeout=300", "Acquire::Languages=none", "Acquire::Retries=2"];
   const options = ["-q", ...settings.flatMap((setting) => ["-o", setting]), ...lists];
   // The download folder is private, so apt's sandbox user could not write there.
@@ -150,7 +151,8 @@ async function neededPackages(packageName: string, lists: readonly string[]): Pr
   return fresh.filter(([, name, arch]) => arch !== "all" && !/perl/.test(name ?? "")).map(([, name]) => name ?? "");
 }
 
-async function unpackAll(draft: string, root: string): Promise<void> {
+/** Unpacks the downloaded packages in `draft` into `root` and deletes them. */
+export async function unpackAll(draft: string, root: string): Promise<void> {
   for (const file of readdirSync(draft).filter((name) => name.endsWith(".deb"))) {
     const outcome = await run("dpkg", ["-x", join(draft, file), root]);
     if (outcome.code !== 0) {
