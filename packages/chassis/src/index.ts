@@ -11,8 +11,8 @@ export {
   unsandboxedProgramProblem,
   unsandboxedProgramProblems,
   outsideSearchPath,
-  type OutsidePlace,
-} from "./outside-program.ts";
+  type ProgramLocations,
+} from "./unsandboxed-program.ts";
 export { runService } from "./run.ts";
 export {
   openChassis,

@@ -12,7 +12,7 @@ export {
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { ineffectiveVoiceSettings, type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
 export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";
-export { maxHiddenTools, type McpChange, type McpSwitch } from "./store/mcp.ts";
+export { maxHiddenTools, type McpChange, type McpOverride } from "./store/mcp.ts";
 export { maxUtteranceCharacters, type Utterance, type SpokenReply, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
@@ -137,7 +137,7 @@ export {
 export {
   mcpAuthorize,
   mcpAuthorized,
-  mcpLook,
+  mcpStatus,
   mcpPrompt,
   mcpPrompts,
   mcpSwitched,

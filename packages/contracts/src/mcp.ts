@@ -93,7 +93,7 @@ const McpToolSchema = z.object({
   hidden: z.boolean(),
 });
 
-export const mcpLook = request({
+export const mcpStatus = request({
   subject: "mcp.look",
   server: "tool-runner",
   clients: ["channel-gateway"],

@@ -129,7 +129,7 @@ export const registry: readonly Contract[] = [
   mcp.mcpAuthorized,
   mcp.mcpPrompts,
   mcp.mcpPrompt,
-  mcp.mcpLook,
+  mcp.mcpStatus,
   mcp.mcpSwitched,
   sampling.agentSample,
   sampling.agentSampleCancel,

@@ -9,8 +9,8 @@ const schemaOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "input" });
 test("leaves out aliases, limits of lengths and descriptions that repeat the name", () => {
   const schema = z.strictObject({
     path: z.string().min(1).max(100).describe("The file."),
-    file_path: z.string().optional().describe("Alias of `path`.").meta({ advertised: false }),
-    limit: z.number().int().min(1).optional().describe("The limit.").meta({ advertised: "name" }),
+    file_path: z.string().optional().describe("Alias of `path`.").meta({ modelSchema: "hidden" }),
+    limit: z.number().int().min(1).optional().describe("The limit.").meta({ modelSchema: "name_only" }),
     items: z.array(z.strictObject({ id: z.number().int() })).max(3),
   });
   const { $schema: _, ...advertised } = advertisedSchema(schemaOf(schema));
@@ -31,7 +31,7 @@ test("leaves out aliases, limits of lengths and descriptions that repeat the nam
 
 test("keeps arguments and values that are named like keywords of JSON Schema", () => {
   const value = { maxLength: 5, additionalProperties: false };
-  const properties = { maxLength: { type: "number" }, advertised: { type: "string" }, properties: { default: value } };
+  const properties = { maxLength: { type: "number" }, modelSchema: { type: "string" }, properties: { default: value } };
   assert.deepEqual(advertisedSchema({ type: "object", properties }), { type: "object", properties });
 });
 

@@ -1,18 +1,18 @@
 // The parsing of MCP prompt commands and the texts about MCP servers, without a server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parsePrompt, wordsOf } from "../src/operations/mcp.ts";
+import { parsePrompt, splitArguments } from "../src/operations/mcp.ts";
 import { ownerCaller } from "../src/http/owner-input.ts";
 import { operations } from "../src/operations/registry.ts";
 import { findForm, slashForms, slashInput, wordsIn } from "../src/operations/slash.ts";
 import { promptsText, serversText, switchedText, toolsText } from "../src/operations/mcp-text.ts";
 
 test("splits prompt arguments at spaces outside of quotes", () => {
-  assert.deepEqual(wordsOf('"New York"  NY'), ["New York", "NY"]);
-  assert.deepEqual(wordsOf(`city="New York" state='N Y'`), ["city=New York", "state=N Y"]);
-  assert.deepEqual(wordsOf(`""`), [""]);
-  assert.deepEqual(wordsOf("  "), []);
-  assert.deepEqual(wordsOf('it"s'), ["it", "s"]);
+  assert.deepEqual(splitArguments('"New York"  NY'), ["New York", "NY"]);
+  assert.deepEqual(splitArguments(`city="New York" state='N Y'`), ["city=New York", "state=N Y"]);
+  assert.deepEqual(splitArguments(`""`), [""]);
+  assert.deepEqual(splitArguments("  "), []);
+  assert.deepEqual(splitArguments('it"s'), ["it", "s"]);
 });
 
 test("accepts quotes around the arguments of /mcp", () => {

@@ -23,7 +23,7 @@ export interface Config extends BaseConfig {
    * other than the owner. No tool and no sandboxed command can access it.
    */
   stateFolder: string;
-  room: QuotaRules;
+  quota: QuotaRules;
   isolation: IsolationSetting;
   /** Commands are refused below this level. */
   minIsolation: IsolationLevel;
@@ -86,7 +86,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     workspace,
     stateFolder,
     hookFolder: configFolder ?? programFolder,
-    room: {
+    quota: {
       maxBytes: base.settings.workspace.max_bytes,
       minFreeBytes: base.settings.workspace.min_free_bytes,
     },

@@ -19,7 +19,7 @@ export function healthDetails({ executor: { isolation, limitedBy }, workspace, m
     ...(hasInternet(isolation) ? { commandsReachInternet: true } : {}),
     limits: limitedBy,
     workspace: workspace.root,
-    ...roomDetail(workspace),
+    ...quotaDetail(workspace),
     ...mcpDetail(mcp),
   };
 }
@@ -37,8 +37,8 @@ export function warnAboutIsolation(log: Logger, isolation: Isolation): void {
 }
 
 /** The usage and limit of the workspace, in bytes. */
-function roomDetail({ room }: Workspace): Record<string, number> {
-  const { usedBytes, rules } = room;
+function quotaDetail({ quota }: Workspace): Record<string, number> {
+  const { usedBytes, rules } = quota;
   return {
     ...(usedBytes === null ? {} : { workspaceBytes: usedBytes }),
     ...(rules.maxBytes === 0 ? {} : { workspaceMaxBytes: rules.maxBytes }),
@@ -57,10 +57,10 @@ function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: st
 }
 
 /** Exports the size of the workspace and the free space of its disk. */
-export function exportWorkspace(metrics: ServiceMetrics, { root, room }: Pick<Workspace, "root" | "room">): void {
-  metrics.set("parley_workspace_limit_bytes", room.rules.maxBytes);
+export function exportWorkspace(metrics: ServiceMetrics, { root, quota }: Pick<Workspace, "root" | "quota">): void {
+  metrics.set("parley_workspace_limit_bytes", quota.rules.maxBytes);
   metrics.collect("parley_workspace_bytes", () => {
-    if (room.usedBytes !== null) metrics.set("parley_workspace_bytes", room.usedBytes);
+    if (quota.usedBytes !== null) metrics.set("parley_workspace_bytes", quota.usedBytes);
   });
   metrics.collect("parley_workspace_disk_free_bytes", async () => {
     const { bavail, bsize } = await statfs(root);

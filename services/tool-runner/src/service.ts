@@ -101,7 +101,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const startup = overrides.context?.startup ?? new Startup();
   startup.logTo(log);
   await waitForWritable(neededFolders(config), startup);
-  const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
+  const workspace = await openWorkspace(config.workspace, config.quota, config.stateFolder);
   await makeProgramFolder(config.stateFolder);
   // Set only after the sandbox has been verified.
   const egressLog: { current?: Logger } = {};
@@ -177,7 +177,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const workspaces = new Workspaces({
     main: workspace,
     folder: join(config.stateFolder, "people"),
-    rules: config.room,
+    rules: config.quota,
     taintedFilesOf,
   });
   const epochs = new EpochGate();
@@ -188,7 +188,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     registry,
     workspaces,
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
-    contents: ({ grant }) => createAttachmentStore(bus, grant),
+    attachmentStore: ({ grant }) => createAttachmentStore(bus, grant),
     searcher,
     checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
     steps: createStepClient(bus),
@@ -200,7 +200,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       bus.publish(toolAlive, { turnId, n, runner, ...(asks ? { asks } : {}) }, { call: callToken(turnId, n) }),
     progress: ({ turnId, n }, progress) =>
       bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
-    person: (request, asking, claim) =>
+    askPerson: (request, asking, claim) =>
       createPersonPrompt({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, { ...request, claim }, asking),
     sampler: (request) => createSamplingClient({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, request),
     faultPoint,

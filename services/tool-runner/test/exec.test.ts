@@ -382,8 +382,8 @@ describe("a command that cannot be started", () => {
     const options = { setting: "none" as const, bwrap: "bwrap", searchPath: "/usr/bin", limits };
     const executor = await openExecutor({ ...options, workspace });
     const watches: number[] = [];
-    const watch = workspace.room.watch.bind(workspace.room);
-    workspace.room.watch = async (stop) => {
+    const watch = workspace.quota.watch.bind(workspace.quota);
+    workspace.quota.watch = async (stop) => {
       const unwatch = await watch(stop);
       watches.push(1);
       return () => {

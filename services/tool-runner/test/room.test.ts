@@ -87,8 +87,8 @@ test("keeps the minimum free space of the disk", async () => {
   await using ground = await makeWorkspaceFixture();
   const { bavail, bsize } = await statfs(ground.inside);
   const room = new WorkspaceQuota(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
-  await assert.rejects(room.admit(1), noRoom(/The disk of the workspace has .* left, and .* must stay free/));
-  await new WorkspaceQuota(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
+  await assert.rejects(room.reserve(1), noRoom(/The disk of the workspace has .* left, and .* must stay free/));
+  await new WorkspaceQuota(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).reserve(mebibyte);
 });
 
 test("counts what a command has written even if others deleted as much meanwhile", async () => {
@@ -96,7 +96,7 @@ test("counts what a command has written even if others deleted as much meanwhile
   const { inside, outside } = ground;
   await writeFile(join(outside, "theirs"), randomBytes(16 * mebibyte));
   const room = new WorkspaceQuota(inside, quota(mebibyte));
-  await room.admit(1);
+  await room.reserve(1);
   const unwatch = await room.watch(() => undefined);
   await writeFile(join(inside, "by-a-command"), randomBytes(2 * mebibyte));
   await rm(join(outside, "theirs"));
@@ -106,7 +106,7 @@ test("counts what a command has written even if others deleted as much meanwhile
   const refused = async () => {
     for (;;) {
       assert.ok(performance.now() < deadline, "the write was accepted every time");
-      await room.admit(1);
+      await room.reserve(1);
     }
   };
   await assert.rejects(refused(), noRoom(/The workspace is full: it uses 2/));
@@ -119,7 +119,7 @@ test("property: enforces the quota over any sequence of writes", async () => {
       const room = new WorkspaceQuota(ground.inside, quota(mebibyte));
       let written = 0;
       for (const [n, size] of sizes.entries()) {
-        const fits = await room.admit(size).then(
+        const fits = await room.reserve(size).then(
           () => true,
           () => false,
         );
@@ -150,7 +150,7 @@ test("stops a command for growth of the workspace, not for earlier content", asy
   assert.equal(await stopped.promise, "workspace_full");
   unwatch();
   for (const name of ["before", "little", "during"]) await rm(join(inside, name));
-  await room.admit(mebibyte);
+  await room.reserve(mebibyte);
 });
 
 test("stops the newest command first, and an older one only while usage still grows", async () => {

@@ -8,7 +8,7 @@ import {
   documentAuthors,
   DocumentSchema,
   type HttpProjection,
-  mcpLook,
+  mcpStatus,
   operations,
   permissionModes,
   ReplicaReportSchema,
@@ -57,7 +57,7 @@ const Job = z.object({ job: store.ScheduleSchema });
 const Content = DocumentSchema.extend({ content: z.string() });
 const Changed = z.object({ status: z.enum(["saved", "unchanged"]), document: DocumentSchema });
 const Switch = store.mcpSwitch.output.shape.switch;
-const Server = mcpLook.output.shape.servers.element.extend({ switched: Switch.nullable() });
+const Server = mcpStatus.output.shape.servers.element.extend({ switched: Switch.nullable() });
 const Switched = z.object({
   server: z.string(),
   tool: z.string().nullable(),
@@ -107,7 +107,7 @@ export const api = {
   jobHistory: route("GET", "/api/schedules/:id/history", store.scheduleGet.output.pick({ runs: true })),
   heartbeat: route("POST", "/api/heartbeat", controlHeartbeat.output),
   servers: route("GET", "/api/mcp", z.object({ servers: z.array(Server) })),
-  server: route("GET", "/api/mcp/:server", z.object({ server: Server, tools: mcpLook.output.shape.tools })),
+  server: route("GET", "/api/mcp/:server", z.object({ server: Server, tools: mcpStatus.output.shape.tools })),
   switchServer: route("POST", "/api/mcp/:server", Switched),
   documents: route("GET", "/api/documents", z.object({ documents: z.array(DocumentSchema) })),
   document: route("GET", "/api/documents/content", z.object({ document: Content })),

@@ -66,7 +66,7 @@ export const sessionOption: OptionTable = {
 };
 
 /** The given session, or that of `parley chat`: of its own conversation if the policy created one, otherwise the owner's shared thread. */
-export async function sessionOr(given: string | undefined, gateway: Gateway): Promise<string> {
+export async function sessionOrDefault(given: string | undefined, gateway: Gateway): Promise<string> {
   if (given !== undefined) return given;
   const own = `${ownPrefix}${ownConversation}`;
   try {

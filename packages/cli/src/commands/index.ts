@@ -18,7 +18,7 @@ import { parseCommandLine } from "./parse.ts";
 import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
-import { stopCommand, turnCommands } from "./turns.ts";
+import { stopCommand, turnCommands } from "./session-controls.ts";
 
 export const commands: readonly CommandSpec[] = [
   upCommand,

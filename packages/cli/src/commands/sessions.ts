@@ -9,7 +9,7 @@ import { exitCodes, painter, print } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text, type OptionTable } from "../io/options.ts";
 import { oneLine } from "../tables/format.ts";
 import { messageText, sessionsTable } from "../tables/sessions.ts";
-import { operand, request, sessionOr, type CommandSpec, type Result, type Run } from "./command.ts";
+import { operand, request, sessionOrDefault, type CommandSpec, type Result, type Run } from "./command.ts";
 
 const nameSession = "Name a session; parley sessions lists them.";
 const route: OptionTable = {
@@ -78,7 +78,7 @@ export const sessionCommands: readonly CommandSpec[] = [
       examples: ["parley sessions new 'tax return'", "parley sessions new --route http:default:cli"],
     },
     async (gateway, { values, positionals: [title] }) => {
-      const input = { action: "new", route: await sessionOr(values.text("route"), gateway), title };
+      const input = { action: "new", route: await sessionOrDefault(values.text("route"), gateway), title };
       return changed("New", await gateway.run(api.openSession, input));
     },
   ),
@@ -92,7 +92,7 @@ export const sessionCommands: readonly CommandSpec[] = [
     },
     async (gateway, { values, positionals }) => {
       const session = operand(positionals, nameSession);
-      const input = { action: "resume", session, route: await sessionOr(values.text("route"), gateway) };
+      const input = { action: "resume", session, route: await sessionOrDefault(values.text("route"), gateway) };
       return changed("Resumed", await gateway.run(api.openSession, input));
     },
   ),

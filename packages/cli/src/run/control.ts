@@ -27,8 +27,8 @@ export type ControlAnswer =
   | { subtype: "error"; request_id: string; error: string };
 
 /** Thrown with the reason. */
-class NotDone extends Error {
-  override readonly name = "NotDone";
+class ControlRequestError extends Error {
+  override readonly name = "ControlRequestError";
 }
 
 const subtypes = [
@@ -81,7 +81,7 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
     case "set_permission_mode": {
       const { mode: name } = read(z.object({ mode: z.enum(permissionModeNames) }), request);
       const mode = readPermissionMode(name);
-      if (mode === undefined) throw new NotDone(`there is no permission mode "${name}"`);
+      if (mode === undefined) throw new ControlRequestError(`there is no permission mode "${name}"`);
       await command(deps, `/mode ${mode}`, ({ overrides }) => overrides.permissionMode === mode);
       return { mode };
     }
@@ -93,7 +93,7 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
     case "set_max_thinking_tokens": {
       const { max_thinking_tokens: tokens } = request;
       if (tokens === null || tokens === undefined) return {};
-      throw new NotDone(refusals["set_max_thinking_tokens"] ?? "");
+      throw new ControlRequestError(refusals["set_max_thinking_tokens"] ?? "");
     }
     case "compact":
       return { text: await command(deps, "/compact", () => true) };
@@ -121,7 +121,7 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
     case "mcp_reconnect":
       return switched(deps, serverName(request), "restart");
     default:
-      throw new NotDone(
+      throw new ControlRequestError(
         refusals[request.subtype] ??
           `there is no control request "${request.subtype}"; use one of ${subtypes.join(", ")}`,
       );
@@ -143,15 +143,17 @@ const Initialize = z.object({
   title: z.string().nullish(),
 });
 
-/** Throws NotDone for options that the cluster cannot apply. */
+/** Throws ControlRequestError for options that the cluster cannot apply. */
 async function initialize(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
   const options = read(Initialize, request);
   const { sdkMcpServers: servers, agents, jsonSchema } = options;
   if (servers?.length)
-    throw new NotDone(`MCP servers of the program (${servers.join(", ")}) cannot be reached; ${addServers}`);
+    throw new ControlRequestError(
+      `MCP servers of the program (${servers.join(", ")}) cannot be reached; ${addServers}`,
+    );
   if (agents && Object.keys(agents).length > 0)
-    throw new NotDone("agents: define profiles of sub-agents in parley.toml, [profiles.<name>]");
-  if (jsonSchema !== undefined && jsonSchema !== null) throw new NotDone("outputFormat: answers are text");
+    throw new ControlRequestError("agents: define profiles of sub-agents in parley.toml, [profiles.<name>]");
+  if (jsonSchema !== undefined && jsonSchema !== null) throw new ControlRequestError("outputFormat: answers are text");
   deps.registerHooks(options.hooks ?? {});
   const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
   const text = instructions.filter((each) => each.trim() !== "").join("\n\n");
@@ -178,17 +180,17 @@ async function switched({ gateway }: ControlDeps, server: string, action: "on" |
   return { server_name: name, changed: outcome === "done" };
 }
 
-/** Throws NotDone with the gateway's text if the session does not have the requested state afterwards. */
+/** Throws ControlRequestError with the gateway's text if the session does not have the requested state afterwards. */
 async function command(deps: ControlDeps, text: string, isDone: (session: SessionSummary) => boolean): Promise<string> {
   const outcome = await deps.conversation.say(text);
-  if (outcome.state !== "command") throw new NotDone(outcome.text);
+  if (outcome.state !== "command") throw new ControlRequestError(outcome.text);
   const session = await deps.session();
-  if (session === null || !isDone(session)) throw new NotDone(outcome.text);
+  if (session === null || !isDone(session)) throw new ControlRequestError(outcome.text);
   return outcome.text;
 }
 
 function read<S extends z.ZodType>(schema: S, request: ControlRequest): z.output<S> {
   const parsed = schema.safeParse(request);
   if (parsed.success) return parsed.data;
-  throw new NotDone(`${request.subtype}: ${firstIssue(parsed.error)}`);
+  throw new ControlRequestError(`${request.subtype}: ${firstIssue(parsed.error)}`);
 }

@@ -1,6 +1,6 @@
 // Operations on MCP servers at run time. Only the settings decide which servers exist.
 import { z } from "zod";
-import { mcpLook } from "../mcp.ts";
+import { mcpStatus } from "../mcp.ts";
 import { mcpSwitch } from "../store/mcp.ts";
 import { promptCommand } from "./commands.ts";
 import { sameOperation } from "./fields.ts";
@@ -8,7 +8,7 @@ import { operation, slashOperation } from "./operation.ts";
 
 const server = z.string().min(1).max(64);
 const Switched = mcpSwitch.output.shape.switch;
-const ServerView = mcpLook.output.shape.servers.element.extend({
+const ServerView = mcpStatus.output.shape.servers.element.extend({
   /** Run-time switches of the server; null: never switched. */
   switched: Switched.nullable(),
 });
@@ -28,7 +28,7 @@ export const mcpGet = operation({
   summary: "One MCP server and its tools",
   role: "owner",
   input: z.strictObject({ server }),
-  output: z.object({ server: ServerView, tools: mcpLook.output.shape.tools }),
+  output: z.object({ server: ServerView, tools: mcpStatus.output.shape.tools }),
   http: {
     method: "GET",
     path: "/api/mcp/:server",

@@ -20,7 +20,7 @@ const McpSwitchSchema = z.object({
   by: z.string(),
   at: z.string(),
 });
-export type McpSwitch = z.infer<typeof McpSwitchSchema>;
+export type McpOverride = z.infer<typeof McpSwitchSchema>;
 
 export const mcpSwitches = storeRequest({
   subject: "store.mcp.switches",

@@ -9,21 +9,21 @@ const named = new Set(["properties", "patternProperties", "$defs", "definitions"
 const data = new Set(["default", "const", "enum", "examples", "required"]);
 
 /**
- * A copy without `additionalProperties: false`, limits of lengths, and arguments marked `advertised: false` (accepted names of other
- * agent designs). Of arguments marked `advertised: "name"` the description is left out: the name says the same. The tool still
- * validates against its full schema.
+ * A copy without `additionalProperties: false`, limits of lengths, and arguments marked `modelSchema: "hidden"` (accepted names of
+ * other agent designs). Of arguments marked `modelSchema: "name_only"` the description is left out: the name says the same. The tool
+ * still validates against its full schema.
  */
 export function advertisedSchema(schema: Schema): Schema {
-  const nameOnly = schema["advertised"] === "name";
+  const nameOnly = schema["modelSchema"] === "name_only";
   return mapEntries(schema, (key, value) => {
-    if (key === "advertised" || (nameOnly && key === "description") || isVacuous(key, value)) return undefined;
+    if (key === "modelSchema" || (nameOnly && key === "description") || isVacuous(key, value)) return undefined;
     if (data.has(key)) return value;
     return named.has(key) && isSchema(value) ? mapEntries(value, (_, each) => advertisedPart(each)) : inner(value);
   });
 }
 
 function advertisedPart(property: unknown): unknown {
-  return isSchema(property) && property["advertised"] === false ? undefined : inner(property);
+  return isSchema(property) && property["modelSchema"] === "hidden" ? undefined : inner(property);
 }
 
 function inner(value: unknown): unknown {

@@ -8,14 +8,14 @@ const Option = z.union([z.string(), z.object({ label: z.string(), description: z
 const Question = z.object({ question: z.string().min(1), options: z.array(Option).max(4).optional() });
 
 const Input = z.object({
-  question: z.string().optional().describe("The question.").meta({ advertised: "name" }),
+  question: z.string().optional().describe("The question.").meta({ modelSchema: "name_only" }),
   options: z.array(Option).max(4).optional().describe("Two to four answers; the person may give another one."),
   questions: z
     .array(Question)
     .max(4)
     .optional()
     .describe("Several questions at once, instead of `question`.")
-    .meta({ advertised: false }),
+    .meta({ modelSchema: "hidden" }),
 });
 
 export const askUserTool = localTool({

@@ -6,7 +6,7 @@ export const CronInput = z.object({
     .enum(["list", "add", "remove", "update", "run", "history"])
     .describe("What to do. run starts the job now, in addition to its schedule."),
   id: z.string().optional().describe("Id or name of the job; required except for list and add."),
-  job_id: z.string().optional().describe("Alias of `id`.").meta({ advertised: false }),
+  job_id: z.string().optional().describe("Alias of `id`.").meta({ modelSchema: "hidden" }),
   name: z.string().max(120).optional().describe("Short name of the job, for people."),
   schedule: z
     .string()
@@ -20,11 +20,15 @@ export const CronInput = z.object({
     .positive()
     .optional()
     .describe("Seconds between runs; alternative to `schedule`.")
-    .meta({ advertised: false }),
-  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`.").meta({ advertised: false }),
-  at: z.string().optional().describe("Time of a single run; alternative to `schedule`.").meta({ advertised: false }),
+    .meta({ modelSchema: "hidden" }),
+  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`.").meta({ modelSchema: "hidden" }),
+  at: z
+    .string()
+    .optional()
+    .describe("Time of a single run; alternative to `schedule`.")
+    .meta({ modelSchema: "hidden" }),
   time_zone: z.string().optional().describe("IANA name such as Europe/Berlin. Default: the agent's time zone."),
-  tz: z.string().optional().describe("Alias of `time_zone`.").meta({ advertised: false }),
+  tz: z.string().optional().describe("Alias of `time_zone`.").meta({ modelSchema: "hidden" }),
   prompt: z
     .string()
     .max(20_000)
@@ -32,7 +36,7 @@ export const CronInput = z.object({
     .describe(
       "The message you receive when the job is due. Include all context: nothing else of this conversation is added.",
     ),
-  message: z.string().max(20_000).optional().describe("Alias of `prompt`.").meta({ advertised: false }),
+  message: z.string().max(20_000).optional().describe("Alias of `prompt`.").meta({ modelSchema: "hidden" }),
   target: z
     .enum(["main", "own"])
     .optional()

@@ -22,7 +22,7 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
         .max(50)
         .default(defaultResults)
         .describe("Maximum number of passages.")
-        .meta({ advertised: "name" }),
+        .meta({ modelSchema: "name_only" }),
       min_score: z.number().min(0).max(1).default(0).describe("0.3 is a good threshold."),
     }),
     examples: [{ query: "which tea does Anna like", max_results: 5 }],

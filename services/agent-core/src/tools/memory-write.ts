@@ -11,7 +11,7 @@ export const memoryWriteTool = localTool({
   summary: "Write something down in your memory.",
   description: "Append an entry to your memory, short and understandable by itself. To change existing text use edit.",
   input: z.object({
-    content: z.string().trim().min(1).describe("The entry to remember.").meta({ advertised: "name" }),
+    content: z.string().trim().min(1).describe("The entry to remember.").meta({ modelSchema: "name_only" }),
     category: z
       .enum(noteCategories)
       .default("core")

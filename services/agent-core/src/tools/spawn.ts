@@ -8,18 +8,18 @@ const names = ["sessions_spawn", "delegate", "spawn", "Agent"] as const;
 
 const Input = z.object({
   prompt: z.string().optional().describe("The complete task: the sub-agent sees nothing else."),
-  task: z.string().optional().describe("Alias of `prompt`.").meta({ advertised: false }),
+  task: z.string().optional().describe("Alias of `prompt`.").meta({ modelSchema: "hidden" }),
   profile: z
     .string()
     .optional()
     .describe("Profile of the sub-agent; see the description.")
-    .meta({ advertised: "name" }),
-  agent: z.string().optional().describe("Alias of `profile`.").meta({ advertised: false }),
-  subagent_type: z.string().optional().describe("Alias of `profile`.").meta({ advertised: false }),
+    .meta({ modelSchema: "name_only" }),
+  agent: z.string().optional().describe("Alias of `profile`.").meta({ modelSchema: "hidden" }),
+  subagent_type: z.string().optional().describe("Alias of `profile`.").meta({ modelSchema: "hidden" }),
   description: z.string().optional().describe("The task in three to five words."),
-  label: z.string().optional().describe("Alias of `description`.").meta({ advertised: false }),
+  label: z.string().optional().describe("Alias of `description`.").meta({ modelSchema: "hidden" }),
   mode: z.enum(["wait", "background"]).optional().describe("background: the report arrives later as a message."),
-  run_in_background: z.boolean().optional().describe("true: same as mode background.").meta({ advertised: false }),
+  run_in_background: z.boolean().optional().describe("true: same as mode background.").meta({ modelSchema: "hidden" }),
   resume: z.string().optional().describe("Id of an earlier sub-agent that continues."),
 });
 

@@ -44,7 +44,7 @@ export function toolSearchTool(tools: Searchable): LocalTool {
         .max(maxFound)
         .default(5)
         .describe("Maximum number of tools in the result.")
-        .meta({ advertised: false }),
+        .meta({ modelSchema: "hidden" }),
     }),
     examples: [{ query: "remind me later" }, { query: `${select}cron,sessions_list` }],
     class: "pure",
@@ -75,8 +75,8 @@ export const callTool = localTool({
   summary: "Call a tool that is not in your list of tools.",
   description: `Call a tool found with ${searchToolName}.`,
   input: z.object({
-    tool: z.string().describe("The tool's name.").meta({ advertised: "name" }),
-    input: z.record(z.string(), z.unknown()).describe("Its arguments.").meta({ advertised: "name" }),
+    tool: z.string().describe("The tool's name.").meta({ modelSchema: "name_only" }),
+    input: z.record(z.string(), z.unknown()).describe("Its arguments.").meta({ modelSchema: "name_only" }),
   }),
   examples: [{ tool: "cron", input: { action: "list" } }],
   class: "pure",

@@ -54,7 +54,7 @@ export const approvalOperations = [
 
   implement(
     operations.approvalsDecide,
-    async ({ decision, updatedInput, message, interrupt, ...given }, { deps, by }) => {
+    async ({ decision, updatedInput, message, interrupt, ...given }, { deps, actor: by }) => {
       const id = given.id.toUpperCase();
       const decided = await deps.bus.request(store.approvalDecide, {
         id,

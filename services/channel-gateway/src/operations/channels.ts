@@ -48,13 +48,13 @@ export const channelOperations = [
     }
   }),
 
-  implement(operations.channelsPause, async (account, { deps, by }) => {
+  implement(operations.channelsPause, async (account, { deps, actor: by }) => {
     deps.requireAccount(account);
     await deps.bus.request(store.accountPause, { ...account, paused: true, by });
     return { paused: true };
   }),
 
-  implement(operations.channelsResume, async (account, { deps, by }) => {
+  implement(operations.channelsResume, async (account, { deps, actor: by }) => {
     deps.requireAccount(account);
     await deps.bus.request(store.accountPause, { ...account, paused: false, by });
     return { paused: false };

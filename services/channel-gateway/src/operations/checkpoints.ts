@@ -3,7 +3,7 @@ import { checkpointRewind, operations, store, type OutputOf, type RewindReport }
 import { oneLine, pluralize } from "@parley/kit";
 import { formatAge, shortId } from "./format.ts";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
-import { answerOf } from "./session-service.ts";
+import { awaitService } from "./session-service.ts";
 
 const shownCheckpoints = 20;
 const shownFiles = 40;
@@ -27,7 +27,7 @@ async function rewind(
     const { secret } = await bus.request(store.rewindPermit, { rewindId: opId, sessionId, turnId });
     return bus.request(checkpointRewind, { opId, sessionId, turnId, dryRun, secret }, { timeoutMs });
   };
-  return answerOf("tool-runner", request());
+  return awaitService("tool-runner", request());
 }
 
 function line({ checkpointId, kind, at, text, files }: Checkpoint, index: number): string {

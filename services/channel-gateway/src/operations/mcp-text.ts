@@ -1,6 +1,6 @@
 // Texts about MCP servers, their tools and their prompts. Pure.
 import type { McpPrompt, McpServerStatus } from "@parley/contracts";
-import type { McpOutcome, McpServerView, McpSwitchRequest, McpView } from "./mcp.ts";
+import type { McpOverrideResult, McpServerView, McpSwitchRequest, McpView } from "./mcp.ts";
 
 const noServers =
   "No MCP servers are configured. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and restart Parley.";
@@ -27,7 +27,7 @@ export function promptsText(prompts: readonly McpPrompt[], servers: readonly Mcp
 
 export function switchedText(
   to: McpSwitchRequest["action"],
-  { server, tool, outcome, switch: now }: McpOutcome,
+  { server, tool, outcome, switch: now }: McpOverrideResult,
 ): string {
   const same = outcome === "same";
   if (tool !== null) {

@@ -1,7 +1,7 @@
 // MCP servers at run time: their state, tools and prompts, and switching them. Only the settings decide which servers exist.
 import type { Bus } from "@parley/bus";
 import {
-  mcpLook,
+  mcpStatus,
   mcpPrompt,
   mcpPrompts,
   nearestName,
@@ -10,7 +10,7 @@ import {
   WireError,
   type McpChange,
   type McpServerStatus,
-  type McpSwitch,
+  type McpOverride,
   type OperationInput,
   type OperationOutput,
   type OutputOf,
@@ -18,18 +18,18 @@ import {
 import { omitUndefined } from "@parley/kit";
 import { promptsText, serversText, switchedText, toolsText } from "./mcp-text.ts";
 import { implement, OperationError, UsageError, type OperationCall, type OperationDeps } from "./operation.ts";
-import { answerOf } from "./session-service.ts";
+import { awaitService } from "./session-service.ts";
 
 /** Slightly longer than a tool-runner waits for servers to list their prompts, or for one server to render a prompt. */
-const listMs = 12_000;
-const promptMs = 25_000;
+const listTimeoutMs = 12_000;
+const promptTimeoutMs = 25_000;
 const promptPattern = /^\/mcp__(.+?)__(.+)$/;
 
 export type McpServerView = OperationOutput<typeof operations.mcpList>["servers"][number];
 export type McpView = OperationOutput<typeof operations.mcpGet>;
 export type McpSwitchRequest = OperationInput<typeof operations.mcpSwitchServer>;
 /** The result of a switch; names are spelled as in the settings and on the server. */
-export type McpOutcome = OperationOutput<typeof operations.mcpSwitchServer>;
+export type McpOverrideResult = OperationOutput<typeof operations.mcpSwitchServer>;
 
 export const mcpOperations = [
   implement(
@@ -44,13 +44,16 @@ export const mcpOperations = [
   ),
   implement(
     operations.mcpSwitchServer,
-    (input, call) => switchServer(call, input),
+    (input, call) => controlServer(call, input),
     (output, _call, { action }) => switchedText(action, output),
   ),
 
   implement(operations.mcpPromptsList, async ({ server }, { deps }) => {
-    const asked = deps.bus.request(mcpPrompts, omitUndefined({ server }), { timeoutMs: listMs, attemptMs: listMs });
-    const found = await answerOf("tool-runner", asked);
+    const pending = deps.bus.request(mcpPrompts, omitUndefined({ server }), {
+      timeoutMs: listTimeoutMs,
+      attemptMs: listTimeoutMs,
+    });
+    const found = await awaitService("tool-runner", pending);
     return promptsText(found.prompts, found.servers);
   }),
 
@@ -73,9 +76,9 @@ async function sendPrompt(
   { server, prompt }: { server: string; prompt: string },
   values: string,
 ): Promise<string> {
-  const input = { server, prompt, words: wordsOf(values) };
-  const asked = deps.bus.request(mcpPrompt, input, { timeoutMs: promptMs, attemptMs: promptMs });
-  const answer = await answerOf("tool-runner", asked);
+  const input = { server, prompt, words: splitArguments(values) };
+  const pending = deps.bus.request(mcpPrompt, input, { timeoutMs: promptTimeoutMs, attemptMs: promptTimeoutMs });
+  const answer = await awaitService("tool-runner", pending);
   if (answer.outcome === "failed") {
     throw new OperationError("conflict", `${answer.message} /mcp prompts lists the available prompts.`);
   }
@@ -99,7 +102,7 @@ async function sendPrompt(
 }
 
 /** A tool-runner answers from memory. */
-const lookMs = 3_000;
+const statusTimeoutMs = 3_000;
 
 type McpDeps = Pick<OperationDeps, "bus" | "settings">;
 
@@ -126,11 +129,11 @@ async function getServer({ bus, settings }: McpDeps, named: string): Promise<Mcp
  * INVALID_INPUT for the restart of a tool, and CONFLICT for a server that the settings disable, a tool of a server that is starting,
  * and the restart of a server that is off.
  */
-async function switchServer(
+async function controlServer(
   call: OperationCall,
   { action: to, server: named, tool: namedTool }: McpSwitchRequest,
-): Promise<McpOutcome> {
-  const { deps, by } = call;
+): Promise<McpOverrideResult> {
+  const { deps, actor: by } = call;
   const server = serverNamed(deps.settings, named);
   const tool = namedTool === undefined ? null : await toolNamed(deps.bus, server, namedTool, to);
   const change: McpChange = tool === null ? { do: to } : { do: to === "on" ? "show" : "hide", tool };
@@ -144,7 +147,7 @@ async function switchServer(
 /** Finds a configured server by name; an exact match takes precedence over a case-insensitive one. */
 function serverNamed({ mcp }: McpDeps["settings"], named: string): string {
   const names = Object.keys(mcp.servers);
-  const server = names.find((name) => name === named) ?? names.find((name) => sameWord(name, named));
+  const server = names.find((name) => name === named) ?? names.find((name) => equalsIgnoreCase(name, named));
   if (server === undefined) throw new WireError("NOT_FOUND", noServerText(named, names));
   if (mcp.servers[server]?.enabled === false) {
     throw new WireError("CONFLICT", `${server} is disabled in parley.toml (enabled = false); enable it there`);
@@ -182,7 +185,7 @@ async function toolNamed(bus: Bus, server: string, named: string, to: McpSwitchR
   throw new WireError("NOT_FOUND", `${server} has no tool "${named}"${near === null ? "" : `; did you mean ${near}?`}`);
 }
 
-function viewOf(status: McpServerStatus, switches: ReadonlyMap<string, McpSwitch>): McpServerView {
+function viewOf(status: McpServerStatus, switches: ReadonlyMap<string, McpOverride>): McpServerView {
   const switched = switches.get(status.server) ?? null;
   // A tool-runner applies a switch shortly after the store records it.
   return switched?.on === false
@@ -190,23 +193,23 @@ function viewOf(status: McpServerStatus, switches: ReadonlyMap<string, McpSwitch
     : { ...status, switched };
 }
 
-function ask(bus: Bus, input: { server?: string }): Promise<OutputOf<typeof mcpLook>> {
-  return answerOf("tool-runner", bus.request(mcpLook, input, { timeoutMs: lookMs }));
+function ask(bus: Bus, input: { server?: string }): Promise<OutputOf<typeof mcpStatus>> {
+  return awaitService("tool-runner", bus.request(mcpStatus, input, { timeoutMs: statusTimeoutMs }));
 }
 
-async function switchesOf(bus: Bus): Promise<Map<string, McpSwitch>> {
+async function switchesOf(bus: Bus): Promise<Map<string, McpOverride>> {
   const { switches } = await bus.request(store.mcpSwitches, {});
   return new Map(switches.map((each) => [each.server, each]));
 }
 
-function sameWord(a: string, b: string): boolean {
+function equalsIgnoreCase(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
 
-/** Splits arguments at white space; quotes enclose an argument that contains spaces. */
-export function wordsOf(text: string): string[] {
-  const words = text.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
-  return words.map((word) =>
-    word.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ""),
+/** Splits arguments at white space; quotes enclose an argument that contains spaces. A quote without a partner is dropped. */
+export function splitArguments(text: string): string[] {
+  const parts = text.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
+  return parts.map((part) =>
+    part.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ""),
   );
 }

@@ -65,12 +65,12 @@ export class OperationCall {
   readonly deps: OperationDeps;
   readonly speaker: Speaker;
   /** Names the caller in records of decisions. */
-  readonly by: string;
+  readonly actor: string;
 
   constructor(deps: OperationDeps, speaker: Speaker, by: string) {
     this.deps = deps;
     this.speaker = speaker;
-    this.by = by;
+    this.actor = by;
   }
 
   /** Returns the session with this id or key. Throws OperationError when there is none. */

@@ -35,7 +35,7 @@ export class ServiceUnavailableError extends Error {
 }
 
 /** Awaits an answer of a service other than the store. Throws ServiceUnavailableError when no replica responds. */
-export async function answerOf<T>(service: string, answer: Promise<T>): Promise<T> {
+export async function awaitService<T>(service: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
@@ -141,7 +141,7 @@ export class SessionService {
   /** Throws ServiceUnavailableError when no agent-core responds. */
   compact(sessionId: string, instructions: string | undefined): Promise<OutputOf<typeof controlCompact>> {
     const order = { sessionId, ...(instructions === undefined ? {} : { instructions }) };
-    return answerOf("agent-core", this.#deps.bus.request(controlCompact, order, { timeoutMs: compactTimeoutMs }));
+    return awaitService("agent-core", this.#deps.bus.request(controlCompact, order, { timeoutMs: compactTimeoutMs }));
   }
 
   /** Returns the configured model; null when no agent-core responds. */
@@ -158,7 +158,7 @@ export class SessionService {
   }
 
   async #refuseModel(name: string): Promise<void> {
-    await answerOf("agent-core", this.#deps.bus.request(controlModels, { name }, { timeoutMs: controlTimeoutMs }));
+    await awaitService("agent-core", this.#deps.bus.request(controlModels, { name }, { timeoutMs: controlTimeoutMs }));
   }
 
   /** Best effort: only hooks depend on this notification. */

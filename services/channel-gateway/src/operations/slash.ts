@@ -1,6 +1,6 @@
 // Slash commands as projections of operations: finds the form that a person typed, and converts its arguments to the operation's input.
 import { nearestName, slashCommands, type SlashProjection } from "@parley/contracts";
-import { wordsOf } from "./mcp.ts";
+import { splitArguments } from "./mcp.ts";
 import { UsageError, type Operation, type Speaker } from "./operation.ts";
 
 /** One form of a command: the operation that it runs. */
@@ -33,7 +33,7 @@ const quotedWord = /^(?:[^\s"']+|"[^"]*"|'[^']*')+/;
 
 /** The arguments of a command as separate words. */
 export function wordsIn(command: string, rest: string): string[] {
-  if (command === quotingCommand) return wordsOf(rest);
+  if (command === quotingCommand) return splitArguments(rest);
   return rest === "" ? [] : rest.split(/\s+/);
 }
 
@@ -84,7 +84,7 @@ export function slashInput(form: SlashForm, rest: string, speaker: Speaker): Rec
     if (text === "") break;
     const isQuoting = command === quotingCommand;
     const word = takesRest === true ? text : ((isQuoting ? quotedWord : /^\S+/).exec(text)?.[0] ?? "");
-    input[field] = isQuoting && takesRest !== true ? (wordsOf(word)[0] ?? "") : word;
+    input[field] = isQuoting && takesRest !== true ? (splitArguments(word)[0] ?? "") : word;
     text = text.slice(word.length).trimStart();
   }
   return input;

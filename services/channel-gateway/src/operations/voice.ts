@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { controlVoice, operations, store, type VoiceSession } from "@parley/contracts";
 import { nameUuid } from "@parley/kit";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
-import { answerOf, ServiceUnavailableError } from "./session-service.ts";
+import { awaitService, ServiceUnavailableError } from "./session-service.ts";
 import { eventLine, outcomeText, repliesText, statusText, stopText } from "./voice-text.ts";
 
 /** The leader takes up to 8 s to answer a start; the rest covers a change of the leader. */
@@ -30,7 +30,7 @@ async function start({ deps, speaker }: OperationCall, named: string): Promise<s
   // A repeated request is the same start, also for a new leader.
   const asked = deps.bus.request(controlVoice, { do: "start", voiceId }, { timeoutMs: startTimeoutMs });
   try {
-    const { voice: begun } = await answerOf("agent-core", asked);
+    const { voice: begun } = await awaitService("agent-core", asked);
     return outcomeText(begun ?? voice);
   } catch (error) {
     if (!(error instanceof ServiceUnavailableError)) throw error;
@@ -108,6 +108,6 @@ export const voiceOperations = [
       { do: "devices" },
       { timeoutMs: askTimeoutMs, attemptMs: askTimeoutMs },
     );
-    return (await answerOf("agent-core", asked)).text ?? "";
+    return (await awaitService("agent-core", asked)).text ?? "";
   }),
 ];

@@ -47,7 +47,7 @@ export interface CallDependencies {
   registry: Registry;
   workspaces: Pick<Workspaces, "take">;
   documents: ((request: GrantedCall) => Documents) | null;
-  contents?: (request: GrantedCall) => AttachmentStore;
+  attachmentStore?: (request: GrantedCall) => AttachmentStore;
   searcher: Searcher;
   /** The checkpoint of the user's turn that a call belongs to; only the main workspace has checkpoints. */
   checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
@@ -61,7 +61,7 @@ export interface CallDependencies {
   /** Publishes the progress of a call. */
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
   /** The principal of a call's turn, for tools that ask questions; see `createPersonPrompt`. */
-  person?: (request: GrantedCall, asking: PendingQuestion, claim: string) => PersonPrompt;
+  askPerson?: (request: GrantedCall, asking: PendingQuestion, claim: string) => PersonPrompt;
   /** Requests model answers on behalf of a call. */
   sampler?: (request: ToolCallRequest) => SamplingClient;
   faultPoint: (name: string) => void;

@@ -190,8 +190,8 @@ export class Calls {
     if (
       request.unsettledBytes === undefined ||
       stop !== undefined ||
-      output.attachments !== undefined ||
-      output.kept !== undefined
+      output.shownAttachments !== undefined ||
+      output.storedAttachments !== undefined
     )
       return false;
     if (state !== "done" && state !== "failed") return false;

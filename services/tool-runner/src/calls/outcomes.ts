@@ -56,7 +56,7 @@ export function interrupted(tool: string): string {
 /** The result as the model sees it, truncated to the caller's limit. */
 export function resultOf(
   request: ToolCallRequest,
-  { content, isError, untrusted, attachments, kept, isolation }: ToolOutput,
+  { content, isError, untrusted, shownAttachments: attachments, storedAttachments: kept, isolation }: ToolOutput,
 ): ToolResult {
   const result: ToolResult = {
     type: "tool_result",

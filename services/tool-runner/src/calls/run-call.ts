@@ -41,7 +41,7 @@ export function runCall(deps: CallDependencies, call: RunningCall): Promise<Outc
 
 async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
-  const { faultPoint, registry, workspaces, documents, contents, searcher, checkpoint } = deps;
+  const { faultPoint, registry, workspaces, documents, attachmentStore: contents, searcher, checkpoint } = deps;
   const { onBug, times } = deps;
   if (control.signal.aborted) return stopped(request, call.stop, undefined);
   faultPoint("tool.running");
@@ -72,12 +72,12 @@ async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> 
   const contextOf = (ground: GuardedContext): ToolContext => ({
     ...ground,
     documents: documents === null ? null : viewFor(documents(request), request),
-    ...(contents === undefined ? {} : { contents: contents(request) }),
+    ...(contents === undefined ? {} : { attachmentStore: contents(request) }),
     searcher,
     checkpoint: ground.workspace.id === mainWorkspaceId ? checkpoint(request, control.signal) : noCheckpoint,
-    ...(asksMs === 0 || deps.person === undefined
+    ...(asksMs === 0 || deps.askPerson === undefined
       ? {}
-      : { person: deps.person(request, { asksMs, waits }, call.claim()) }),
+      : { askPerson: deps.askPerson(request, { asksMs, waits }, call.claim()) }),
     ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
     progress: (progress) => pace.push(progress),
     signal: control.signal,

@@ -20,7 +20,7 @@ export interface GuardedContext {
   workspace: Workspace;
   tainted: boolean;
   /** Registers work that outlives the call. */
-  outlives: (end: Promise<unknown>) => void;
+  waitUntil: (end: Promise<unknown>) => void;
 }
 
 type Run = (ground: GuardedContext) => Promise<ToolOutput>;
@@ -42,7 +42,7 @@ export async function withTaint(files: TaintedFiles | undefined, call: GuardedCa
 }
 
 function plain({ workspace, tainted }: GuardedCall): GuardedContext {
-  return { workspace, tainted, outlives: () => undefined };
+  return { workspace, tainted, waitUntil: () => undefined };
 }
 
 /** A command can read and copy every workspace file: if any file is tainted, its output and the files it changes are, too. */
@@ -56,7 +56,7 @@ async function runCommand(files: TaintedFiles, call: GuardedCall, run: Run): Pro
     await command?.end();
   };
   try {
-    const output = await run({ workspace: call.workspace, tainted, outlives: (until) => left.push(until) });
+    const output = await run({ workspace: call.workspace, tainted, waitUntil: (until) => left.push(until) });
     return readable ? { ...output, untrusted: true } : output;
   } finally {
     // On failure the command stays recorded as running, which is the safe side.

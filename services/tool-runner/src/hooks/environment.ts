@@ -1,5 +1,5 @@
 // Validates the settings of hooks: their environment variables must be set, and the agent must not be able to change their commands.
-import { ConfigError, hookProgramProblem, type Environment, type OutsidePlace } from "@parley/chassis";
+import { ConfigError, hookProgramProblem, type Environment, type ProgramLocations } from "@parley/chassis";
 import { hookName, type HookSettings } from "@parley/contracts";
 
 /** Values of environment variables by name. */
@@ -23,7 +23,7 @@ export function hookVariables(hooks: readonly HookSettings[], env: Environment):
 }
 
 /** Throws ConfigError for a command that the agent could change: such a guard would guard nothing. */
-export function requireSafeHooks(hooks: readonly HookSettings[], place: OutsidePlace): void {
+export function requireSafeHooks(hooks: readonly HookSettings[], place: ProgramLocations): void {
   for (const [index, hook] of hooks.entries()) {
     const problem = hook.command === undefined ? undefined : hookProgramProblem(hook.command, place);
     if (problem !== undefined) throw new ConfigError(`hook ${hookName(hook, index)} cannot be used: ${problem}`);

@@ -8,7 +8,7 @@ import type { McpServer } from "./server.ts";
 const maxMessageChars = 500;
 
 /** The parts of the call's context that are used here. */
-export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "sampler" | "progress">;
+export type CallContext = Pick<ToolContext, "signal" | "attachmentStore" | "askPerson" | "sampler" | "progress">;
 
 export async function callTool(
   server: Pick<McpServer, "plan" | "aliveMs" | "use">,
@@ -16,7 +16,7 @@ export async function callTool(
   args: Record<string, unknown>,
   context: CallContext,
 ): Promise<ToolOutput> {
-  const { signal, person } = context;
+  const { signal, askPerson: person } = context;
   const { plan } = server;
   let far = "";
   // The caller's own deadline is shorter, and pauses while a person is asked.
@@ -40,9 +40,9 @@ export async function callTool(
           },
         },
       );
-      return toolOutput(plan.name, result, notes, context.contents);
+      return toolOutput(plan.name, result, notes, context.attachmentStore);
     },
     signal,
-    { person, sampling, soFar: () => far },
+    { askPerson: person, sampling, soFar: () => far },
   );
 }

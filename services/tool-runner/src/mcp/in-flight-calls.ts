@@ -16,7 +16,7 @@ export interface InFlightCall {
   /** Remarks for the model, added to the result. */
   notes: string[];
   /** The person for elicitation; undefined: not allowed. */
-  person?: PersonPrompt | undefined;
+  askPerson?: PersonPrompt | undefined;
   /** Handles sampling; undefined: not allowed. */
   sampling?: Sampling | undefined;
   signal: AbortSignal;
@@ -51,7 +51,7 @@ export class InFlightCalls {
       for (const { notes } of this.#running) notes.push(note);
       return { action: "decline" };
     }
-    const { person, notes } = use;
+    const { askPerson: person, notes } = use;
     if (person === undefined) {
       notes.push(`[The server asked the user: ${question}. This was declined: the server may not ask questions.]`);
       return { action: "decline" };

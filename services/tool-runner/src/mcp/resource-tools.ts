@@ -104,7 +104,7 @@ function readTool(servers: McpServers): Tool {
     limits: [
       "Pictures and documents are shown, other content becomes an attachment: at most 8, each up to 20 MiB unless configured otherwise.",
     ],
-    run: async ({ server: name, uri }, { signal, contents }) => {
+    run: async ({ server: name, uri }, { signal, attachmentStore: contents }) => {
       const server = servers.server(name);
       if (server === undefined) return failure(noServer(servers, name));
       return server.use(

@@ -55,8 +55,8 @@ export class Kept {
     return this.#attachments;
   }
 
-  get shown(): { attachments?: Attachment[] } {
-    return this.#attachments.length === 0 ? {} : { attachments: [...this.#attachments] };
+  get shown(): Pick<ToolOutput, "shownAttachments"> {
+    return this.#attachments.length === 0 ? {} : { shownAttachments: [...this.#attachments] };
   }
 
   /** Stores content and returns a note about it. `what`: the server's name for it. */

@@ -37,9 +37,9 @@ export interface SamplingPlan {
 
 /** The parts of a call's context that sampling uses. */
 export interface SamplingContext {
-  person?: PersonPrompt | undefined;
+  askPerson?: PersonPrompt | undefined;
   sampler?: SamplingClient | undefined;
-  contents?: AttachmentStore | undefined;
+  attachmentStore?: AttachmentStore | undefined;
 }
 
 /** The request is refused. In the protocol's newer era this also ends the call. */
@@ -113,7 +113,7 @@ export class Sampling {
   }
 
   async #ask(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
-    const { person } = this.#context;
+    const { askPerson: person } = this.#context;
     if (person === undefined) return "no person can consent to sampling (question_seconds is 0)";
     const words = wordsOf(read);
     const shown = words.length > shownCharacters ? `${words.slice(0, shownCharacters)} […]` : words;
@@ -130,7 +130,7 @@ export class Sampling {
 
   /** Stores pictures; the request to the model refers to them by hash. */
   async #keep(messages: readonly ReadMessage[]): Promise<SampleMessage[]> {
-    const { contents } = this.#context;
+    const { attachmentStore: contents } = this.#context;
     const kept: SampleMessage[] = [];
     for (const { role, blocks } of messages) {
       const parts: SampleMessage["parts"] = [];

@@ -4,10 +4,10 @@ import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
-  mcpLook,
+  mcpStatus,
   toolsChanged,
   type McpServerStatus,
-  type McpSwitch,
+  type McpOverride,
   type OutputOf,
   type ToolDescriptor,
 } from "@parley/contracts";
@@ -64,7 +64,7 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
   const served = [
     serveAuthorize({ bus, log, plans, vault, authorized }),
     servePrompts(bus, servers),
-    bus.serve(mcpLook, async ({ server }) => ({
+    bus.serve(mcpStatus, async ({ server }) => ({
       runner,
       servers: servers.statuses,
       tools: server === undefined ? [] : servers.toolsOf(server),
@@ -155,7 +155,7 @@ export class McpServers {
    * Applies the switches that people set. The first call starts the servers, so that a server that is off never runs. A server
    * without an entry is on, with all its tools.
    */
-  follow(switches: readonly McpSwitch[]): void {
+  follow(switches: readonly McpOverride[]): void {
     const byName = new Map(switches.map((each) => [each.server, each]));
     let moved = false;
     for (const server of this.all) {
@@ -172,7 +172,7 @@ export class McpServers {
   }
 
   /** The tools that a server has listed, including hidden ones. */
-  toolsOf(name: string): OutputOf<typeof mcpLook>["tools"] {
+  toolsOf(name: string): OutputOf<typeof mcpStatus>["tools"] {
     const hidden = this.#hidden.get(name);
     return (this.server(name)?.tools ?? [])
       .map(({ name: tool }) => ({ tool, name: mcpToolName(name, tool), hidden: hidden?.has(tool) === true }))

@@ -177,7 +177,7 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
   const directory = acquired.use(await openDirectory(command.place));
   const wayOut = await ground.wayOut?.(command.callName);
   acquired.defer(() => wayOut?.close());
-  acquired.defer(await workspace.room.watch((reason) => running.stop(reason)));
+  acquired.defer(await workspace.quota.watch((reason) => running.stop(reason)));
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
   const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();

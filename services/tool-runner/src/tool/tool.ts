@@ -23,13 +23,13 @@ export interface ToolOutput {
   content: string;
   isError: boolean;
   /** Pictures and documents that the model is shown with the text. */
-  attachments?: Attachment[];
+  shownAttachments?: Attachment[];
   /** The content is, or may be, derived from untrusted content. */
   untrusted?: true;
   /** The searched files whose names or lines the content shows. Default: every file that the tool opened. */
   files?: ReadonlySet<string>;
   /** Attachments that the call has stored for the session without showing them. */
-  kept?: Attachment[];
+  storedAttachments?: Attachment[];
   /** The kind of isolation that a command ran in. */
   isolation?: string;
 }
@@ -42,9 +42,9 @@ export interface ToolContext {
   /** Captures files: a tool must report each file before changing it. Documents have their own versions. */
   checkpoint: Checkpoint;
   /** Attachment contents by hash; undefined: attachments are not available. */
-  contents?: AttachmentStore;
+  attachmentStore?: AttachmentStore;
   /** The person of the turn; undefined: this tool may not ask questions. */
-  person?: PersonPrompt;
+  askPerson?: PersonPrompt;
   /** Requests model answers for this call; undefined: sampling is not available. */
   sampler?: SamplingClient;
   /** Reports progress of the call; may be called at any rate. */
@@ -61,7 +61,7 @@ export interface ToolContext {
   /** The turn has read untrusted content. */
   tainted: boolean;
   /** Registers background work of the call that lasts until the promise settles. */
-  outlives?: (end: Promise<unknown>) => void;
+  waitUntil?: (end: Promise<unknown>) => void;
   /** Later calls of the same model reply start after this one. */
   hasLaterCalls?: boolean;
   /** The minimum isolation that the call requires for a command. Default: as in the settings. */

@@ -81,7 +81,7 @@ export const applyPatchTool = defineTool({
       const paths = operations.flatMap((operation) => pathsOf(operation));
       return await whileLocked(context.workspace, paths, context, () => applyAll(operations, context));
     } catch (error) {
-      if (error instanceof HalfDone) return failure(error.message);
+      if (error instanceof PartialPatchError) return failure(error.message);
       if (!(error instanceof PatchError) && !(error instanceof WorkspaceError)) throw error;
       return failure(`Nothing was changed. ${error.message}`);
     }
@@ -108,7 +108,7 @@ async function applyAll(operations: readonly PatchOperation[], context: ToolCont
   if (twice !== undefined)
     return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
   context.signal.throwIfAborted();
-  await context.workspace.room.admit(bytesOf(changes, "after"), bytesOf(changes, "before"));
+  await context.workspace.quota.reserve(bytesOf(changes, "after"), bytesOf(changes, "before"));
   await context.checkpoint.track(changes.map(({ path }) => path));
   await carryOut(changes, context.workspace);
   return success(operations.map(describe).join("\n"));
@@ -183,14 +183,14 @@ async function carryOut(changes: readonly Change[], workspace: Workspace): Promi
     for (const { path, before } of done.toReversed()) {
       await put(workspace, path, before).catch(() => left.push(path));
     }
-    if (left.length > 0) throw new HalfDone(left, error);
+    if (left.length > 0) throw new PartialPatchError(left, error);
     throw error;
   }
 }
 
 /** A write failed, and these files could not be restored. */
-class HalfDone extends Error {
-  override readonly name = "HalfDone";
+class PartialPatchError extends Error {
+  override readonly name = "PartialPatchError";
 
   constructor(paths: readonly string[], cause: unknown) {
     const names = paths.map((path) => `"${shown(path)}"`).join(", ");

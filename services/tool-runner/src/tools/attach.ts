@@ -42,7 +42,7 @@ export const attachTool = defineTool({
       ...success(
         `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
       ),
-      kept: [attachment],
+      storedAttachments: [attachment],
     }));
   },
 });
@@ -64,7 +64,7 @@ export const saveAttachmentTool = defineTool({
   resource: { kind: "path", argument: "path" },
   timeoutMs: 60_000,
   run: async (args, context) => {
-    const { contents } = context;
+    const { attachmentStore: contents } = context;
     if (contents === undefined) return failure(notKept);
     if (resolveDocument(args.path, context) !== undefined) {
       return failure(`"${shown(args.path)}" is a document; save the attachment under another path.`);
@@ -84,7 +84,7 @@ export const saveAttachmentTool = defineTool({
 
 /** Stores content under a name; `say` formats the result. */
 export function keepAs(
-  { contents }: ToolContext,
+  { attachmentStore: contents }: ToolContext,
   content: Uint8Array,
   name: string,
   say: (attachment: Attachment) => ToolOutput,

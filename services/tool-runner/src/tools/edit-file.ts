@@ -40,7 +40,7 @@ async function changeFile(path: string, { maxBytes, tooLarge, change }: ChangeOf
   if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was not changed.`);
   const changed = await change(text, name);
   if (changed.text !== undefined) {
-    await context.workspace.room.admit(Buffer.byteLength(changed.text), stats.size);
+    await context.workspace.quota.reserve(Buffer.byteLength(changed.text), stats.size);
     await context.checkpoint.track([place.relative]);
     await replaceFile(place, changed.text);
   }

@@ -73,7 +73,12 @@ export function execTool(options: ExecOptions): Tool {
       "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified of the end. Processes started with & end with the command.",
     ].join(" "),
     args: z.strictObject({
-      command: z.string().min(1).max(100_000).describe("The command line, for the shell.").meta({ advertised: "name" }),
+      command: z
+        .string()
+        .min(1)
+        .max(100_000)
+        .describe("The command line, for the shell.")
+        .meta({ modelSchema: "name_only" }),
       workdir: z.string().min(1).optional().describe("Working directory in the workspace."),
       timeout_seconds: z
         .number()
@@ -161,7 +166,7 @@ export function execTool(options: ExecOptions): Tool {
           seen: output.end,
           timeoutSeconds: args.timeout_seconds ?? times.backgroundTimeoutSeconds,
         });
-        context.outlives?.(started.ended);
+        context.waitUntil?.(started.ended);
         await process.known;
         return told(success(describeStart(process, isolationTag(isolation))));
       };

@@ -39,8 +39,8 @@ export function processTool(processes: BackgroundProcessApi): Tool {
       .strictObject({
         action: z.enum(["list", "poll", "log", "input", "signal"]).describe("What to do."),
         id: z.string().min(1).optional().describe("The process id. Required except for list."),
-        process_id: z.string().min(1).optional().describe("Alias of id.").meta({ advertised: false }),
-        pid: z.string().min(1).optional().describe("Alias of id.").meta({ advertised: false }),
+        process_id: z.string().min(1).optional().describe("Alias of id.").meta({ modelSchema: "hidden" }),
+        pid: z.string().min(1).optional().describe("Alias of id.").meta({ modelSchema: "hidden" }),
         wait_seconds: z
           .number()
           .int()

@@ -28,7 +28,7 @@ export function pageRange(text: string): PageRange | undefined {
 export async function showPdf(file: PdfFile, asked: PageRange | undefined, context: ToolContext): Promise<ToolOutput> {
   const range = asked ?? { from: 1, to: maxPdfPages };
   const reading = await readPdfPages(file.content, range, maxCharacters, context.signal);
-  const mayShow = context.contents !== undefined && file.content.length <= maxShownBytes;
+  const mayShow = context.attachmentStore !== undefined && file.content.length <= maxShownBytes;
   if (reading.status === "unreadable") {
     if (asked === undefined && mayShow) return asItIs(file, context, []);
     return failure(
@@ -54,7 +54,7 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
 function asItIs({ path, content }: PdfFile, context: ToolContext, more: readonly string[]): Promise<ToolOutput> {
   return keepAs(context, content, attachmentName(path, "file"), (attachment) => ({
     ...success([`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`, ...more].join(" ")),
-    attachments: [attachment],
+    shownAttachments: [attachment],
   }));
 }
 

@@ -39,7 +39,7 @@ export const readTool = defineTool({
       .max(10_000)
       .optional()
       .describe("Number of lines to read.")
-      .meta({ advertised: "name" }),
+      .meta({ modelSchema: "name_only" }),
     pages: z
       .string()
       .refine((text) => pageRange(text) !== undefined, {
@@ -79,7 +79,7 @@ export const readTool = defineTool({
       return await showPdf(file, args.pages === undefined ? undefined : pageRange(args.pages), context);
     }
     if (args.pages !== undefined) return noPages(place.relative);
-    if (viewable === "picture" && context.contents !== undefined) {
+    if (viewable === "picture" && context.attachmentStore !== undefined) {
       return await view(handle, stats.size, place.relative, context);
     }
     const binary = binaryKind(head.subarray(0, bytesRead));
@@ -128,7 +128,7 @@ async function view(handle: FileHandle, size: number, path: string, context: Too
   const name = attachmentName(path, "file");
   return keepAs(context, await whole(handle, size), name, (attachment) => ({
     ...success(`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`),
-    attachments: [attachment],
+    shownAttachments: [attachment],
   }));
 }
 

@@ -38,7 +38,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
         .min(1)
         .max(8_000)
         .describe("The complete URL, with http:// or https://.")
-        .meta({ advertised: "name" }),
+        .meta({ modelSchema: "name_only" }),
       extract: z.enum(["markdown", "text"]).optional().describe("Default markdown."),
       max_chars: z.number().int().min(100).max(maxCharacters).optional().describe("Default 50000."),
       offset: z.number().int().min(0).optional().describe("First character."),

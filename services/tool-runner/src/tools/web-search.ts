@@ -1,7 +1,7 @@
 // The tool `web_search`: returns results of the search provider that the deployment has configured.
 import { z } from "zod";
 import { defineTool, failure, success, type Tool } from "../tool/tool.ts";
-import { SearchFailed, searchWeb, type SearchProvider } from "../web/search.ts";
+import { SearchError, searchWeb, type SearchProvider } from "../web/search.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 
 const defaultCount = 5;
@@ -36,7 +36,7 @@ export function webSearchTool(provider: SearchProvider): Tool {
         const lines = hits.map(({ title, url, snippet }, index) => `${index + 1}. ${title}\n   ${url}\n   ${snippet}`);
         return success(wrapUntrusted(`web search by ${provider.name}`, lines.join("\n")));
       } catch (error) {
-        if (error instanceof SearchFailed) return failure(error.message);
+        if (error instanceof SearchError) return failure(error.message);
         throw error;
       }
     },

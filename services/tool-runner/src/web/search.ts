@@ -26,8 +26,8 @@ export const publicSearchUrls = {
 } as const;
 
 /** A failed search; the message is for the model. */
-export class SearchFailed extends Error {
-  override readonly name = "SearchFailed";
+export class SearchError extends Error {
+  override readonly name = "SearchError";
 }
 
 const tries = 3;
@@ -36,7 +36,7 @@ const firstPauseMs = 500;
 const longestPauseMs = 5_000;
 const attemptMs = 15_000;
 
-/** Throws SearchFailed, or the signal's reason. */
+/** Throws SearchError, or the signal's reason. */
 export async function searchWeb(
   provider: SearchProvider,
   query: string,
@@ -49,11 +49,11 @@ export async function searchWeb(
     const again = answer.status === 0 || answer.status === 429 || answer.status >= 500;
     if (!again || attempt === tries) {
       const what = answer.status === 0 ? "could not be reached" : `returned status ${answer.status}`;
-      throw new SearchFailed(`The search provider (${provider.name}) ${what}${again ? ` in ${tries} attempts` : ""}.`);
+      throw new SearchError(`The search provider (${provider.name}) ${what}${again ? ` in ${tries} attempts` : ""}.`);
     }
     const pauseMs = Math.max(backoffMs(attempt, { firstMs: firstPauseMs, maxMs: longestPauseMs }), answer.retryAfterMs);
     if (pauseMs > longestPauseMs) {
-      throw new SearchFailed(
+      throw new SearchError(
         `The search provider (${provider.name}) is limiting requests: retry in ${Math.round(pauseMs / 1_000)} s.`,
       );
     }
@@ -120,8 +120,8 @@ function hitsOf(name: SearchProvider["name"], body: unknown): SearchHit[] {
   return parsed.data.results.map((hit) => clean(hit.title, hit.url, hit.content));
 }
 
-function unreadable(name: string): SearchFailed {
-  return new SearchFailed(`The search provider (${name}) returned an invalid response.`);
+function unreadable(name: string): SearchError {
+  return new SearchError(`The search provider (${name}) returned an invalid response.`);
 }
 
 function clean(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {

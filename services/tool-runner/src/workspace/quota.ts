@@ -85,7 +85,7 @@ export class WorkspaceQuota {
   }
 
   /** Reserves space before a tool writes `bytes` in place of `replacedBytes`. Throws WorkspaceError when the quota or the disk does not allow it. */
-  async admit(bytes: number, replacedBytes = 0): Promise<void> {
+  async reserve(bytes: number, replacedBytes = 0): Promise<void> {
     const { maxBytes, minFreeBytes } = this.rules;
     if (bytes === 0 || maxBytes + minFreeBytes === 0) return;
     const disk = await this.#disk();

@@ -51,7 +51,7 @@ export async function replaceFile(
 
 /** Reserves quota for writing `bytes` at a path, before anything is created on the way there. Throws WorkspaceError. */
 export async function reserveSpace(workspace: Workspace, path: string, bytes: number): Promise<void> {
-  await workspace.room.admit(bytes, await sizeAt(workspace, path));
+  await workspace.quota.reserve(bytes, await sizeAt(workspace, path));
 }
 
 /** Size of the file at a path; 0 when it does not exist. */

@@ -25,7 +25,7 @@ export class Workspace implements AsyncDisposable {
   /** Absolute, without symbolic links. */
   readonly root: string;
   /** The quota; every writer must check it. */
-  readonly room: WorkspaceQuota;
+  readonly quota: WorkspaceQuota;
   /** Folder of its file locks, outside the workspace. */
   readonly lockFolder: string;
   readonly #directory: Directory;
@@ -41,7 +41,7 @@ export class Workspace implements AsyncDisposable {
     this.id = id;
     this.root = root;
     this.lockFolder = lockFolder;
-    this.room = room instanceof WorkspaceQuota ? room : new WorkspaceQuota(root, room);
+    this.quota = room instanceof WorkspaceQuota ? room : new WorkspaceQuota(root, room);
     this.#directory = openedDirectory(handle, root);
     this.#filter = filter;
   }
@@ -67,7 +67,7 @@ export class Workspace implements AsyncDisposable {
   }
 
   #with(filter: PlaceFilter): Workspace {
-    return new Workspace(this.root, this.#directory.handle, this.room, this, { ...this.#filter, ...filter });
+    return new Workspace(this.root, this.#directory.handle, this.quota, this, { ...this.#filter, ...filter });
   }
 
   /**

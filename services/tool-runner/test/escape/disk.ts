@@ -43,7 +43,7 @@ async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; 
   const path = join(ground.inside, "pace");
   execFileSync("mkfifo", [path]);
   const pipe = await open(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const { room } = ground.workspace;
+  const { quota: room } = ground.workspace;
   const stepBytes = room.rules.maxBytes / steps;
   let allowed = false;
   let given = 0;

@@ -226,7 +226,7 @@ describe("results", () => {
     const content = ["a", "a", "bad", "b", "c", "d", "e", "f", "g", "h", "i"].map(image);
     const output = await toolOutput("s", { content }, [], contents);
     assert.deepEqual(
-      output.attachments?.map(({ sha256, name }) => [sha256[0], name]),
+      output.shownAttachments?.map(({ sha256, name }) => [sha256[0], name]),
       ["a", "b", "c", "d", "e", "f", "g", "h"].map((each) => [each, "image.png"]),
     );
     assert.match(output.content, /not shown: it is not wanted/);

@@ -27,7 +27,7 @@ function calling(maxRequests = 5) {
       return { status: "answered", text: "fine", model: "test", stopReason: "endTurn" };
     },
   };
-  const sampling = new Sampling("tracker", { maxRequests, ask: true }, { person, sampler });
+  const sampling = new Sampling("tracker", { maxRequests, ask: true }, { askPerson: person, sampler });
   return { sampling, questions, sampled: () => sampled };
 }
 

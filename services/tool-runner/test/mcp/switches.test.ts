@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { healthReports, mcpLook, store, toolCatalog, type McpChange } from "@parley/contracts";
+import { healthReports, mcpStatus, store, toolCatalog, type McpChange } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { running } from "../support/commands.ts";
 import { kill, launch } from "../support/launch.ts";
@@ -132,7 +132,7 @@ describe("two tool-runners", () => {
     );
     assert.match((await call("mcp__everything__get-sum", { a: 1, b: 2 })).content, /is 3/);
     assert.equal(programs(), 2);
-    const { tools } = await gateway.request(mcpLook, { server: "everything" });
+    const { tools } = await gateway.request(mcpStatus, { server: "everything" });
     assert.deepEqual(
       tools.filter(({ hidden }) => hidden),
       [{ tool: "echo", name: "mcp__everything__echo", hidden: true }],
@@ -197,7 +197,7 @@ test("servers start only after an unavailable store has returned the switches", 
   await change(gateway, "modern", { do: "off" });
   await stage.stack.store.close();
   await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
-  const { servers } = await gateway.request(mcpLook, {});
+  const { servers } = await gateway.request(mcpStatus, {});
   assert.deepEqual(
     servers.map(({ server, state }) => `${server} ${state}`),
     ["everything starting", "late starting", "modern starting"],
@@ -205,7 +205,7 @@ test("servers start only after an unavailable store has returned the switches", 
   assert.equal(programs(), 0);
   await stage.stack.startStore();
   await until(async () => {
-    const now = await gateway.request(mcpLook, {});
+    const now = await gateway.request(mcpStatus, {});
     return now.servers.every(
       ({ server, state }) => state === { everything: "ready", modern: "off" }[server] || server === "late",
     );

@@ -4,7 +4,7 @@ import {
   mcpSwitched,
   WireError,
   type McpChange,
-  type McpSwitch,
+  type McpOverride,
   type OutputOf,
   type store,
 } from "@parley/contracts";
@@ -22,11 +22,11 @@ interface SwitchRow {
 
 type Changed = OutputOf<typeof store.mcpSwitch>;
 /** The fields that a change can modify. */
-type Setting = Pick<McpSwitch, "on" | "hidden" | "restarts">;
+type Setting = Pick<McpOverride, "on" | "hidden" | "restarts">;
 
 const columns = "server, switched_on, hidden, restarts, changed_by, changed_at";
 
-function switchOf(row: SwitchRow): McpSwitch {
+function switchOf(row: SwitchRow): McpOverride {
   return {
     server: row.server,
     on: row.switched_on,

@@ -99,7 +99,7 @@ async function call(name: string, args: Record<string, unknown>): Promise<string
   const server = servers.server("server");
   const tool = server?.tools.find((each) => name.endsWith(each.name));
   if (server === undefined || tool === undefined) throw new Error(`no tool ${name}`);
-  return (await callTool(server, tool, args, { signal, person })).content;
+  return (await callTool(server, tool, args, { signal, askPerson: person })).content;
 }
 
 async function agree(link: string): Promise<void> {

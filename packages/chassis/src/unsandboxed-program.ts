@@ -6,14 +6,14 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from "node:pat
 
 import { hookName, type ParleySettings } from "@parley/contracts";
 
-export interface OutsideProgram {
+export interface UnsandboxedProgram {
   command: string;
   args: readonly string[];
   /** Working directory; null: an empty folder of the service. */
   cwd: string | null;
 }
 
-export interface OutsidePlace {
+export interface ProgramLocations {
   /** The workspace's folder. */
   workspace: string;
   /** The folder of parley.toml, where hooks run; null: there is no file. */
@@ -32,7 +32,7 @@ const wrappers =
  * on its own is not checked.
  */
 export function unsandboxedProgramProblem(
-  { command, args, cwd }: OutsideProgram,
+  { command, args, cwd }: UnsandboxedProgram,
   workspace: string,
 ): string | undefined {
   const isInside = insideOf(workspace);
@@ -65,7 +65,7 @@ export function unsandboxedProgramProblem(
 }
 
 /** The problem of a hook's command line, judged by its first words. */
-export function hookProgramProblem(line: string, { workspace, configFolder }: OutsidePlace): string | undefined {
+export function hookProgramProblem(line: string, { workspace, configFolder }: ProgramLocations): string | undefined {
   const words = [...line.matchAll(/"([^"]*)"|'([^']*)'|([^\s"';&|<>()]+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? "",
   );
@@ -77,7 +77,7 @@ export function hookProgramProblem(line: string, { workspace, configFolder }: Ou
 /** All configured programs that may not run, with the reason. */
 export function unsandboxedProgramProblems(
   { mcp, hooks }: ParleySettings,
-  place: OutsidePlace,
+  place: ProgramLocations,
 ): { setting: string; problem: string }[] {
   const servers = Object.entries(mcp.servers).flatMap(([name, { enabled, command, args, cwd }]) => {
     if (!enabled || command === undefined) return [];

@@ -19,7 +19,7 @@ import {
   usageTable,
 } from "../tables/sessions.ts";
 import { traceText } from "../tables/trace.ts";
-import { operand, request, sessionOption, sessionOr, type CommandSpec, type Result } from "./command.ts";
+import { operand, request, sessionOption, sessionOrDefault, type CommandSpec, type Result } from "./command.ts";
 
 /** Timeout for a compaction (a model call with retries) and a rewind (file by file). */
 const longMs = 300_000;
@@ -42,7 +42,7 @@ async function decide(gateway: Gateway, given: string, allow: boolean, always: b
 }
 
 /** Resolves a checkpoint by its id, by the end of its id as chats show it, or by its number in the list. Throws CliError if none matches. */
-async function checkpointId(gateway: Gateway, session: string, named: string): Promise<string> {
+async function resolveCheckpointId(gateway: Gateway, session: string, named: string): Promise<string> {
   if (/^[0-9a-f-]{36}$/i.test(named)) return named;
   const { checkpoints } = await gateway.run(api.checkpoints, { id: session, limit: 200 });
   const ids = checkpoints.map((each) => each.checkpointId);
@@ -82,7 +82,7 @@ export const turnCommands: readonly CommandSpec[] = [
       if (cancel !== undefined && edit !== undefined) throw new UsageError("Use either --cancel or --edit, not both.");
       const messageId = cancel ?? edit;
       if (messageId === undefined) {
-        const queue = await gateway.run(api.queue, { id: await sessionOr(positionals[0], gateway) });
+        const queue = await gateway.run(api.queue, { id: await sessionOrDefault(positionals[0], gateway) });
         return { data: queue, text: (paint) => queueTable(queue.rows, queue.more, paint) };
       }
       if (edit !== undefined) operand(positionals, "Name the new text: parley queue --edit <id> 'text'");
@@ -145,7 +145,7 @@ export const turnCommands: readonly CommandSpec[] = [
       examples: ["parley model", "parley model claude-opus-4-5 --effort high", "parley model default"],
     },
     async (gateway, { values, positionals: [model] }) => {
-      const id = await sessionOr(values.text("session"), gateway);
+      const id = await sessionOrDefault(values.text("session"), gateway);
       const given = { model, effort: values.text("effort"), permissionMode: values.text("permission-mode") };
       // A null override removes it.
       const overrides = Object.fromEntries(
@@ -169,7 +169,7 @@ export const turnCommands: readonly CommandSpec[] = [
       examples: ["parley compact", "parley compact main --keep 'all file names'"],
     },
     async (gateway, { values, positionals }) => {
-      const id = await sessionOr(positionals[0], gateway);
+      const id = await sessionOrDefault(positionals[0], gateway);
       const compacted = await gateway.run(api.compact, { id, instructions: values.text("keep") }, longMs);
       return { data: compacted, text: () => compactText(compacted) };
     },
@@ -182,7 +182,7 @@ export const turnCommands: readonly CommandSpec[] = [
       examples: ["parley checkpoints"],
     },
     async (gateway, { positionals }) => {
-      const id = await sessionOr(positionals[0], gateway);
+      const id = await sessionOrDefault(positionals[0], gateway);
       const found = await gateway.run(api.checkpoints, { id, limit: 200 });
       return { data: found, text: (paint) => checkpointsTable(found.checkpoints, paint) };
     },
@@ -197,8 +197,8 @@ export const turnCommands: readonly CommandSpec[] = [
     },
     async (gateway, { values, positionals }) => {
       const named = operand(positionals, "Name a checkpoint; parley checkpoints lists them.");
-      const id = await sessionOr(values.text("session"), gateway);
-      const input = { id, checkpointId: await checkpointId(gateway, id, named), dryRun: values.has("dry-run") };
+      const id = await sessionOrDefault(values.text("session"), gateway);
+      const input = { id, checkpointId: await resolveCheckpointId(gateway, id, named), dryRun: values.has("dry-run") };
       const report = await gateway.run(api.rewind, input, longMs);
       const code = report.counts.failed === 0 ? exitCodes.ok : exitCodes.error;
       return { data: report, text: (paint) => rewindText(report, paint), code };
@@ -216,7 +216,7 @@ export const stopCommand = request(
     examples: ["parley stop", "parley stop http:default:cli"],
   },
   async (gateway, { values, positionals }) => {
-    const id = await sessionOr(positionals[0], gateway);
+    const id = await sessionOrDefault(positionals[0], gateway);
     const stopped = await gateway.run(api.cancel, { id, queued: !values.has("keep-waiting") });
     const { turnId, cancelledQueued: count } = stopped;
     const queued = count === 0 ? "" : ` ${pluralize(count, "queued message")} cancelled.`;

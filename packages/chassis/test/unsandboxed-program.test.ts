@@ -9,7 +9,7 @@ import {
   unsandboxedProgramProblem,
   unsandboxedProgramProblems,
   outsideSearchPath,
-} from "../src/outside-program.ts";
+} from "../src/unsandboxed-program.ts";
 import { parseSettings } from "../src/settings.ts";
 
 const base = mkdtempSync(join(tmpdir(), "parley-outside-"));
