@@ -111,6 +111,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     platform.say({ conversation: "c", from: "boss", text: "x".repeat(300 * 1024) });
     await platform.until(() => platform.sent.some(({ text }) => text.startsWith("Message not accepted")));
     goOn.resolve();
+    await platform.until(() => platform.typingEnded.includes("c"));
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
@@ -283,6 +284,17 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await platform.until(() => platform.owners.length === 1);
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs < 5_500, `taken after ${tookMs} ms`);
+  });
+
+  test("delivers without the lease where sends do not need the connection", async () => {
+    const bus = await stack.stack.bus("channel-gateway");
+    await bus.request(store.leaseAcquire, { name: "test:apart", owner: "other/1", ttlMs: 60_000 });
+    const platform = new Platform("apart");
+    const account = platform.account({}, "one", { sendsWithoutConnection: true });
+    const gateway = await stack.gateway({ name: "apart", overrides: { accounts: [account] } });
+    await gateway.call("/api/send", { body: { channel: "test", account: "apart", conversation: "c", text: "hi" } });
+    await platform.until(() => platform.sent.length === 1);
+    assert.deepEqual(platform.owners, []);
   });
 
   test("closes the connection and stops sending when the owner is fenced", async () => {

@@ -59,8 +59,14 @@ export interface ChannelCapabilities {
   sendTimeoutMs?: number;
   /** The adapter sends files; otherwise a text names the file. */
   files: boolean;
+  /** Files of an answer are sent with the last message of its text (`OutboundPart.files`); omitted: each in a message of its own. */
+  filesWithText?: true;
   /** Messages may have buttons; otherwise people answer by text. */
   actions: boolean;
+  /** The adapter edits messages: an answer is shown while it is written, and edited at most this often. Omitted: only the whole answer is sent. */
+  preview?: { everyMs: number };
+  /** A reaction that the platform accepts; it marks a received message while its turn runs. Omitted: no reactions. */
+  acknowledgement?: string;
   /** What a command begins with, in addition to `/`, because clients of this platform keep `/` for themselves. */
   commandPrefix?: string;
 }

@@ -28,13 +28,24 @@ const yes = (value: boolean): string => (value ? "yes" : "no");
 
 function capabilityTable(): string {
   const rows = channelEntries.map(({ title, capabilities }) => {
-    const { text, files, typing, actions, deduplicates, commandPrefix } = capabilities;
+    const { text, files, typing, actions, deduplicates, commandPrefix, preview } = capabilities;
     const length = `${text.maxLength} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}`;
     const prefix = commandPrefix === undefined ? "`/`" : `\`${commandPrefix}\` or \`/\``;
-    return [title, text.format, length, prefix, yes(files), yes(actions), yes(typing), yes(deduplicates)];
+    const shown = preview === undefined ? "no" : `every ${preview.everyMs / 1_000} s`;
+    return [title, text.format, length, prefix, yes(files), yes(actions), yes(typing), shown, yes(deduplicates)];
   });
   return table(
-    ["channel", "text format", "longest message", "commands", "files", "buttons", "typing", "drops repeated sends"],
+    [
+      "channel",
+      "text format",
+      "longest message",
+      "commands",
+      "files",
+      "buttons",
+      "typing",
+      "preview",
+      "drops repeated sends",
+    ],
     rows,
   );
 }

@@ -110,6 +110,8 @@ export interface OutboundPart {
   text: RenderedText | null;
   /** Only for channels with `files`. */
   file?: OutboundFile;
+  /** Sent together with the text; only for channels with `filesWithText`. */
+  files?: readonly OutboundFile[];
   /** Stable over retries of this message. */
   idempotencyKey: string;
   /** The number of earlier attempts. */
@@ -141,6 +143,8 @@ export interface ChannelAdapter {
   readonly capabilities: ChannelCapabilities;
   /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
   readonly ownedConnection: boolean;
+  /** With an owned connection: sends do not need it, so every replica delivers and not only the lease holder. */
+  readonly sendsWithoutConnection?: true;
   /** For platforms that call the gateway: registers webhook routes below `/channels/<channel>/<account>`. The host limits the body size. */
   routes?(app: FastifyInstance, host: ChannelHost): void;
   /**
@@ -154,6 +158,17 @@ export interface ChannelAdapter {
   maxLength?(address: ReplyAddress): number;
   /** Sends one message. Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */
   send(part: OutboundPart, signal: AbortSignal): Promise<SendOutcome>;
+  /**
+   * Replaces the text of a message of this account and removes its buttons. May be repeated: a message that has the text already counts as
+   * sent. `dropped`: the message cannot be edited, for example because somebody deleted it.
+   */
+  edit?(address: ReplyAddress, messageId: string, text: RenderedText, signal: AbortSignal): Promise<SendOutcome>;
+  /** Deletes a message of this account. May be repeated: a message that does not exist counts as deleted (`sent`). */
+  remove?(address: ReplyAddress, messageId: string, signal: AbortSignal): Promise<SendOutcome>;
+  /** Sets the account's reaction to a message; null removes it. */
+  react?(address: ReplyAddress, messageId: string, reaction: string | null, signal: AbortSignal): Promise<SendOutcome>;
   /** Shows the typing indicator, if the platform has one. */
   typing?(address: ReplyAddress): Promise<void>;
+  /** Hides the typing indicator, where it does not end with the next message by itself. */
+  stopTyping?(address: ReplyAddress): Promise<void>;
 }

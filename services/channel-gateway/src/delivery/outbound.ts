@@ -113,8 +113,8 @@ export class Outbound {
 
   async #claim(): Promise<void> {
     const { bus, owner, log } = this.#deps;
-    const { channel, account, capabilities, ownedConnection } = this.#adapter;
-    const lease = ownedConnection ? this.#lease() : undefined;
+    const { channel, account, capabilities, ownedConnection, sendsWithoutConnection } = this.#adapter;
+    const lease = ownedConnection && sendsWithoutConnection !== true ? this.#lease() : undefined;
     if (lease === null) return;
     try {
       faultPoint("outbox.before_claim");

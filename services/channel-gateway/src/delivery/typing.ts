@@ -7,14 +7,16 @@ const defaultEveryMs = 4_500;
 /** The indicator ends after this time even if the turn continues. */
 const longestMs = 15 * 60_000;
 
+type TypingAdapter = Pick<ChannelAdapter, "typing" | "stopTyping" | "capabilities">;
+
 export class Typing {
-  readonly #adapter: Pick<ChannelAdapter, "typing" | "capabilities">;
+  readonly #adapter: TypingAdapter;
   /** By conversation: the number of awaited turns, and the timer that repeats the indicator. */
   readonly #shown = new Map<string, { turns: number; timer: NodeJS.Timeout }>();
   readonly #following = new Set<AbortController>();
   #closed = false;
 
-  constructor(adapter: Pick<ChannelAdapter, "typing" | "capabilities">) {
+  constructor(adapter: TypingAdapter) {
     this.#adapter = adapter;
   }
 
@@ -43,6 +45,7 @@ export class Typing {
     if (--shown.turns > 0) return;
     clearInterval(shown.timer);
     this.#shown.delete(address.conversation);
+    await this.#adapter.stopTyping?.(address).catch(() => undefined);
   }
 
   close(): void {

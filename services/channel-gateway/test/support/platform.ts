@@ -34,6 +34,8 @@ export class Platform {
   readonly sent: { conversation: string; text: string }[] = [];
   /** Conversations in which the typing indicator was shown. */
   readonly typing: string[] = [];
+  /** Conversations in which the typing indicator was hidden. */
+  readonly typingEnded: string[] = [];
   /** The replicas whose adapter connected, in order. */
   readonly owners: string[] = [];
   /** The maximum number of simultaneous connections. */
@@ -62,7 +64,7 @@ export class Platform {
     while (!holds()) await new Promise<void>((resolve) => this.#wake.push(resolve));
   }
 
-  account(people: Partial<PeoplePolicy>, replica = "one"): ChannelAccount {
+  account(people: Partial<PeoplePolicy>, replica = "one", more: Partial<ChannelAdapter> = {}): ChannelAccount {
     const adapter: ChannelAdapter = {
       channel: "test",
       account: this.#name,
@@ -80,6 +82,11 @@ export class Platform {
         this.typing.push(conversation);
         this.#changed();
       },
+      stopTyping: async ({ conversation }) => {
+        this.typingEnded.push(conversation);
+        this.#changed();
+      },
+      ...more,
     };
     return { adapter, people: { ...nobody, ...people } };
   }

@@ -128,6 +128,11 @@ export function createIrc(
     await intake.settled();
   };
 
+  const showTyping = (conversation: string, state: "active" | "done"): void => {
+    if (current === null || !isWord(conversation) || !current.connection.has("message-tags")) return;
+    current.connection.write({ tags: { "+typing": state }, command: "TAGMSG", params: [conversation] });
+  };
+
   return {
     channel: ircChannel.name,
     account,
@@ -144,10 +149,8 @@ export function createIrc(
       if (current === null) return sendFailure(part, "not connected");
       return current.sender.send(part, part.text.plain, signal);
     },
-    async typing({ conversation }) {
-      if (current === null || !isWord(conversation) || !current.connection.has("message-tags")) return;
-      current.connection.write({ tags: { "+typing": "active" }, command: "TAGMSG", params: [conversation] });
-    },
+    typing: async ({ conversation }) => showTyping(conversation, "active"),
+    stopTyping: async ({ conversation }) => showTyping(conversation, "done"),
   };
 }
 
