@@ -171,7 +171,7 @@ export const metricCatalog = {
   // The gateway
   parley_inbound_total: counter(gateway, "Inbound messages by result", {
     channel: "named",
-    result: ["stored", "duplicate", "ignored", "command", "action", "refused"],
+    result: ["stored", "duplicate", "ignored", "command", "action", "change", "refused"],
   }),
   parley_outbound_total: counter(gateway, "Send attempts by outcome", {
     channel: "named",

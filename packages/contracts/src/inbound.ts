@@ -1,6 +1,6 @@
 // An inbound message: every channel adapter converts its platform's updates to it.
 import { z } from "zod";
-import { BinaryPart, BlobPart, ForwardedSchema, TextPart } from "./messages.ts";
+import { BinaryPart, BlobPart, ForwardedSchema, QuotePart, TextPart } from "./messages.ts";
 import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 import { queueModes } from "./settings/queue.ts";
 
@@ -37,7 +37,7 @@ export const InboundMessageSchema = z.object({
   forwarded: ForwardedSchema.optional(),
   /** The text comes from a tainted turn. */
   tainted: z.boolean().optional(),
-  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart])).min(1),
+  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart, QuotePart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
   /** Who can answer approval questions about the tool calls it leads to. Left out: `sender`. */

@@ -52,6 +52,15 @@ export const BinaryPart = z.object({
 });
 /** Content that the store holds under its hash. */
 export const BlobPart = AttachmentSchema.extend({ type: z.literal("blob") });
+/** The message that a message replies to; untrusted unless the agent or the sender of the reply wrote it. */
+export const QuotePart = z.object({
+  type: z.literal("quote"),
+  text: z.string(),
+  /** The author's name as the platform shows it. Left out: unknown. */
+  author: z.string().max(200).optional(),
+  ofAgent: z.boolean().optional(),
+  ofSender: z.boolean().optional(),
+});
 /** A content block of a provider that Parley stores and returns without understanding it. */
 const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
 const FinishPart = z.object({
@@ -69,6 +78,7 @@ export const PartSchema = z.discriminatedUnion("type", [
   ToolResultPart,
   BinaryPart,
   BlobPart,
+  QuotePart,
   ProviderPart,
   FinishPart,
 ]);
@@ -139,13 +149,14 @@ export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" && part.text !== "" ? [part.text] : [])).join("\n\n");
 }
 
-/** Whether input is untrusted because of its sender or files: from a guest or webhook, forwarded, or with a file not sent by the owner. */
+/** Whether input is untrusted because of its sender or parts: from a guest or webhook, forwarded, quoting others, or with a file not sent by the owner. */
 export function isUntrustedInput(from: Sender, parts: readonly Part[]): boolean {
   return (
     from.tainted === true ||
     from.forwarded !== undefined ||
     from.role === "guest" ||
     from.origin === "webhook" ||
+    parts.some((part) => part.type === "quote" && part.ofAgent !== true && part.ofSender !== true) ||
     // The owner is responsible for the files they send; other people forward files they did not write.
     (from.role !== "owner" && parts.some((part) => part.type === "blob"))
   );

@@ -4,7 +4,7 @@ import type { Chassis, LabelsOf, Logger } from "@parley/chassis";
 export interface GatewayEvents {
   inbound(
     channel: string,
-    result: "stored" | "duplicate" | "ignored" | "command" | "action" | "refused",
+    result: "stored" | "duplicate" | "ignored" | "command" | "action" | "change" | "refused",
     reason?: string,
   ): void;
   /** A platform reused the id of a stored message for a different text. */

@@ -31,8 +31,10 @@ const entity = (type: string, offset: number, length: number, more: object = {})
 });
 
 test("treats a private message as addressed and replies without a quote", () => {
-  assert.deepEqual(draftOf({ chat: privately, text: "hi" }), {
+  assert.deepEqual(draftOf({ chat: privately, text: "hi", date: 1_795_000_000 }), {
     externalId: "5",
+    messageId: "9",
+    sentAt: "2026-11-18T11:06:40.000Z",
     conversation: "42",
     contact: { id: "42", name: "Ann Lee" },
     direct: true,
@@ -78,6 +80,20 @@ test("converts /start in a private chat to a greeting", () => {
   assert.equal(draftOf({ chat: privately, text: "/started" }).text, "/started");
 });
 
+test("quotes the message that is replied to, or the selected part of it", () => {
+  const quoteOf = (reply: object, more: object = {}) => draftOf({ text: "a", reply_to_message: reply, ...more }).quote;
+  const bob = { id: 43, is_bot: false, first_name: "Bob" };
+  assert.deepEqual(quoteOf({ from: bob, text: "hello" }), { text: "hello", author: "Bob" });
+  assert.deepEqual(quoteOf({ from: bob, caption: "a photo" }), { text: "a photo", author: "Bob" });
+  assert.deepEqual(quoteOf({ from: bob, text: "hello there" }, { quote: { text: "there" } })?.text, "there");
+  assert.deepEqual(quoteOf({ from: me, text: "done" }), { text: "done", author: "Parley", ofAgent: true });
+  assert.deepEqual(quoteOf({ from: ann, text: "mine" }), { text: "mine", author: "Ann Lee", ofSender: true });
+  const forwarded = quoteOf({ from: ann, text: "of others", forward_origin: { type: "hidden_user" } });
+  assert.deepEqual(forwarded, { text: "of others", author: "Ann Lee" });
+  assert.equal(quoteOf({ from: ann, text: "x", forum_topic_created: {} }), undefined);
+  assert.equal(quoteOf({ from: ann }), undefined);
+});
+
 test("treats a topic, but not a reply thread, as a separate conversation", () => {
   assert.equal(draftOf({ text: "a", message_thread_id: 3, is_topic_message: true }).conversation, "-1001:3");
   assert.equal(draftOf({ text: "a", message_thread_id: 3 }).conversation, "-1001");
@@ -119,17 +135,17 @@ test("names a file without a caption and marks parts of an album", () => {
 test("selects the largest size of a photo and the reported file otherwise", () => {
   const filesOf = (fields: Record<string, unknown>) => {
     const parsed = parse({ update_id: 1, message: { message_id: 1, from: ann, chat: group, ...fields } }, me, "main");
-    return parsed.kind === "message" ? parsed.files : [];
+    return parsed.kind === "message" ? (parsed.draft.files ?? []) : [];
   };
   const sizes = [
     { file_id: "small", file_size: 1 },
     { file_id: "large", file_size: 9 },
   ];
-  assert.deepEqual(filesOf({ photo: sizes }), [{ fileId: "large", kind: "photo", name: undefined, bytes: 9 }]);
+  assert.deepEqual(filesOf({ photo: sizes }), [{ handle: "large", kind: "photo", name: undefined, bytes: 9 }]);
   const pdf = { file_id: "f", file_name: "a.pdf", mime_type: "application/pdf" };
-  assert.deepEqual(filesOf({ document: pdf }), [{ fileId: "f", kind: "document", name: "a.pdf", bytes: null }]);
+  assert.deepEqual(filesOf({ document: pdf }), [{ handle: "f", kind: "document", name: "a.pdf", bytes: null }]);
   assert.deepEqual(filesOf({ voice: { file_id: "v", file_size: 5 } }), [
-    { fileId: "v", kind: "voice", name: undefined, bytes: 5 },
+    { handle: "v", kind: "voice", name: undefined, bytes: 5 },
   ]);
   assert.deepEqual(filesOf({ text: "none", location: {} }), []);
 });

@@ -37,6 +37,8 @@ export function messageText(message: Message, paint: Paint): string {
     switch (part.type) {
       case "text":
         return [stripControl(part.text)];
+      case "quote":
+        return [paint("dim", `> ${oneLine(stripControl(part.text), 160)}`)];
       case "reasoning":
         return part.text === "" ? [] : [paint("dim", stripControl(part.text))];
       case "tool_call":

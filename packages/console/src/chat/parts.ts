@@ -19,6 +19,7 @@ export function blocksOf(parts: readonly Part[]): Block[] {
       case "tool_result":
       case "binary":
       case "blob":
+      case "quote":
       case "provider":
       case "finish":
         return [];

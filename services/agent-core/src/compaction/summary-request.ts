@@ -124,6 +124,8 @@ function spokenPart(part: Part): string[] {
   switch (part.type) {
     case "text":
       return part.text.trim() === "" ? [] : [part.text];
+    case "quote":
+      return [`[in reply to: ${preview(part.text)}]`];
     case "tool_call":
       return [`[calls ${part.name}: ${preview(part.input)}]`];
     case "tool_result":

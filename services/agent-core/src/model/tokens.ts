@@ -65,6 +65,7 @@ export function charsOfTools(tools: readonly PromptTool[]): number {
 function weight(part: Part): number {
   switch (part.type) {
     case "text":
+    case "quote":
       return part.text.length;
     case "reasoning":
       return part.text.length + (part.redacted?.length ?? 0);

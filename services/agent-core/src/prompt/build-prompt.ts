@@ -2,7 +2,7 @@
 // it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
 import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
-import { messageHeader, type MessageHeaderOptions } from "./message-header.ts";
+import { messageHeader, quotedText, type MessageHeaderOptions } from "./message-header.ts";
 import { originalCall } from "./indirect-calls.ts";
 
 /** Result of a call whose real result was never recorded. */
@@ -67,7 +67,8 @@ export function buildPrompt(messages: readonly Message[], headings?: MessageHead
 /** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
 function saying(parts: readonly Part[]): Part[] {
   const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
-  return kept.length > 0 ? kept : [{ type: "text", text: "(an empty message)" }];
+  if (kept.length === 0) return [{ type: "text", text: "(an empty message)" }];
+  return kept.map((part) => (part.type === "quote" ? { type: "text", text: quotedText(part) } : part));
 }
 
 /** The API refuses an assistant message that contains only reasoning. */

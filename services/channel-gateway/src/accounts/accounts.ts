@@ -93,7 +93,8 @@ export class Accounts {
     const { bus, inbound, log } = this.#deps;
     const { channel, account } = adapter;
     const { commandPrefix } = adapter.capabilities;
-    const policy: AccessPolicy = { channel, account, people, commandPrefix };
+    const fetchFile = adapter.fetchFile?.bind(adapter);
+    const policy: AccessPolicy = { channel, account, people, commandPrefix, fetchFile };
     if (adapter.capabilities.typing) {
       policy.typing = new Typing(adapter);
       this.#typing.push(policy.typing);
@@ -138,6 +139,10 @@ export class Accounts {
         clearTimeout(later);
         if (position !== undefined) await checkpoint(position);
         return result;
+      },
+      change: async (change, position) => {
+        inbound.change(policy, change);
+        if (position !== undefined) saveLater(position);
       },
       commands: slashCommands,
       checkpoint,

@@ -12,14 +12,29 @@ export interface IncomingFile {
   name: string | undefined;
   /** The size reported by the platform; null: unknown. */
   bytes: number | null;
-  /** Rejects when the file cannot be fetched; the error message contains no secret. */
-  fetch(maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
+  /** What `fetchFile` of the adapter needs on any replica, in a format of the adapter's choice. No secret; at most 2,048 characters. */
+  handle: string;
+}
+
+/** The message that a message replies to, as far as the platform shows it. */
+interface QuotedMessage {
+  text: string;
+  /** The author's name on the platform. */
+  author?: string;
+  /** The agent wrote it. */
+  ofAgent?: boolean;
+  /** The sender of the reply wrote it themself. Without this and `ofAgent` the text is untrusted. */
+  ofSender?: boolean;
 }
 
 /** A platform update, as parsed by an adapter. `inbound.ts` decides whether it is accepted. */
 export interface InboundDraft {
   /** The platform's id of the message; the same for a redelivery. */
   externalId: string;
+  /** The id that edits, deletions and reactions name; omitted: `externalId`. */
+  messageId?: string;
+  /** When it was sent by the platform's clock, ISO 8601. */
+  sentAt?: string;
   conversation: string;
   /** The group to look up in the settings when it is larger than the conversation: a topic belongs to its group. */
   group?: string;
@@ -32,6 +47,7 @@ export interface InboundDraft {
   files?: readonly IncomingFile[];
   /** The sender forwarded the message; `from` is the original author as named by the platform. Untrusted, and never a command. */
   forwarded?: NonNullable<InboundMessage["forwarded"]>;
+  quote?: QuotedMessage;
   /** One of several messages of an album; it waits briefly for the others. */
   album?: boolean;
   /** Further parts of the album are already being processed, however long that takes. */
@@ -42,10 +58,26 @@ export interface InboundDraft {
 /** A person pressed a button of a message. It counts as if they had typed the input of the action. */
 export interface InboundAction extends Omit<
   InboundDraft,
-  "addressed" | "text" | "files" | "forwarded" | "album" | "moreOfAlbum"
+  "addressed" | "text" | "files" | "forwarded" | "quote" | "album" | "moreOfAlbum"
 > {
   /** The input of the pressed action. The platform may deliver any text; it gets the rights of the person, no more. */
   input: string;
+}
+
+/** What happened to an earlier message, or to the agent's membership of a group. */
+export interface InboundChange extends Pick<
+  InboundDraft,
+  "externalId" | "conversation" | "group" | "contact" | "direct" | "replyTo"
+> {
+  /** The message that changed; for `membership` the id of the event. */
+  messageId: string;
+  change:
+    | { kind: "edited"; text: string }
+    | { kind: "deleted" }
+    /** `ofAgent`: the agent wrote the message. */
+    | { kind: "reaction"; reaction: string; removed?: true; ofAgent: boolean }
+    /** The agent was added to or removed from the conversation; `contact` did it. */
+    | { kind: "membership"; joined: boolean };
 }
 
 export interface ActionResult {
@@ -88,6 +120,8 @@ export interface ChannelHost {
   accept(draft: InboundDraft, position?: Position): Promise<AcceptResult>;
   /** Runs the input of a pressed button. Rejects like `accept`. */
   act(action: InboundAction, position?: Position): Promise<ActionResult>;
+  /** Applies an edit, a deletion, a reaction or a change of membership. Rejects like `accept`. */
+  change(change: InboundChange, position?: Position): Promise<void>;
   /** Saves the cursor of input that needs nothing else. Rejects with a WireError FENCED when the lease is lost. */
   checkpoint(position: Position): Promise<void>;
   /** Called when a connection is established, and when repeated attempts fail. */
@@ -152,6 +186,11 @@ export interface ChannelAdapter {
    * calls it again, with backoff, while it holds the lease. Throws AccountRejectedError when the platform refuses the credentials.
    */
   connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
+  /**
+   * Fetches a file of a message, on any replica, also one without the connection. Rejects when that fails; the error message contains no
+   * secret. Required for adapters whose drafts have `files`.
+   */
+  fetchFile?(handle: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
   /** Checks the credentials. Rejects with a readable reason; the message contains no secret. */
   check?(signal: AbortSignal): Promise<{ as: string }>;
   /** The longest text of the next message to this address when it is shorter than in the entry, in the entry's unit. */

@@ -10,7 +10,7 @@ import {
   WireError,
   type InboundMessage,
 } from "@parley/contracts";
-import type { IncomingFile } from "../channels/channel.ts";
+import type { ChannelAdapter, IncomingFile } from "../channels/channel.ts";
 
 type Parts = InboundMessage["parts"];
 
@@ -19,6 +19,8 @@ export interface AttachmentDeps {
   log: Pick<Logger, "warn">;
   /** The largest accepted file. */
   maxBytes: number;
+  /** Undefined: the channel has no files. */
+  fetchFile: ChannelAdapter["fetchFile"];
 }
 
 /** Timeout for fetching one file. */
@@ -33,14 +35,15 @@ export async function storeFiles(deps: AttachmentDeps, files: readonly IncomingF
   return parts;
 }
 
-async function takeFile({ bus, log, maxBytes }: AttachmentDeps, file: IncomingFile): Promise<Parts[number]> {
+async function takeFile({ bus, log, maxBytes, fetchFile }: AttachmentDeps, file: IncomingFile): Promise<Parts[number]> {
   const name = attachmentName(file.name, file.kind);
   const missing = (why: string) => note(`the ${file.kind} "${name}" is missing from this message: ${why}`);
   const tooLarge = `it is larger than ${sizeText(maxBytes)}`;
   if (file.bytes !== null && file.bytes > maxBytes) return missing(tooLarge);
+  if (fetchFile === undefined) return missing("this channel has no files");
   let content: Uint8Array | "too_large";
   try {
-    content = await file.fetch(maxBytes, AbortSignal.timeout(fetchTimeoutMs));
+    content = await fetchFile(file.handle, maxBytes, AbortSignal.timeout(fetchTimeoutMs));
   } catch (error) {
     const reason = errorMessage(error);
     log.warn({ kind: file.kind, bytes: file.bytes, reason }, "file not fetched from the platform");

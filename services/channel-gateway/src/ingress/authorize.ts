@@ -2,7 +2,7 @@
 import type { Bus } from "@parley/bus";
 import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
 import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
-import type { InboundDraft } from "../channels/channel.ts";
+import type { ChannelAdapter, InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import {
   newPairingCode,
@@ -22,6 +22,8 @@ export interface AccessPolicy {
   commandPrefix?: string | undefined;
   /** Only for platforms with a typing indicator. */
   typing?: Typing;
+  /** Only for platforms with files. */
+  fetchFile?: ChannelAdapter["fetchFile"];
 }
 
 interface DoorwayDeps {

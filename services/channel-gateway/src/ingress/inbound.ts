@@ -12,7 +12,14 @@ import {
 import { nameUuid } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { SessionBusyError } from "../operations/session-busy.ts";
-import type { AcceptResult, ActionResult, InboundAction, InboundDraft, Position } from "../channels/channel.ts";
+import type {
+  AcceptResult,
+  ActionResult,
+  InboundAction,
+  InboundChange,
+  InboundDraft,
+  Position,
+} from "../channels/channel.ts";
 import { OperationError, type OperationDeps, type Speaker } from "../operations/operation.ts";
 import { runCommand } from "../operations/registry.ts";
 import { parseInput, type CommandLine } from "../operations/parse-input.ts";
@@ -21,6 +28,7 @@ import { answerApproval } from "../operations/answer-approval.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
 import { accessOf, authorizeSender, type AccessPolicy } from "./authorize.ts";
 import { storeFiles } from "./attachments.ts";
+import { messageOfDraft } from "./draft-message.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
 import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
@@ -36,9 +44,6 @@ export interface InboundDeps extends InboxWriterDeps {
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
 const commandAnswerExpiresMs = 10 * 60 * 1_000;
-/** How long a part of an album waits for the next part; longer than the timeout of one file (attachments.ts). */
-const albumMs = 90_000;
-
 export class InboundHandler {
   /** Session operations, shared by commands, HTTP and WebSocket. */
   readonly acts: SessionService;
@@ -101,23 +106,9 @@ export class InboundHandler {
     if (spoken.kind === "command") return "executed";
     const asked = shared ? "queue" : "mode" in spoken ? spoken.mode : undefined;
     const mode = draft.album === true && (shared || asked === undefined) ? "coalesce" : asked;
-    const files = await this.#takeFiles(draft);
+    const files = await this.#takeFiles(policy, draft);
     faultPoint("inbox.after_files");
-    const message: InboundMessage = {
-      channel,
-      account,
-      externalId: draft.externalId,
-      conversation: draft.conversation,
-      contact: draft.contact,
-      role,
-      origin: "user",
-      direct: draft.direct,
-      ...(draft.forwarded === undefined ? {} : { forwarded: draft.forwarded }),
-      parts: [{ type: "text", text: spoken.text }, ...files],
-      replyTo: draft.replyTo,
-      ...(mode === undefined ? {} : { mode }),
-      ...(draft.moreOfAlbum === true ? { windowMs: albumMs } : {}),
-    };
+    const message = messageOfDraft({ channel, account, role }, draft, spoken.text, files, mode);
     try {
       const lease =
         position === undefined
@@ -139,6 +130,11 @@ export class InboundHandler {
       await answer(`Message not accepted: ${error.message}.`);
       return "ignored";
     }
+  }
+
+  /** Records a change of an earlier message. */
+  change({ channel }: AccessPolicy, { change }: InboundChange): void {
+    this.#deps.events.inbound(channel, "change", change.kind);
   }
 
   /**
@@ -264,10 +260,10 @@ export class InboundHandler {
     }
   }
 
-  async #takeFiles({ files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
+  async #takeFiles({ fetchFile }: AccessPolicy, { files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
     if (files.length === 0) return [];
     const { bus, log, settings } = this.#deps;
-    return storeFiles({ bus, log, maxBytes: settings.attachments.max_bytes }, files);
+    return storeFiles({ bus, log, maxBytes: settings.attachments.max_bytes, fetchFile }, files);
   }
 
   /** Sends an answer outside of any turn, once per inbound message. */

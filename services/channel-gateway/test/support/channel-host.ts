@@ -5,6 +5,7 @@ import type {
   ActionResult,
   ChannelHost,
   InboundAction,
+  InboundChange,
   InboundDraft,
   LeaseRef,
   Position,
@@ -53,6 +54,14 @@ export class TestHost implements ChannelHost {
     if (position !== undefined) this.cursor = position.cursor;
     this.#changed();
     return this.actionResult;
+  }
+
+  readonly changed: InboundChange[] = [];
+
+  async change(change: InboundChange, position?: Position): Promise<void> {
+    this.changed.push(change);
+    if (position !== undefined) this.cursor = position.cursor;
+    this.#changed();
   }
 
   async checkpoint({ cursor }: Position): Promise<void> {

@@ -120,6 +120,8 @@ function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRe
       return renderAttachment(part, contents, can).flatMap(shownBlock);
     case "provider":
       return part.provider === "anthropic" ? [JSON.parse(part.raw) as Block] : [];
+    // Prompts contain quotes as text.
+    case "quote":
     case "finish":
       return [];
     default:

@@ -47,6 +47,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     capabilities: telegramChannel.capabilities,
     ownedConnection: settings.mode === "poll",
     send: (part, signal) => sendPart(call, part, signal),
+    fetchFile: download,
     async check(signal) {
       const answer = await call("getMe", {}, User, signal);
       if (answer.kind === "ok") return { as: `@${answer.result.username ?? answer.result.id}` };
@@ -66,7 +67,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     adapter.connect = async (host, lease) => {
       hostFetch = host.fetch;
       known = null;
-      await poll({ call, download, account, identify }, host, lease);
+      await poll({ call, account, identify }, host, lease);
     };
     return adapter;
   }
@@ -77,7 +78,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
   }
   adapter.routes = (app, host) => {
     hostFetch = host.fetch;
-    webhookRoutes({ account, call, secret: webhookSecret, download, identify }, app, host);
+    webhookRoutes({ account, call, secret: webhookSecret, identify }, app, host);
   };
   return adapter;
 }

@@ -3,7 +3,6 @@ import { WireError } from "@parley/contracts";
 import type { ChannelHost, Position } from "../channel.ts";
 import { handleAction } from "./actions.ts";
 import type { Call } from "./api.ts";
-import type { Download } from "./download.ts";
 import { parse, type Parsed } from "./parse.ts";
 import type { Update, User } from "./update-schema.ts";
 
@@ -13,7 +12,7 @@ import type { Update, User } from "./update-schema.ts";
  */
 export async function handleUpdate(
   host: ChannelHost,
-  { account, call, download }: { account: string; call: Call; download: Download },
+  { account, call }: { account: string; call: Call },
   me: User,
   update: Update,
   position?: Position,
@@ -32,13 +31,8 @@ export async function handleUpdate(
     return;
   }
   try {
-    const files = parsed.files.map(({ fileId, ...file }) => ({
-      ...file,
-      fetch: (maxBytes: number, signal: AbortSignal) => download(fileId, maxBytes, signal),
-    }));
     const moreOfAlbum = behind.some((other) => sameAlbum(parsed, parse(other, me, account)));
-    const draft = { ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) };
-    await host.accept(files.length === 0 ? draft : { ...draft, files }, position);
+    await host.accept({ ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) }, position);
   } catch (error) {
     // A redelivery would be refused again and block all later updates.
     if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;

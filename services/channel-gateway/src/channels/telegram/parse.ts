@@ -1,6 +1,6 @@
 // Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
 import type { InboundAction, InboundDraft } from "../channel.ts";
-import { filesOf, type FileOfMessage } from "./files.ts";
+import { filesOf } from "./files.ts";
 import { attachmentKinds, CallbackQuery, Message, type Entity, type Update, type User } from "./update-schema.ts";
 
 /** A pressed button, and the message with it. */
@@ -11,10 +11,7 @@ export interface ParsedAction {
   message: { chatId: number; messageId: number; text: string; entities: readonly unknown[] } | null;
 }
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft; files: FileOfMessage[] }
-  | ParsedAction
-  | { kind: "skipped"; reason: string };
+export type Parsed = { kind: "message"; draft: InboundDraft } | ParsedAction | { kind: "skipped"; reason: string };
 
 /** The update types requested from Telegram. */
 export const allowedUpdates = ["message", "callback_query"] as const;
@@ -39,18 +36,22 @@ export function parse(update: Update, me: User, account: string): Parsed {
   if (text === null) return skipped("no text");
 
   const { conversation, topic, chat } = conversationOf(message);
+  const files = filesOf(message);
   return {
     kind: "message",
-    files: filesOf(message),
     draft: {
       externalId: String(update.update_id),
+      messageId: String(message.message_id),
+      ...(message.date === undefined ? {} : { sentAt: new Date(message.date * 1_000).toISOString() }),
       conversation,
       ...(topic === undefined || direct ? {} : { group: chat }),
       contact: sender.contact,
       direct,
       addressed: direct || isAddressed(message, me),
       text,
+      ...(files.length === 0 ? {} : { files }),
       ...forwardedOf(message),
+      ...quoteOf(message, me),
       ...(message.media_group_id === undefined ? {} : { album: true }),
       replyTo: {
         channel: "telegram",
@@ -128,6 +129,25 @@ function forwardedOf(message: Message): Pick<InboundDraft, "forwarded"> {
   const chat = origin.sender_chat ?? origin.chat;
   const from = origin.sender_user === undefined ? (origin.sender_user_name ?? chat?.title) : nameOf(origin.sender_user);
   return { forwarded: from ? { from: from.slice(0, maxNameChars).toWellFormed() } : {} };
+}
+
+/** The message that this one replies to. A message in a topic formally replies to the message that created the topic. */
+function quoteOf({ from, quote, reply_to_message: reply }: Message, me: User): Pick<InboundDraft, "quote"> {
+  if (reply === undefined || reply.forum_topic_created !== undefined) return {};
+  // `quote`: the part of the message that the sender selected.
+  const text = quote?.text ?? reply.text ?? reply.caption ?? "";
+  if (text === "") return {};
+  const author = reply.from === undefined ? reply.sender_chat?.title : nameOf(reply.from);
+  const isForwarded = reply.forward_origin !== undefined || reply.forward_date !== undefined;
+  const isSenders = !isForwarded && reply.sender_chat === undefined && reply.from !== undefined;
+  return {
+    quote: {
+      text,
+      ...(author === undefined ? {} : { author }),
+      ...(isSenders && reply.from?.id === me.id ? { ofAgent: true } : {}),
+      ...(isSenders && reply.from?.id === from?.id ? { ofSender: true } : {}),
+    },
+  };
 }
 
 function entitiesOf(message: Message): { entity: Entity; text: string }[] {

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
 import { showCommands } from "./actions.ts";
 import type { Answer, Call } from "./api.ts";
-import type { Download } from "./download.ts";
 import { handleUpdate } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
 import { Update, type User } from "./update-schema.ts";
@@ -19,7 +18,6 @@ const longestPauseMs = 30_000;
 
 interface Polling {
   call: Call;
-  download: Download;
   account: string;
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }

@@ -79,8 +79,13 @@ const ForwardOrigin = z.looseObject({
   chat: Chat.optional(),
 });
 
+/** The latest date that JavaScript represents, in seconds. */
+const maxDate = 8_640_000_000_000;
+
 export const Message = z.object({
   message_id: z.number().int(),
+  /** Seconds since 1970. */
+  date: z.number().int().nonnegative().max(maxDate).optional().catch(undefined),
   message_thread_id: z.number().int().optional(),
   is_topic_message: z.boolean().optional(),
   from: User.optional(),
@@ -94,7 +99,18 @@ export const Message = z.object({
   forward_origin: ForwardOrigin.optional().catch({}),
   /** Used before Bot API 7.0. */
   forward_date: z.number().optional(),
-  reply_to_message: z.object({ from: User.optional(), forum_topic_created: z.unknown().optional() }).optional(),
+  reply_to_message: z
+    .object({
+      from: User.optional(),
+      sender_chat: Chat.optional(),
+      text: z.string().optional(),
+      caption: z.string().optional(),
+      forward_origin: z.unknown().optional(),
+      forward_date: z.unknown().optional(),
+      forum_topic_created: z.unknown().optional(),
+    })
+    .optional(),
+  quote: z.object({ text: z.string() }).optional().catch(undefined),
   ...attachments.shape,
 });
 export type Message = z.infer<typeof Message>;

@@ -6,7 +6,6 @@ import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
 import { showCommands } from "./actions.ts";
 import type { Answer, Call } from "./api.ts";
-import type { Download } from "./download.ts";
 import { handleUpdate } from "./handle-update.ts";
 import { Update, type User } from "./update-schema.ts";
 
@@ -17,7 +16,6 @@ interface Hook {
   account: string;
   call: Call;
   secret: string;
-  download: Download;
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
