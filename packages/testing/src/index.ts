@@ -9,6 +9,12 @@ export {
   type TelegramPeer,
   type TelegramPeerOptions,
 } from "./peers/telegram/index.ts";
+export {
+  startWhatsAppPeer,
+  type WhatsAppMessage,
+  type WhatsAppPeer,
+  type WhatsAppPeerOptions,
+} from "./peers/whatsapp/index.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,
