@@ -15,6 +15,16 @@ export {
   type WhatsAppPeer,
   type WhatsAppPeerOptions,
 } from "./peers/whatsapp/index.ts";
+export {
+  startSlackPeer,
+  type SlackCall,
+  type SlackDelivery,
+  type SlackFault,
+  type SlackMessage,
+  type SlackPeer,
+  type SlackPeerOptions,
+  type SlackSaid,
+} from "./peers/slack/index.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,
