@@ -25,6 +25,15 @@ export {
   type SlackPeerOptions,
   type SlackSaid,
 } from "./peers/slack/index.ts";
+export {
+  buttonsOf,
+  startDiscordPeer,
+  type DiscordFault,
+  type DiscordInteraction,
+  type DiscordMessage,
+  type DiscordPeer,
+  type DiscordPeerOptions,
+} from "./peers/discord/index.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,
