@@ -302,6 +302,7 @@ describe("operations", () => {
     assert.deepEqual(withText(/\bendpoints\.(add|document)\(|\b(app|scope)\.(get|post|all|route)\b[<(]/), [
       // Platforms call the adapters.
       "channels/telegram/webhook.ts",
+      "channels/whatsapp/webhook.ts",
       "http/attachments.ts",
       "http/console/files.ts",
       "http/console/sign-in.ts",

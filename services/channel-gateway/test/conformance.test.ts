@@ -22,6 +22,7 @@ import { AnswerParts } from "../src/channels/text/parts.ts";
 import { createIrc } from "../src/channels/irc/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
+import { serveWhatsApp } from "./support/whatsapp.ts";
 
 interface Opened extends AsyncDisposable {
   subject: ChannelSubject;
@@ -142,6 +143,25 @@ async function openIrc(): Promise<Opened> {
   };
 }
 
+async function openWhatsApp(): Promise<Opened> {
+  const served = await serveWhatsApp();
+  const { peer, host, adapter } = served;
+  peer.openWindow("491700000042");
+  const subject = subjectOf(adapter, host, "491700000042", {
+    nowhere: "nonsense",
+    say: (text) => peer.say(text),
+    seen: async (count) => {
+      await peer.untilSent(count);
+      return peer.sent.map(({ shown, buttons }) => ({ text: shown, buttons: buttons.map(({ title }) => title) }));
+    },
+    press: async (label) => {
+      peer.press(peer.sent.at(-1)?.id ?? "", label);
+      return host.until("the press", () => host.acted[0]?.input ?? null);
+    },
+  });
+  return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
+}
+
 async function openExample(): Promise<Opened> {
   const sent: SeenMessage[] = [];
   const chat = createServer((request, response) => {
@@ -186,7 +206,12 @@ async function openExample(): Promise<Opened> {
   };
 }
 
-for (const [name, open] of Object.entries({ Telegram: openTelegram, IRC: openIrc, "the example": openExample })) {
+for (const [name, open] of Object.entries({
+  Telegram: openTelegram,
+  IRC: openIrc,
+  WhatsApp: openWhatsApp,
+  "the example": openExample,
+})) {
   describe(`${name} conforms`, { timeout: 60_000 }, () => {
     test("does what every channel must do", async (context) => {
       await using opened = await open();

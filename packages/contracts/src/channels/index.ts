@@ -2,8 +2,9 @@
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
 import { ircChannel } from "./irc.ts";
 import { telegramChannel } from "./telegram.ts";
+import { whatsappChannel } from "./whatsapp.ts";
 
-export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel];
+export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel, whatsappChannel];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */
 export function channelNamed(name: string): ChannelEntry | undefined {

@@ -35,7 +35,8 @@ interface WhatsAppWritten {
 /** A message in the form of a webhook. */
 interface WhatsAppInbound {
   id: string;
-  from: string;
+  /** Undefined for a person without a visible number, who has only a `from_user_id`. */
+  from: string | undefined;
   [field: string]: unknown;
 }
 
@@ -111,9 +112,10 @@ export async function startWhatsAppPeer(options: WhatsAppPeerOptions = {}): Prom
 
   const names = new Map<string, string>();
   const valueOf = (messages: readonly WhatsAppInbound[]) => ({
-    contacts: messages.map(({ from }) => ({
-      wa_id: from,
-      profile: { name: names.get(from) ?? `User ${from.slice(-2)}` },
+    contacts: messages.map(({ from, from_user_id: userId }) => ({
+      ...(from === undefined ? {} : { wa_id: from }),
+      ...(userId === undefined ? {} : { user_id: userId }),
+      profile: { name: names.get(from ?? person) ?? "Ann" },
     })),
     messages,
   });

@@ -1,6 +1,7 @@
 // POST /<version>/<phone number>/messages: the limits and rules of the platform. Sources: the reference of the Cloud API.
 import { z } from "zod";
 import { graphError, titleOf, type GraphResult } from "./errors.ts";
+import { shownText } from "./markup.ts";
 import type { WhatsAppMessage, WhatsAppState } from "./state.ts";
 import { deliverStatus } from "./webhook.ts";
 
@@ -101,6 +102,7 @@ export function sendMessage(body: unknown, state: WhatsAppState): GraphResult {
     reaction: null,
     text: "",
     ...content,
+    shown: shownText(content.text ?? ""),
   };
   // Before its first message, a person has no window.
   const isOpen = sent.toGroup || type === "template" || (state.windows.get(to) ?? 0) > Date.now();

@@ -9,6 +9,8 @@ export interface WhatsAppMessage {
   type: string;
   /** The text, the caption, or the body of a message with buttons; empty without. */
   text: string;
+  /** The text as the person sees it: without the marks of the formatting. */
+  shown: string;
   /** The message it replies to; null without. */
   contextId: string | null;
   /** The reply buttons, or the rows of the list. */

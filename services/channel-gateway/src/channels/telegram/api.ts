@@ -1,6 +1,7 @@
 // Calls of the Bot API over fetch, with parsed responses. It reports the response, or how far a request got; callers decide what that
 // means for a message. Every URL contains the token, so no URL and no error message of fetch leaves this file.
 import { z } from "zod";
+import { parseJson, requestFailure } from "../transport.ts";
 
 /** The result of a call. `unreached`: certainly not executed. `lost`: sent, but no readable response arrived. */
 export type Answer<Result> =
@@ -33,10 +34,6 @@ const Refusal = z.object({
 });
 const Envelope = z.object({ ok: z.literal(true), result: z.unknown() });
 
-/** Error codes of failures before the request was sent: no connection, or an untrusted certificate. */
-const beforeSending =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
-
 export interface ApiOptions {
   apiRoot: string;
   token: string;
@@ -59,8 +56,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
       status = response.status;
       body = await response.text();
     } catch (error) {
-      const reason = signal.aborted ? "no response in time" : codeOf(error);
-      return { kind: !signal.aborted && beforeSending.test(reason) ? "unreached" : "lost", reason };
+      return requestFailure(error, signal);
     }
     const json = parseJson(body);
     if (status !== 200) {
@@ -99,21 +95,4 @@ async function bodyOf(parameters: Record<string, unknown>, file: FileParameter |
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
     body: await encoded.arrayBuffer(),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The error code of the system. Never the message, because fetch includes URLs in some. */
-function codeOf(error: unknown): string {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ("code" in at && typeof at.code === "string") return at.code;
-    if (at instanceof AggregateError && at.errors.length > 0) return codeOf(at.errors[0]);
-  }
-  return error instanceof Error ? error.name : "failure";
 }

@@ -1,6 +1,7 @@
 // Downloads a file of the Bot API: requests its path, then reads its bytes up to a limit. The URL contains the token, so no URL leaves
 // this file.
 import { z } from "zod";
+import { readUpTo } from "../transport.ts";
 import type { ApiOptions, Call } from "./api.ts";
 
 const File = z.object({ file_path: z.string().optional(), file_size: z.number().int().nonnegative().optional() });
@@ -35,33 +36,15 @@ export function createDownload(call: Call, { apiRoot, token, fetch }: ApiOptions
       await response.body?.cancel();
       throw new DownloadFailed(`the platform responded with status ${response.status}`);
     }
-    return readUpTo(response, maxBytes, signal);
+    try {
+      return await readUpTo(response, maxBytes);
+    } catch {
+      throw new DownloadFailed(signal.aborted ? "the download timed out" : "the connection was lost");
+    }
   };
 }
 
 /** Whether a path stays below the bot's own path. */
 function isRelative(path: string): boolean {
   return /^[\w./-]+$/.test(path) && !path.startsWith("/") && !path.split("/").includes("..");
-}
-
-async function readUpTo(response: Response, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large"> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  if (response.body === null) return Buffer.alloc(0);
-  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      bytes += value.length;
-      if (bytes > maxBytes) {
-        await reader.cancel();
-        return "too_large";
-      }
-      chunks.push(value);
-    }
-  } catch {
-    throw new DownloadFailed(signal.aborted ? "the download timed out" : "the connection was lost");
-  }
-  return Buffer.concat(chunks);
 }

@@ -1,0 +1,81 @@
+// WhatsApp, through Meta's Cloud API for businesses. Limits: https://developers.facebook.com/docs/whatsapp/cloud-api
+import { z } from "zod";
+import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+
+export const whatsappChannel = channelEntry({
+  name: "whatsapp",
+  title: "WhatsApp",
+  settings: z.strictObject({
+    ...peopleSettings,
+    /** Contains the access token of a system user. */
+    token_env: secretVariable,
+    /** Contains the app secret, with which Meta signs deliveries. */
+    app_secret_env: secretVariable,
+    /** Contains the text that Meta repeats when it verifies the webhook. */
+    verify_token_env: secretVariable,
+    /** The id of the business phone number, not the number itself. */
+    phone_number_id: z.string().regex(/^\d{5,20}$/, "must be the id of the phone number: digits only"),
+    /** The approved template for answers after the 24-hour window has ended. Left out: such an answer is not sent. */
+    template: z
+      .string()
+      .regex(/^[a-z0-9_]{1,512}$/)
+      .optional(),
+    /** The language of the template, as in WhatsApp Manager. */
+    template_language: z.string().default("en_US"),
+    /** The template has one body parameter, which gets the text. False: it has none and only asks the person to write again. */
+    template_has_text: z.boolean().default(true),
+    api_root: z.url().default("https://graph.facebook.com"),
+    api_version: z
+      .string()
+      .regex(/^v\d+\.\d$/, "must be a version such as v24.0")
+      .default("v24.0"),
+  }),
+  secrets: [
+    {
+      setting: "token_env",
+      purpose: "the access token of a system user with the permission whatsapp_business_messaging",
+      required: true,
+    },
+    { setting: "app_secret_env", purpose: "the app secret, with which Meta signs deliveries", required: true },
+    {
+      setting: "verify_token_env",
+      purpose: "a random text that Meta repeats when it verifies the webhook",
+      required: true,
+    },
+  ],
+  capabilities: {
+    text: { format: "single_asterisk", maxLength: 4_096, lengthUnit: "utf16", measured: "rendered" },
+    // 80 messages a second for a number; in a conversation one every 6 s, with bursts that the platform lends.
+    rates: {
+      account: { burst: 40, everyMs: 13 },
+      conversations: [{ pattern: "", burst: 20, everyMs: 6_000 }],
+    },
+    deduplicates: false,
+    typing: true,
+    // The indicator ends after 25 s.
+    typingEveryMs: 20_000,
+    // An answer with a file is an upload and a message.
+    sendTimeoutMs: 15_000,
+    files: true,
+    actions: true,
+    acknowledgement: "👀",
+  },
+  connection: "called",
+  exampleAddress: "whatsapp:main:491700000042",
+  setUp: [
+    "On developers.facebook.com create an app of the type *Business*, and add the product *WhatsApp* to it. It comes with a test number.",
+    "Under *WhatsApp > API Setup* copy the *Phone number ID* to `phone_number_id`. It is not the phone number.",
+    "In the business settings create a *system user*, assign the app and the WhatsApp account to it, and generate a token with `whatsapp_business_messaging`. Set the variable that `token_env` names to it. The token of the page *API Setup* ends after 24 hours.",
+    "Under *App settings > Basic* copy the *App secret* to the variable that `app_secret_env` names.",
+    "Set the variable that `verify_token_env` names to a random text, for example from `openssl rand -hex 16`.",
+    "Make the gateway reachable by HTTPS under a public name, add the name to `PARLEY_ALLOWED_HOSTS`, and start Parley.",
+    "Under *WhatsApp > Configuration* enter `https://<host>/channels/whatsapp/<account>/webhook` as callback URL and the random text as verify token, press *Verify and save*, and subscribe to the field `messages`.",
+    "Write the numbers of people with country code and without `+` in `owners` and `allow_from`, for example `491700000042`.",
+    "For answers later than 24 hours after a person's last message: create a template in WhatsApp Manager with one body parameter, for example *Parley: {{1}}*, wait for its approval, and set `template` to its name.",
+  ],
+  permissions: [
+    "The system user: `whatsapp_business_messaging` for the app and the WhatsApp account.",
+    "The app: subscribed to the field `messages` of the WhatsApp account, and in live mode for people other than its testers.",
+  ],
+});
+export type WhatsAppAccount = z.infer<typeof whatsappChannel.settings>;

@@ -1,0 +1,82 @@
+// WhatsApp end to end: a person writes, the agent answers there; deliveries come again, and the gateway that stored a message is killed.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup, startTestCluster, startWhatsAppPeer, type TestCluster, type WhatsAppPeer } from "@parley/testing";
+
+const cleanup = new Cleanup();
+const owner = "491700000042";
+let cluster: TestCluster;
+let peer: WhatsAppPeer;
+
+before(async () => {
+  peer = await startWhatsAppPeer();
+  cleanup.add(() => peer.close());
+  cluster = await startTestCluster(cleanup, {
+    processes: ["channel-gateway"],
+    replicas: { "channel-gateway": 2 },
+    settings: `
+[channels.whatsapp.main]
+token_env = "PARLEY_CHANNEL_TOKEN"
+app_secret_env = "PARLEY_CHANNEL_SECRET"
+verify_token_env = "PARLEY_CHANNEL_VERIFY"
+phone_number_id = "${peer.phoneNumberId}"
+api_root = "${peer.url}"
+owners = ["${owner}"]
+`,
+    env: {
+      "channel-gateway": {
+        PARLEY_CHANNEL_TOKEN: peer.token,
+        PARLEY_CHANNEL_SECRET: peer.appSecret,
+        PARLEY_CHANNEL_VERIFY: "verify-me",
+      },
+    },
+  });
+  await peer.subscribe(webhookOf(0), "verify-me");
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+function webhookOf(gateway: number): string {
+  return `${cluster.httpUrls[gateway] ?? ""}/channels/whatsapp/main/webhook`;
+}
+
+const texts = () => peer.sent.filter(({ type }) => type === "text").map(({ text }) => text);
+
+async function untilTexts(count: number): Promise<string[]> {
+  return peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null), 30_000);
+}
+
+const acknowledged = () => peer.until("acknowledgement", () => (peer.pending === 0 ? true : null), 30_000);
+
+// design: 004.22w
+test("answers a message where it was written, and a repeated delivery with nothing", async () => {
+  const message = peer.message("text", { body: "say: hello *there*" }, { from: owner });
+  peer.batch([message]);
+  await untilTexts(1);
+  peer.batch([message]);
+  peer.batch([message, peer.message("text", { body: "say: second" }, { from: owner })]);
+  await untilTexts(2);
+  assert.deepEqual(texts(), ["hello _there_", "second"]);
+  assert.equal(peer.read.has(message.id), true, "marked as read with the typing indicator");
+  assert.equal(peer.duplicates, 0);
+});
+
+test("answers once when the gateway is killed between storing a message and acknowledging it", async () => {
+  const before = texts().length;
+  await cluster.fault("inbox.after_put", "kill");
+  const id = peer.say("say: after the crash", { from: owner });
+  await peer.until("a delivery", () => (peer.deliveries(id) > 0 ? true : null));
+  await peer.until("a refused delivery", () => (peer.deliveries(id) > 1 ? true : null), 30_000);
+  peer.webhook(webhookOf(1));
+  await acknowledged();
+  peer.say("say: done", { from: owner });
+  assert.deepEqual((await untilTexts(before + 2)).slice(before), ["after the crash", "done"]);
+  assert.equal(peer.duplicates, 0);
+});
+
+test("answers nothing to a stranger but a pairing code", async () => {
+  const before = peer.sent.length;
+  peer.say("say: let me in", { from: "491700000099", name: owner });
+  await peer.untilSent(before + 1, 30_000);
+  assert.match(peer.sent.at(-1)?.text ?? "", /pairing approve/);
+  assert.equal(peer.sent.at(-1)?.to, "491700000099");
+});
