@@ -99,6 +99,7 @@ export async function outcome(
     disabled: tools.disabled,
     rules: rulesFor(principal, permissions, {}, trust === "webhook" ? { webhook: [] } : {}),
     principal,
+    contained: permissions.contained,
     tainted: permissions.taint && tainted,
     canAsk: true,
   });

@@ -16,7 +16,7 @@ before(async () => {
   cluster = await startTestCluster(cleanup, {
     processes: [],
     settings:
-      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n[queue]\nmode = "queue"\n',
+      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\ncontained = "ask"\n[queue]\nmode = "queue"\n',
   });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
@@ -116,6 +116,60 @@ test("passes the reason of a denial to the model", async () => {
   assert.match(transcript, /Not run: denied by [^"]*: keep the old text/);
 });
 
+// design: 003.22
+test("shows a rule that always added, and asks again when it is removed", async () => {
+  const conversation = "rules";
+  const Approvals = z.object({ approvals: z.array(z.looseObject({ id: z.string() })) });
+  const Rules = z.object({ session: z.record(z.string(), z.array(z.string())), settings: z.looseObject({}) });
+  const write = 'tool: write {"path":"plan.txt","content":"x"}\nthen\nsay: written';
+  const rules = async (path = "", body?: object) => {
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    return client.fetch(`/api/sessions/${encodeURIComponent(key(conversation))}/rules${path}`, init);
+  };
+  const slash = async (text: string) => {
+    const body = JSON.stringify({ text, conversation });
+    return z
+      .object({ text: z.string() })
+      .parse(await (await client.fetch("/api/messages", { method: "POST", body })).json()).text;
+  };
+  const asked = async () => {
+    let { approvals } = await json(Approvals, "approvals");
+    while (approvals.length === 0) ({ approvals } = await json(Approvals, "approvals"));
+    return approvals[0]?.id ?? "";
+  };
+
+  const first = await client.post(write, { conversation });
+  await run("approvals", "--approve", await asked(), "--always");
+  assert.equal((await client.settled(first)).text, "written");
+  const { session, settings } = Rules.parse(await (await rules()).json());
+  assert.deepEqual(session["allow"], ["write(plan.txt)"]);
+  assert.deepEqual(settings["ask"], ["write(secret*)"]);
+  assert.match(await slash("/rules"), /^Allowed: write\(plan\.txt\)$/m);
+  assert.equal((await client.settled(await client.post(write, { conversation }))).text, "written");
+
+  assert.match(await slash("/rules remove write(plan.txt)"), /^This session has no rules of its own/);
+  const again = await client.post(write, { conversation });
+  await run("approvals", "--deny", await asked());
+  assert.equal((await client.settled(again)).text, "written");
+
+  const added = await rules("", { list: "deny", rules: ["write(plan.txt)"] });
+  assert.deepEqual(Rules.parse(await added.json()).session["deny"], ["write(plan.txt)"]);
+  assert.match(await slash("/rules add ask write(other.txt)"), /^Require approval: write\(other\.txt\)$/m);
+  const refused = await client.settled(await client.post(write, { conversation }));
+  const transcript = await (await client.fetch(`/api/sessions/${refused.sessionId}/messages`)).text();
+  assert.match(transcript, /Rule \\"write\(plan\.txt\)\\" denies this call/);
+  assert.equal((await rules("/remove", { rules: ["write(plan.txt)", "write(other.txt)"] })).status, 200);
+  const cleared = Rules.parse(await (await rules()).json()).session;
+  assert.deepEqual(cleared, { allow: [], allowTainted: [], ask: [], deny: [] });
+  const ofSession = ["--session", key(conversation)];
+  const listed = await run("rules", "--ask", "exec(make)", ...ofSession);
+  assert.match(listed.stdout, /^ask +session +exec\(make\)\nask +settings +write\(secret\*\)$/m);
+  assert.doesNotMatch((await run("rules", "--remove", "exec(make)", ...ofSession)).stdout, /exec/);
+  assert.equal((await rules("/remove", { rules: ["write(other.txt)"] })).status, 404);
+  assert.equal((await rules("", { list: "allow", rules: ["exec("] })).status, 400);
+  assert.equal((await rules("", { list: "allowTainted", rules: ["exec"] })).status, 400);
+});
+
 // design: 002.31
 test("reports costs by day and model", async () => {
   const Cost = z.object({
@@ -154,6 +208,7 @@ test("has nothing to compact when a session is short", async () => {
 // design: 002.19
 test("restores files to a checkpoint, and changes nothing in a dry run", async () => {
   const file = join(cluster.home, "workspace", "kept.txt");
+  await client.ask("/mode accept_edits", "files");
   await client.ask('tool: write {"path":"kept.txt","content":"old"}\nthen\nsay: ok', "files");
   await client.ask('tool: write {"path":"kept.txt","content":"new"}\nthen\nsay: ok', "files");
   const Checkpoints = z.object({ checkpoints: z.array(z.looseObject({ checkpointId: z.string() })) });

@@ -274,6 +274,8 @@ export {
   parsePermissionRule,
   type CommandClass,
   permissionModes,
+  ruleLists,
+  type RuleList,
   type PermissionMode,
   type PermissionRule,
   type PermissionSettings,

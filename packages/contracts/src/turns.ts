@@ -132,7 +132,7 @@ export const SessionOverridesSchema = z.object({
   queueMode: z.enum(queueModes).optional(),
   /** Answers are also sent as speech. */
   voiceReplies: z.boolean().optional(),
-  /** Rules that "always" approvals added. They do not apply to effects that carry taint in a tainted turn. */
+  /** Rules that "always" approvals or people added. They do not apply to effects that carry taint in a tainted turn. */
   allow: z.array(z.string()).optional(),
   /** Like `allow`, from approvals given in a tainted turn: they also apply in tainted turns and cover exactly what was approved. */
   allowTainted: z.array(z.string()).optional(),

@@ -141,6 +141,24 @@ test("the list is paged by the last session's id, and filtered by status and tit
   );
 });
 
+// design: 003.22
+test("keeps every rule when lists of a session change at the same time", async () => {
+  const sessionId = await talk("route:rules", "hello");
+  const names = Array.from({ length: 8 }, (_, index) => `exec(run ${index})`);
+  const change = (list: "allow" | "deny", action: "add" | "remove", ...rules: string[]) =>
+    gateway.request(store.sessionUpdate, { sessionId, rules: { list, action, rules } });
+  await Promise.all(names.map((name) => change("allow", "add", name)));
+  await Promise.all([
+    change("deny", "add", "exec(rm *)"),
+    ...names.slice(2).map((name) => change("allow", "remove", name)),
+  ]);
+  const { session } = await change("allow", "add", names[0] ?? "");
+  assert.deepEqual(session?.overrides.allow?.toSorted(), names.slice(0, 2));
+  assert.deepEqual(session.overrides.deny, ["exec(rm *)"]);
+  const { session: cleared } = await change("allow", "remove", ...names);
+  assert.equal(cleared?.overrides.allow, undefined);
+});
+
 test("a fork has the same messages, overrides and prefix, and leaves the original unchanged", async () => {
   const original = await talk("route:g", "remember 7");
   const hash = "a".repeat(64);

@@ -42,6 +42,7 @@ command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '
 before(async () => {
   fixture = await startClusterFixture(cleanup, "goat", {
     processes: [],
+    isolation: "auto",
     settings: `
 [limits]
 max_iterations = 6
@@ -53,6 +54,11 @@ ${hooks}
   });
 });
 after(() => cleanup[Symbol.asyncDispose]());
+
+/** Calls of medium risk then run without approval in this conversation. */
+async function acceptEdits(conversation: string): Promise<void> {
+  await fixture.client.ask("/mode accept_edits", conversation);
+}
 
 async function hookLog(): Promise<string[]> {
   const text = await readFile(join(fixture.cluster.home, "hooks.log"), "utf8").catch(() => "");
@@ -99,6 +105,7 @@ describe("exit of a turn", () => {
 
   test("ends when its sub-agent has used up the budget", async () => {
     const prompt = "usage: 2500000 0\nsay: that was dear";
+    await acceptEdits("child-budget");
     const turn = await fixture.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_budget", 1]);
     assert.equal(turn.results[0]?.content, "that was dear");
@@ -166,6 +173,37 @@ describe("tools", () => {
     assert.ok((await hookLog()).includes("PermissionRequest"));
   });
 
+  // design: 003.20, preset.5
+  test("asks before a call of medium or higher risk when commands are isolated as installed", async () => {
+    const calls = [
+      'tool: read {"path":"none.txt"}',
+      'tool: write {"path":"medium.txt","content":"x"}',
+      'tool: web_fetch {"url":"https://example.org/"}',
+      'tool: exec {"command":"touch high.txt"}',
+      spawning("Agent", { prompt: "say: never" }),
+      'tool: memory_write {"content":"low"}',
+    ];
+    const steps = [calls.slice(0, 3), calls.slice(3), ["say: over"]].map((lines) => lines.join("\n"));
+    const message = await fixture.client.post(steps.join("\nthen\n"), { conversation: "risks" });
+    const turnId = await fixture.begun(message);
+    const asked: string[] = [];
+    for (const _ of [1, 2, 3, 4]) {
+      const isNew = (id: string) => !asked.some((each) => each.endsWith(id));
+      const question = await fixture.happens(
+        (event) => event.type === "approval.requested" && event.turnId === turnId && isNew(event.approvalId),
+      );
+      assert.ok(question.type === "approval.requested");
+      asked.push(`${question.tool} ${question.approvalId}`);
+      const answer = { id: question.approvalId, allow: false, always: false, by: "test" };
+      await fixture.bus.request(store.approvalDecide, answer);
+    }
+    assert.equal((await fixture.ended(message)).text, "over");
+    assert.deepEqual(
+      asked.map((each) => each.split(" ")[0]),
+      ["write", "web_fetch", "exec", "Agent"],
+    );
+  });
+
   test("continues with a denial as the result when a person denies a call", async () => {
     const message = await fixture.client.post('tool: exec {"command":"touch no.txt"}\nthen\nsay: alright', {
       conversation: "ask",
@@ -191,6 +229,7 @@ describe("tools", () => {
     const file = join(fixture.cluster.home, "workspace", "work.ipynb");
     const text = JSON.stringify({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 }, null, 1);
     await writeFile(file, text);
+    await acceptEdits("notebook");
     const edit = (args: object) => `tool: NotebookEdit ${JSON.stringify({ notebook_path: "work.ipynb", ...args })}`;
     const message = await fixture.client.post(
       [
@@ -246,6 +285,7 @@ describe("control during a turn", () => {
 describe("sub-agents", () => {
   // design: 002.33, 003.31, 003.32, 003.33
   test("waits for the result of Agent, whose kinds have their own tools and start no agents", async () => {
+    await acceptEdits("agents");
     const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
     const turn = await fixture.turn(
       `${spawning("Agent", { description: "look", prompt, subagent_type: "explore" })}\nthen\nsay: ok`,
@@ -263,6 +303,7 @@ describe("sub-agents", () => {
 
   // design: 003.31
   test("returns at once for a background agent and delivers its result later", async () => {
+    await acceptEdits("background");
     const turn = await fixture.turn(
       `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,
       "background",

@@ -14,6 +14,7 @@ import {
   compactText,
   overridesText,
   queueTable,
+  rulesTable,
   rewindText,
   totalCost,
   usageTable,
@@ -115,6 +116,32 @@ export const turnCommands: readonly CommandSpec[] = [
       const state = values.has("all") ? "all" : "pending";
       const found = await gateway.run(api.approvals, { limit: 100, state, session: values.text("session") });
       return { data: found, text: (paint) => approvalsTable(found.approvals, paint) };
+    },
+  ),
+  request(
+    {
+      name: "rules",
+      summary: "list, add or remove the permission rules of a session",
+      options: {
+        ...onlySession,
+        allow: text("<rule>", "add a rule for calls that run without approval"),
+        ask: text("<rule>", "add a rule for calls that require approval each time"),
+        deny: text("<rule>", "add a rule for calls that never run"),
+        remove: text("<rule>", "remove this rule, such as one that an approval for always added"),
+      },
+      details: "Without --session: the main session. The rules of parley.toml are listed and cannot be changed here.",
+      examples: ["parley rules", "parley rules --deny 'exec(rm *)'", "parley rules --remove 'exec(git status)'"],
+    },
+    async (gateway, { values }) => {
+      const id = await sessionOrDefault(values.text("session"), gateway);
+      for (const list of ["allow", "ask", "deny"] as const) {
+        const rules = values.texts(list);
+        if (rules.length > 0) await gateway.run(api.addRules, { id, list, rules });
+      }
+      const removed = values.texts("remove");
+      if (removed.length > 0) await gateway.run(api.removeRules, { id, rules: removed });
+      const rules = await gateway.run(api.rules, { id });
+      return { data: rules, text: (paint) => rulesTable(rules, paint) };
     },
   ),
   request(

@@ -85,6 +85,18 @@ export function queueTable(rows: readonly Row<"queue", "rows">[], more: boolean,
   return listing(rows, columns, paint) + (more ? "\n…" : "");
 }
 
+export function rulesTable(rules: Answer<typeof api.rules>, paint: Paint): string {
+  const rows = Object.entries(rules).flatMap(([origin, lists]) =>
+    Object.entries(lists).flatMap(([list, texts]) => texts.map((rule) => ({ origin, list, rule }))),
+  );
+  if (rows.length === 0) return "There are no permission rules.";
+  return listing(
+    rows,
+    { LIST: ({ list }) => list, OF: ({ origin }) => origin, RULE: ({ rule }) => oneLine(rule, 120) },
+    paint,
+  );
+}
+
 export function approvalsTable(rows: readonly Row<"approvals", "approvals">[], paint: Paint): string {
   if (rows.length === 0) return "No approvals are pending.";
   return listing(

@@ -76,6 +76,11 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "show or set what the agent may do without approval in this session",
   },
   {
+    name: "/rules",
+    usage: "/rules [list | add <allow|ask|deny> <rule> | remove <rule>]",
+    summary: "list, add or remove the permission rules of this session",
+  },
+  {
     name: "/compact",
     usage: "/compact [what to keep]",
     summary: "compact the conversation for the model: a summary replaces older messages",

@@ -4,6 +4,10 @@ import { z } from "zod";
 export const permissionModes = ["default", "accept_edits", "plan", "dont_ask", "bypass", "delegate"] as const;
 export type PermissionMode = (typeof permissionModes)[number];
 
+/** The lists of permission rules of a session. */
+export const ruleLists = ["allow", "allowTainted", "ask", "deny"] as const;
+export type RuleList = (typeof ruleLists)[number];
+
 /**
  * Classes of commands that a deny or ask rule of `exec` can name in place of a pattern, as `exec(@recursive-delete)`. They match
  * regardless of the order and spelling of a command's options. An allow rule with a class allows nothing.
@@ -99,6 +103,11 @@ export const PermissionSettings = z
     deny: z.array(permissionRule).default([]),
     /** Calls that require approval each time, regardless of their risk. An ask rule beats an allow rule. */
     ask: z.array(permissionRule).default([]),
+    /**
+     * How calls are rated that stay within the workspace and the sandbox. `allow`: low risk, because files can be rewound. `ask`: the
+     * tool's own risk (writing files medium, commands high), and web requests and sub-agents at least medium.
+     */
+    contained: z.enum(["allow", "ask"]).default("allow"),
     /** How long a person has to decide; after that the call is denied. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */

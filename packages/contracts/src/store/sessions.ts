@@ -3,7 +3,7 @@ import { z } from "zod";
 import { DurableEventSchema } from "../events.ts";
 import { UsageSchema } from "../messages.ts";
 import { efforts } from "../settings/agent.ts";
-import { permissionModes } from "../settings/permissions.ts";
+import { permissionModes, ruleLists } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
 import { MessageSchema } from "../messages.ts";
 import { HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
@@ -83,6 +83,10 @@ export const sessionUpdate = storeRequest({
         maxCostMicros: z.number().int().positive().nullable(),
       })
       .partial()
+      .optional(),
+    /** Adds or removes single rules of the lists in `overrides`, so that concurrent changes do not undo each other. */
+    rules: z
+      .object({ list: z.enum(ruleLists), action: z.enum(["add", "remove"]), rules: z.array(z.string()).min(1) })
       .optional(),
   }),
   output: z.object({ session: SessionSummarySchema.nullable() }),

@@ -58,6 +58,8 @@ export interface PermissionContext {
   guestAllow?: readonly string[];
   /** Whether approval can be requested: an owner is reachable, and the turn may wait. */
   canAsk: boolean;
+  /** How calls within the workspace and the sandbox are rated. Default: `allow`. */
+  contained?: "allow" | "ask";
   /** Values of the argument `to` that mean the turn's own conversation; such messages are answers. */
   ownAddresses?: readonly string[];
   /** The verdict of a PermissionRequest hook; undefined if none was called or it was neutral. */
@@ -94,7 +96,7 @@ export function decidePermission(asked: ParsedCall, context: PermissionContext):
   const { mode, principal, hook } = context;
   const call = hook?.updated ?? asked;
   const { tool } = call;
-  const { risk, effects, changesNothing } = assessRisk(call, context.ownAddresses);
+  const { risk, effects, changesNothing } = assessRisk(call, context.ownAddresses, context.contained);
   const decide = (
     decision: "allow" | "deny" | "ask",
     step: PermissionStep,

@@ -2,7 +2,7 @@
 import type { ToolEffect, ToolRisk } from "@parley/contracts";
 import { hasUnmatchedRecipient, type ParsedCall } from "./parsed-call.ts";
 import { startsPrograms } from "./program-files.ts";
-import { traitsOf, messagesPeople } from "./tool-traits.ts";
+import { traitsOf, messagesPeople, startsSubagents } from "./tool-traits.ts";
 import { reachesWeb } from "./web-access.ts";
 
 export interface RiskAssessment {
@@ -21,16 +21,24 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
 /**
  * - The base is the descriptor's risk, else the default by name, else high.
  * - Effects within the workspace have low risk: its files can be rewound and are not shared. Execution in a sandbox has low risk too;
- *   without a sandbox the risk is at least high.
+ *   without a sandbox the risk is at least high. With `contained` = `ask` both keep their own risk, and web requests and sub-agents
+ *   have at least medium risk.
  * - Web requests with a body and messages to other conversations have at least high risk.
  * - Listing jobs and processes, and answering the turn's own conversation, have no risk.
  * - Writing a file that names programs for other tools to start counts as executing; a web request counts as sending out.
  *
  * `ownAddresses`: values of `to` that mean the call's own conversation.
  */
-export function assessRisk(call: ParsedCall, ownAddresses: readonly string[] = []): RiskAssessment {
+export function assessRisk(
+  call: ParsedCall,
+  ownAddresses: readonly string[] = [],
+  contained: "allow" | "ask" = "allow",
+): RiskAssessment {
   const { tool, input } = call;
-  const traits = traitsOf(tool);
+  const declared = traitsOf(tool);
+  const asks = contained === "ask";
+  const leavesSandbox = reachesWeb(tool) || startsSubagents(tool);
+  const traits = asks && leavesSandbox ? { ...declared, risk: atLeast(declared.risk, "medium") } : declared;
   const judged = (risk: ToolRisk, effects: readonly ToolEffect[]): RiskAssessment => ({
     risk,
     effects,
@@ -51,10 +59,11 @@ export function assessRisk(call: ParsedCall, ownAddresses: readonly string[] = [
   if (tool.name.startsWith("mcp__") || !traits.effects.every((effect) => local.has(effect)))
     return judged(traits.risk, effects);
   if (traits.effects.includes("executes")) {
-    const risk = tool.contained === true && traits.risk !== "critical" ? "low" : atLeast(traits.risk, "high");
+    const isLow = !asks && tool.contained === true && traits.risk !== "critical";
+    const risk = isLow ? "low" : atLeast(traits.risk, "high");
     return judged(risk, effects);
   }
-  const onlyFiles = traits.effects.length > 0 && traits.risk === "medium";
+  const onlyFiles = !asks && traits.effects.length > 0 && traits.risk === "medium";
   return judged(onlyFiles ? "low" : traits.risk, effects);
 }
 

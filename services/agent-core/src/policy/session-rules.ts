@@ -1,49 +1,10 @@
-// Changes a session's permissions (rules and mode) and derives the rules that an "always" approval adds. Pure: the caller stores
-// the result.
-import { parsePermissionRule, type ClaimedTurn, type PermissionMode, type SessionOverrides } from "@parley/contracts";
+// Derives the rules that an "always" approval adds to a session. Pure: the caller stores the result.
+import { parsePermissionRule, type ClaimedTurn } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
 import { escapePattern } from "./pattern.ts";
 import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
 import { messagesPeople } from "./tool-traits.ts";
 import { webTargetOf } from "./web-access.ts";
-
-/** The permission fields of a session's overrides. */
-export type SessionPermissions = Pick<SessionOverrides, "permissionMode" | "allow" | "allowTainted" | "ask" | "deny">;
-
-export type PermissionUpdate =
-  | {
-      type: "add_rules" | "replace_rules" | "remove_rules";
-      list: "allow" | "allowTainted" | "ask" | "deny";
-      rules: readonly string[];
-    }
-  | { type: "set_mode"; mode: PermissionMode };
-
-/**
- * The permissions after a change, or a sentence that explains its refusal: an invalid rule, or a bypass that the settings do not
- * allow.
- */
-export function updatePermissions(
-  session: SessionPermissions,
-  update: PermissionUpdate,
-  settings: { allow_bypass: boolean },
-): { permissions: SessionPermissions } | { refused: string } {
-  if (update.type === "set_mode") {
-    if (update.mode === "bypass" && !settings.allow_bypass) {
-      return { refused: "Mode bypass requires `allow_bypass = true` under [permissions] in the settings." };
-    }
-    return { permissions: { ...session, permissionMode: update.mode } };
-  }
-  const old = session[update.list] ?? [];
-  if (update.type === "remove_rules") {
-    return { permissions: { ...session, [update.list]: old.filter((rule) => !update.rules.includes(rule)) } };
-  }
-  for (const rule of update.rules) {
-    const parsed = parsePermissionRule(rule);
-    if ("problem" in parsed) return { refused: `The rule \`${rule}\` ${parsed.problem}.` };
-  }
-  const kept = update.type === "add_rules" ? old : [];
-  return { permissions: { ...session, [update.list]: [...new Set([...kept, ...update.rules])] } };
-}
 
 export interface AlwaysRules {
   list: "allow" | "allowTainted";

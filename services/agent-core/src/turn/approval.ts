@@ -18,7 +18,7 @@ import { describeCall, questionText } from "../policy/describe.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { ParsedCall } from "../policy/parsed-call.ts";
 import type { PermissionDecision } from "../policy/decide.ts";
-import { updatePermissions, type AlwaysRules } from "../policy/session-rules.ts";
+import type { AlwaysRules } from "../policy/session-rules.ts";
 import { webTargetOf } from "../policy/web-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 
@@ -164,11 +164,7 @@ export async function addAlwaysRules(
   { turn, overrides }: ApprovalContext,
   { list, rules }: AlwaysRules,
 ): Promise<void> {
-  const updated = updatePermissions(overrides, { type: "add_rules", list, rules }, deps.settings.permissions);
-  if ("refused" in updated) return;
-  overrides[list] = updated.permissions[list];
-  await deps.leaderStore.request(store.sessionUpdate, {
-    sessionId: turn.sessionId,
-    overrides: { [list]: updated.permissions[list] ?? null },
-  });
+  overrides[list] = [...new Set([...(overrides[list] ?? []), ...rules])];
+  const { sessionId } = turn;
+  await deps.leaderStore.request(store.sessionUpdate, { sessionId, rules: { list, action: "add", rules } });
 }

@@ -130,7 +130,8 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   if (tooLong !== null) return refuse(tooLong, notes);
 
   const rules = rulesRevision(deps.settings, context);
-  const always = alwaysRules(context.turn, call, permissions.tainted);
+  // An ask rule requires approval each time.
+  const always = decided.step === "ask" ? null : alwaysRules(context.turn, call, permissions.tainted);
   const authorization = { input: final, notes, rules, askedByHook, always };
   if (approval !== undefined) return resolveApproval(subject, approval, authorization);
   const until = await requestApproval(deps, context, { step, call, hash, decided, authorization });
@@ -249,6 +250,7 @@ function permissionContext(settings: ParleySettings, context: AuthorizationConte
     disabled: settings.tools.disabled,
     rules: rulesFor(principal, settings.permissions, overrides, grantsOf(settings, turn)),
     principal,
+    contained: settings.permissions.contained,
     tainted,
     ...(tainted && reachesWeb(tool.descriptor) ? { ownerAddresses: context.ownerAddresses() } : {}),
     canAsk: turn.root.approvals !== "none",

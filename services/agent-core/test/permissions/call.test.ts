@@ -8,7 +8,7 @@ import { parseCall } from "../../src/policy/parsed-call.ts";
 import { decidePermission } from "../../src/policy/decide.ts";
 import { describeCall, maxDescriptionCharacters, tooLongToApprove } from "../../src/policy/describe.ts";
 import { compileRules } from "../../src/policy/rules.ts";
-import { rulesForAlways, rulesForTaintedAlways, updatePermissions } from "../../src/policy/session-rules.ts";
+import { rulesForAlways, rulesForTaintedAlways } from "../../src/policy/session-rules.ts";
 import type { PermissionTool } from "../../src/policy/tool-traits.ts";
 import { bareExec, command, context, write } from "./support.ts";
 
@@ -245,44 +245,5 @@ describe("always adds the narrowest useful rules", () => {
         assert.equal(decidePermission(more, context({ rules })).decision, "ask", allow.join());
       }),
     );
-  });
-});
-
-describe("a session's rules and mode", () => {
-  const strict = { allow_bypass: false };
-
-  // design: 003.22
-  test("are added without duplicates, replaced and removed", () => {
-    const added = updatePermissions(
-      { allow: ["exec(a)"] },
-      { type: "add_rules", list: "allow", rules: ["exec(b)", "exec(a)"] },
-      strict,
-    );
-    assert.deepEqual(added, { permissions: { allow: ["exec(a)", "exec(b)"] } });
-    assert.deepEqual(
-      updatePermissions({ deny: ["x"], ask: ["y"] }, { type: "replace_rules", list: "deny", rules: ["z"] }, strict),
-      {
-        permissions: { deny: ["z"], ask: ["y"] },
-      },
-    );
-    assert.deepEqual(
-      updatePermissions({ ask: ["x", "y"] }, { type: "remove_rules", list: "ask", rules: ["x", "q"] }, strict),
-      {
-        permissions: { ask: ["y"] },
-      },
-    );
-    assert.deepEqual(updatePermissions({ ask: ["x"] }, { type: "set_mode", mode: "plan" }, strict), {
-      permissions: { ask: ["x"], permissionMode: "plan" },
-    });
-  });
-
-  test("reject invalid rules and a bypass that is not allowed", () => {
-    const bad = updatePermissions({}, { type: "add_rules", list: "allow", rules: ["exec(a)", "exec("] }, strict);
-    assert.ok("refused" in bad && bad.refused.includes("`exec(`"));
-    const bypass = updatePermissions({}, { type: "set_mode", mode: "bypass" }, strict);
-    assert.ok("refused" in bypass && bypass.refused.includes("allow_bypass"));
-    assert.deepEqual(updatePermissions({}, { type: "set_mode", mode: "bypass" }, { allow_bypass: true }), {
-      permissions: { permissionMode: "bypass" },
-    });
   });
 });

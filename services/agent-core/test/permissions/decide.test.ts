@@ -87,6 +87,17 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("sessions_spawn"), { prompt: "x" }), "low");
   });
 
+  test("is the tool's own within the sandbox and the workspace when contained calls ask", async () => {
+    const riskWhenAsked = async (tool: PermissionTool, input: unknown) =>
+      assessRisk(await parseCall(tool, input), [], "ask").risk;
+    assert.equal(await riskWhenAsked(walledExec, { command: "make" }), "high");
+    assert.equal(await riskWhenAsked(write, { path: "a", content: "" }), "medium");
+    assert.equal(await riskWhenAsked(named("web_fetch", { readOnly: true }), { url: "https://example.com" }), "medium");
+    assert.equal(await riskWhenAsked(named("sessions_spawn"), { prompt: "x" }), "medium");
+    assert.equal(await riskWhenAsked(named("read", { readOnly: true }), { path: "a" }), "none");
+    assert.equal(await riskWhenAsked(named("memory_write"), { content: "x" }), "low");
+  });
+
   test("is high without a sandbox, for sending requests, other recipients and unknown tools", async () => {
     assert.equal(await riskOf(bareExec, { command: "make" }), "high");
     assert.equal(await riskOf({ ...bareExec, risk: "low", effects: ["executes"] }, { command: "make" }), "high");

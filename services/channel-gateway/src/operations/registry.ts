@@ -22,6 +22,7 @@ import {
 import type { CommandLine } from "./parse-input.ts";
 import { peopleOperations } from "./people.ts";
 import { queueOperations } from "./queue.ts";
+import { rulesOperations } from "./rules.ts";
 import { scheduleOperations } from "./schedules.ts";
 import { ServiceUnavailableError } from "./session-service.ts";
 import { sessionOperations } from "./sessions.ts";
@@ -39,6 +40,7 @@ export const operations: readonly Operation[] = [
   ...mcpOperations,
   ...peopleOperations,
   ...queueOperations,
+  ...rulesOperations,
   ...scheduleOperations,
   ...sessionOperations,
   ...voiceOperations,

@@ -169,7 +169,7 @@ export class SessionService {
   }
 }
 
-function existing(session: SessionSummary | null, sessionId: string): SessionSummary {
+export function existing(session: SessionSummary | null, sessionId: string): SessionSummary {
   if (session === null) throw new WireError("NOT_FOUND", `there is no session "${sessionId}"`);
   return session;
 }

@@ -127,10 +127,18 @@ function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOve
   return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
 }
 
-type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
+type SessionUpdate = InputOf<typeof store.sessionUpdate>;
+type OverridesPatch = NonNullable<SessionUpdate["overrides"]>;
+
+/** Adds or removes rules of one list; a list without rules is removed. */
+function withRules(overrides: SessionOverrides, { list, action, rules }: NonNullable<SessionUpdate["rules"]>) {
+  const old = overrides[list] ?? [];
+  const changed = action === "add" ? [...new Set([...old, ...rules])] : old.filter((rule) => !rules.includes(rule));
+  return patched(overrides, { [list]: changed.length === 0 ? null : changed });
+}
 
 export const sessionHandlers = {
-  async sessionUpdate({ database, bus }, { sessionId, title, status, overrides: patch }) {
+  async sessionUpdate({ database, bus }, { sessionId, title, status, overrides: patch, rules }) {
     await runTransaction(database, async (client) => {
       const { rows } = await client.query<{ overrides: string | null }>(
         "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
@@ -138,8 +146,11 @@ export const sessionHandlers = {
       );
       const [row] = rows;
       if (row === undefined) return;
+      const changed = patched(overridesOf(row.overrides), patch ?? {});
       const overrides =
-        patch === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), patch));
+        patch === undefined && rules === undefined
+          ? row.overrides
+          : JSON.stringify(rules === undefined ? changed : withRules(changed, rules));
       await client.query(
         `UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL,
            status = coalesce($3, status), overrides = $4 WHERE id = $1`,
