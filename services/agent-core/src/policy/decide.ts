@@ -74,7 +74,7 @@ export interface HookVerdict {
   updated?: ParsedCall;
 }
 
-type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
+export type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
 
 export interface PermissionDecision {
   decision: "allow" | "deny" | "ask";

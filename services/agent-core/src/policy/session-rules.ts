@@ -1,6 +1,7 @@
 // Derives the rules that an "always" approval adds to a session. Pure: the caller stores the result.
 import { parsePermissionRule, type ClaimedTurn } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
+import type { PermissionStep } from "./decide.ts";
 import { escapePattern } from "./pattern.ts";
 import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
 import { messagesPeople } from "./tool-traits.ts";
@@ -16,7 +17,10 @@ export function alwaysRules(
   { root }: Pick<ClaimedTurn, "root">,
   call: ParsedCall,
   tainted: boolean,
+  step: PermissionStep,
 ): AlwaysRules | null {
+  // An ask rule requires approval each time.
+  if (step === "ask") return null;
   // Each delivery of a webhook is different input; the operator allows calls in the settings of the webhook.
   if (root.trust === "webhook") return null;
   const exact = tainted ? rulesForTaintedAlways(call) : [];

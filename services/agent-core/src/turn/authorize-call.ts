@@ -130,8 +130,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   if (tooLong !== null) return refuse(tooLong, notes);
 
   const rules = rulesRevision(deps.settings, context);
-  // An ask rule requires approval each time.
-  const always = decided.step === "ask" ? null : alwaysRules(context.turn, call, permissions.tainted);
+  const always = alwaysRules(context.turn, call, permissions.tainted, decided.step);
   const authorization = { input: final, notes, rules, askedByHook, always };
   if (approval !== undefined) return resolveApproval(subject, approval, authorization);
   const until = await requestApproval(deps, context, { step, call, hash, decided, authorization });
