@@ -264,14 +264,13 @@ function rulesRevision(
   { turn, policy, overrides }: AuthorizationContext,
   except: readonly string[] = [],
 ): string {
-  const { allow, allow_bypass, ask, deny, guest_allow } = permissions;
-  const ofSettings = [allow_bypass, allow, ask, deny, guest_allow, tools.disabled];
+  const { allow, allow_bypass, ask, contained, deny, guest_allow } = permissions;
+  const ofSettings = [allow_bypass, allow, ask, contained, deny, guest_allow, tools.disabled];
   const ofSession = [overrides.allow, overrides.allowTainted, overrides.ask, overrides.deny];
   const granted = (turn.granted ?? []).filter((rule) => !except.includes(rule));
   const ofTurn = [granted.toSorted(), webhooks[turn.root.webhook ?? ""]?.allow];
-  return createHash("sha256")
-    .update(JSON.stringify([policy.permissionMode, ofSettings, ofSession, ofTurn]))
-    .digest("hex");
+  const all = JSON.stringify([policy.permissionMode, ofSettings, ofSession, ofTurn]);
+  return createHash("sha256").update(all).digest("hex");
 }
 
 /** From the turn at the root of the tree: a sub-agent has no other rights. */
