@@ -30,6 +30,11 @@ export function attachmentName(given: string | undefined, otherwise: string): st
   return `${visible.slice(0, maxAttachmentName - extension.length)}${extension}`.toWellFormed();
 }
 
+/** The note in a message that replaces a file. */
+export function missingFileText(kind: string, name: string | undefined, reason: string): string {
+  return `[the ${kind} "${attachmentName(name, kind)}" is missing from this message: ${reason}]`;
+}
+
 /** A size in a human-readable unit. */
 export function sizeText(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;

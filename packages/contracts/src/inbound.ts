@@ -1,6 +1,6 @@
 // An inbound message: every channel adapter converts its platform's updates to it.
 import { z } from "zod";
-import { BinaryPart, BlobPart, ForwardedSchema, QuotePart, TextPart } from "./messages.ts";
+import { BinaryPart, BlobPart, ForwardedSchema, PendingFilePart, QuotePart, TextPart } from "./messages.ts";
 import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 import { queueModes } from "./settings/queue.ts";
 
@@ -26,6 +26,10 @@ export const InboundMessageSchema = z.object({
   account: z.string().min(1),
   /** The platform's id of this message, unique within channel and account: a redelivery has the same id. */
   externalId: z.string().min(1).max(512),
+  /** The platform's id that edits and deletions name. Left out: `externalId`. */
+  messageId: z.string().min(1).max(512).optional(),
+  /** When it was sent, by the platform's clock: ISO 8601, UTC. */
+  sentAt: z.iso.datetime().optional(),
   /** One chat there. */
   conversation: z.string().min(1).max(512),
   contact: z.object({ id: z.string(), name: z.string().optional() }),
@@ -37,7 +41,7 @@ export const InboundMessageSchema = z.object({
   forwarded: ForwardedSchema.optional(),
   /** The text comes from a tainted turn. */
   tainted: z.boolean().optional(),
-  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart, QuotePart])).min(1),
+  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart, QuotePart, PendingFilePart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
   /** Who can answer approval questions about the tool calls it leads to. Left out: `sender`. */

@@ -1,14 +1,6 @@
 export { errorMessage } from "./error-message.ts";
 export { newId, timeOfId } from "./ids.ts";
-export {
-  type Attachment,
-  AttachmentSchema,
-  attachmentName,
-  maxAttachmentName,
-  maxAttachments,
-  Sha256Schema,
-  sizeText,
-} from "./attachments.ts";
+export * from "./attachments.ts";
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { ineffectiveVoiceSettings, type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
 export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";

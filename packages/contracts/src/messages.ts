@@ -52,6 +52,17 @@ export const BinaryPart = z.object({
 });
 /** Content that the store holds under its hash. */
 export const BlobPart = AttachmentSchema.extend({ type: z.literal("blob") });
+/** A file that is still on the platform: only in stored input that waits for it, never in a session's messages. */
+export const PendingFilePart = z.object({
+  type: z.literal("pending_file"),
+  /** The name of a file without one: `photo`, `voice` … */
+  kind: z.string().max(40),
+  name: z.string().max(1_000).optional(),
+  /** The size reported by the platform; null: unknown. */
+  bytes: z.number().int().nonnegative().nullable(),
+  /** What the channel's adapter needs to fetch it. Opaque to everything else, and no secret. */
+  handle: z.string().min(1).max(2_048),
+});
 /** The message that a message replies to; untrusted unless the agent or the sender of the reply wrote it. */
 export const QuotePart = z.object({
   type: z.literal("quote"),
@@ -126,6 +137,8 @@ export const MessageSchema = z.object({
    * effects of the tools decide (older messages, and messages without untrusted content).
    */
   tainted: z.boolean().optional(),
+  /** When the sender sent it, by the platform's clock. Left out: the platform reported none. ISO 8601, UTC. */
+  sentAt: z.string().optional(),
   /** ISO 8601, UTC. */
   createdAt: z.string(),
 });

@@ -1,5 +1,6 @@
 // The subjects of the store. Writes carry `opId`: a repeated `opId` returns the first reply.
 export * from "./store/inbox.ts";
+export * from "./store/files.ts";
 export * from "./store/turns.ts";
 export * from "./store/calls.ts";
 export * from "./store/sampling.ts";

@@ -71,7 +71,10 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     metrics.forget("parley_channel_states");
     for (const { accounts: number, ...labels } of states.counts()) metrics.set("parley_channel_states", labels, number);
   });
-  const accounts = new Accounts({ bus, log, events, inbound, owner, states }, configured.accounts);
+  const accounts = new Accounts(
+    { bus, log, events, inbound, owner, states, maxFileBytes: config.settings.attachments.max_bytes },
+    configured.accounts,
+  );
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;
 

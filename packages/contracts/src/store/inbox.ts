@@ -16,6 +16,11 @@ export const inboxPut = storeRequest({
     sessionKey: z.string().min(1).max(600),
     /** The connection that received the message; FENCED when the caller no longer owns it. The cursor is saved in the same commit. */
     lease: LeaseRef.extend({ cursor: z.string() }).optional(),
+    /**
+     * Required with parts of the type `pending_file`: the caller fetches the files under the fence `firstFileFence`, and another replica may
+     * claim them after `claimMs`. After `dueMs` notes replace the files.
+     */
+    files: z.object({ claimMs: z.number().int().positive(), dueMs: z.number().int().positive() }).optional(),
     /** The profile of the session, if this message is its first. Left out: the agent itself. */
     profile: z.string().optional(),
     /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
@@ -117,3 +122,4 @@ export const inboxReady = z.object({
   /** The trust of the row if it may join a running turn; left out: it may not. */
   steers: z.string().optional(),
 });
+export type InboxReady = z.infer<typeof inboxReady>;

@@ -42,6 +42,7 @@ const headings = new WeakMap<Message, { key: string; parts: Part[] }>();
 
 function headingOf(message: Message, from: Sender, options: MessageHeaderOptions): Part[] {
   const words = [timeIn(options.timeZone, message.createdAt)];
+  if (isLate(message)) words.push(`sent ${timeIn(options.timeZone, message.sentAt)}`);
   if (options.source && from.channel !== "internal") words.push(inLine(formatAddress(from)));
   const name = from.contact.name ?? from.contact.id;
   if (options.source && from.origin === "user" && name !== "") words.push(inLine(name).slice(0, 80));
@@ -55,6 +56,13 @@ function headingOf(message: Message, from: Sender, options: MessageHeaderOptions
   }
   // Models read the blocks of one message without a separator.
   return [{ type: "text", text: `[${words.join(" · ")}]\n` }];
+}
+
+/** A message that was processed this long after it was sent shows both times, in milliseconds. */
+const lateMs = 5 * 60_000;
+
+function isLate(message: Message): message is Message & { sentAt: string } {
+  return message.sentAt !== undefined && Date.parse(message.createdAt) - Date.parse(message.sentAt) >= lateMs;
 }
 
 /** The message that somebody replied to. Every line of it is marked, so it imitates neither the reply nor a header. */

@@ -26,6 +26,12 @@ test("uses the configured time zone", () => {
   assert.equal(tokyo, "[Sun 2026-11-22 10:10 Asia/Tokyo]\n");
 });
 
+test("contains the time of sending when the message was processed late", () => {
+  const sent = (sentAt: string) => line({ ...by({}), sentAt }, { timeZone: "UTC", source: false });
+  assert.equal(sent("2026-11-21T22:00:00.000Z"), "[Sun 2026-11-22 01:10 UTC · sent Sat 2026-11-21 22:00 UTC]\n");
+  assert.equal(sent("2026-11-22T01:09:00.000Z"), "[Sun 2026-11-22 01:10 UTC]\n");
+});
+
 test("names roles other than owner and origins other than people", () => {
   assert.match(line(by({ role: "guest" })), / · guest\]\n$/);
   assert.match(line(by({ origin: "webhook", channel: "hook" })), /· hook:main:1 · webhook\]\n$/);

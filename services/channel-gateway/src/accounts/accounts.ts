@@ -5,6 +5,7 @@ import { errorMessage, slashCommands, store, WireError, type PeoplePolicy } from
 import type { AccountState, AccountStates } from "../delivery/account-states.ts";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost, type Position } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
+import { FileFetcher } from "../ingress/file-fetcher.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
 import { Lease } from "../delivery/leases.ts";
@@ -24,6 +25,8 @@ export interface AccountDeps {
   inbound: InboundHandler;
   owner: { replica: string; incarnation: string };
   states: AccountStates;
+  /** The largest file that is fetched. */
+  maxFileBytes: number;
 }
 
 /** How long the cursor of ignored input waits for further input. */
@@ -40,9 +43,15 @@ export class Accounts {
   readonly #leases = new Map<ChannelAdapter, Lease>();
   readonly #outbound: Outbound[] = [];
   readonly #typing: Typing[] = [];
+  readonly #files: FileFetcher;
 
   constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
     this.#deps = deps;
+    const { bus, log, maxFileBytes } = deps;
+    this.#files = new FileFetcher(
+      { bus, log, maxBytes: maxFileBytes },
+      accounts.map(({ adapter }) => adapter),
+    );
     for (const { adapter } of accounts) {
       deps.states.set(nameOf(adapter), { state: adapter.connect === undefined ? "listening" : "standby" });
     }
@@ -57,6 +66,7 @@ export class Accounts {
   /** Starts connecting and sending. */
   open(): void {
     const { bus, log, events, owner } = this.#deps;
+    this.#files.open();
     for (const { adapter, host } of this.hosted) {
       const outbound = new Outbound({ bus, log, events, owner }, adapter, {
         held: () => this.#leases.get(adapter)?.held ?? null,
@@ -86,15 +96,20 @@ export class Accounts {
   async close(): Promise<void> {
     for (const typing of this.#typing) typing.close();
     await Promise.all(this.#outbound.map((each) => each.close()));
-    await Promise.all([...this.#leases.values()].map((each) => each.close()));
+    await Promise.all([...this.#leases.values(), this.#files].map((each) => each.close()));
   }
 
   #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
     const { bus, inbound, log } = this.#deps;
     const { channel, account } = adapter;
     const { commandPrefix } = adapter.capabilities;
-    const fetchFile = adapter.fetchFile?.bind(adapter);
-    const policy: AccessPolicy = { channel, account, people, commandPrefix, fetchFile };
+    const policy: AccessPolicy = {
+      channel,
+      account,
+      people,
+      commandPrefix,
+      fetchFiles: (inboxId, files) => this.#files.start({ channel, account, inboxId, files }),
+    };
     if (adapter.capabilities.typing) {
       policy.typing = new Typing(adapter);
       this.#typing.push(policy.typing);

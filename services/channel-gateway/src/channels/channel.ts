@@ -4,7 +4,7 @@ import type { ChannelCapabilities, InboundMessage, ReplyAddress, store } from "@
 import type { FastifyInstance } from "fastify";
 import type { RenderedText } from "./text/render.ts";
 
-/** A file of an inbound message, still on the platform. The gateway fetches it only after it has authorized the sender. */
+/** A file of an inbound message. The gateway stores or fetches it only after it has authorized the sender. */
 export interface IncomingFile {
   /** The name of a file without one: `photo`, `voice` … */
   kind: string;
@@ -13,7 +13,9 @@ export interface IncomingFile {
   /** The size reported by the platform; null: unknown. */
   bytes: number | null;
   /** What `fetchFile` of the adapter needs on any replica, in a format of the adapter's choice. No secret; at most 2,048 characters. */
-  handle: string;
+  handle?: string;
+  /** The content, if it came with the message: stored before the message. Either this or `handle`. */
+  content?: Uint8Array;
 }
 
 /** The message that a message replies to, as far as the platform shows it. */
@@ -187,8 +189,8 @@ export interface ChannelAdapter {
    */
   connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
   /**
-   * Fetches a file of a message, on any replica, also one without the connection. Rejects when that fails; the error message contains no
-   * secret. Required for adapters whose drafts have `files`.
+   * Fetches a file of a stored message, on any replica, also one without the connection. Rejects when that fails, and is then called again a
+   * few times; the error message contains no secret. Required for adapters whose files have a `handle`.
    */
   fetchFile?(handle: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
   /** Checks the credentials. Rejects with a readable reason; the message contains no secret. */

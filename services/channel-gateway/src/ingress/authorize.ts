@@ -2,7 +2,8 @@
 import type { Bus } from "@parley/bus";
 import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
 import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
-import type { ChannelAdapter, InboundDraft } from "../channels/channel.ts";
+import type { InboundDraft } from "../channels/channel.ts";
+import type { PendingFile } from "./attachments.ts";
 import type { GatewayEvents } from "../events.ts";
 import {
   newPairingCode,
@@ -22,8 +23,8 @@ export interface AccessPolicy {
   commandPrefix?: string | undefined;
   /** Only for platforms with a typing indicator. */
   typing?: Typing;
-  /** Only for platforms with files. */
-  fetchFile?: ChannelAdapter["fetchFile"];
+  /** Fetches the files of a message that was just stored. */
+  fetchFiles?: (inboxId: string, files: readonly PendingFile[]) => void;
 }
 
 interface DoorwayDeps {

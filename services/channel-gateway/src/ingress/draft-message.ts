@@ -8,8 +8,10 @@ export interface DraftOwner {
   role: ContactRole;
 }
 
-/** How long a part of an album waits for the next part; longer than the timeout of one file (attachments.ts). */
-const albumMs = 90_000;
+/** How long a part of an album waits for the next part of the same batch, which is stored right after it. */
+const albumMs = 10_000;
+/** The latest time that PostgreSQL and JavaScript both write with a four-digit year. */
+const latestMs = Date.parse("9999-12-31T00:00:00Z");
 /** The longest quoted text and author's name that are stored. */
 const maxQuoteChars = 2_000;
 const maxAuthorChars = 200;
@@ -22,11 +24,13 @@ export function messageOfDraft(
   files: InboundMessage["parts"],
   mode: QueueMode | undefined,
 ): InboundMessage {
-  const { externalId, conversation, contact, direct, forwarded, replyTo } = draft;
+  const { externalId, messageId, conversation, contact, direct, forwarded, replyTo } = draft;
   return {
     channel,
     account,
     externalId,
+    ...(messageId === undefined ? {} : { messageId }),
+    ...sentAtOf(draft),
     conversation,
     contact,
     role,
@@ -38,6 +42,12 @@ export function messageOfDraft(
     ...(mode === undefined ? {} : { mode }),
     ...(draft.moreOfAlbum === true ? { windowMs: albumMs } : {}),
   };
+}
+
+/** Left out when the platform's time is invalid. */
+function sentAtOf({ sentAt }: InboundDraft): Pick<InboundMessage, "sentAt"> {
+  const sentMs = Date.parse(sentAt ?? "");
+  return sentMs >= 0 && sentMs < latestMs ? { sentAt: new Date(sentMs).toISOString() } : {};
 }
 
 /** The message that a draft replies to, as a part; none without text. */

@@ -1,6 +1,6 @@
 // Handles inbound messages: authorizes the sender, chooses the session, executes commands, and stores messages. The platform may be
 // acknowledged only after the store's commit. Independent of platforms and of HTTP.
-import { faultPoint, type Logger } from "@parley/chassis";
+import type { Logger } from "@parley/chassis";
 import {
   mainSessionKey,
   store,
@@ -27,7 +27,7 @@ import { accessRefusal } from "../operations/access.ts";
 import { answerApproval } from "../operations/answer-approval.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
 import { accessOf, authorizeSender, type AccessPolicy } from "./authorize.ts";
-import { storeFiles } from "./attachments.ts";
+import { fileTimes, isPendingFile, partsOfFiles } from "./attachments.ts";
 import { messageOfDraft } from "./draft-message.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
@@ -106,8 +106,8 @@ export class InboundHandler {
     if (spoken.kind === "command") return "executed";
     const asked = shared ? "queue" : "mode" in spoken ? spoken.mode : undefined;
     const mode = draft.album === true && (shared || asked === undefined) ? "coalesce" : asked;
-    const files = await this.#takeFiles(policy, draft);
-    faultPoint("inbox.after_files");
+    const files = await this.#partsOf(draft);
+    const pending = files.filter(isPendingFile);
     const message = messageOfDraft({ channel, account, role }, draft, spoken.text, files, mode);
     try {
       const lease =
@@ -115,8 +115,15 @@ export class InboundHandler {
           ? {}
           : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
       const put = () =>
-        this.#writer.put({ message, sessionKey, ...lease, ...(profile === undefined ? {} : { profile }) });
-      const { duplicate, heldUpBy } = await this.#putAndShow(policy.typing, draft.replyTo, sessionKey, put);
+        this.#writer.put({
+          message,
+          sessionKey,
+          ...lease,
+          ...(pending.length === 0 ? {} : { files: fileTimes }),
+          ...(profile === undefined ? {} : { profile }),
+        });
+      const { inboxId, duplicate, heldUpBy } = await this.#putAndShow(policy.typing, draft.replyTo, sessionKey, put);
+      if (pending.length > 0 && !duplicate) policy.fetchFiles?.(inboxId, pending);
       if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
         await answer(awaitingApprovalText(heldUpBy));
       return duplicate ? "duplicate" : "stored";
@@ -260,10 +267,9 @@ export class InboundHandler {
     }
   }
 
-  async #takeFiles({ fetchFile }: AccessPolicy, { files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
+  async #partsOf({ files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
     if (files.length === 0) return [];
-    const { bus, log, settings } = this.#deps;
-    return storeFiles({ bus, log, maxBytes: settings.attachments.max_bytes, fetchFile }, files);
+    return partsOfFiles(this.#deps.bus, this.#deps.settings.attachments.max_bytes, files);
   }
 
   /** Sends an answer outside of any turn, once per inbound message. */

@@ -167,6 +167,8 @@ export class TestAgent {
     });
     this.#answered.push(...questions.map((message) => message.parts));
     for (const look of this.#waiting.splice(0)) look();
+    // Input that waited for the files of this one has no further hint.
+    if (committed.queued) this.#work(sessionId);
   }
 
   #say(sessionId: string, event: SessionEvent): void {

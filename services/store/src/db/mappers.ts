@@ -26,9 +26,10 @@ export interface MessageRow {
   /** The leader's mark; see `isTainted`. */
   tainted: boolean | null;
   created_at: string;
+  sent_at: string | null;
 }
 
-export const messageColumns = "seq, role, turn_id, parts, model, sender, tainted, created_at";
+export const messageColumns = "seq, role, turn_id, parts, model, sender, tainted, created_at, sent_at";
 
 export function messageOf(row: MessageRow): Message {
   const parts = JSON.parse(row.parts) as Message["parts"];
@@ -39,6 +40,7 @@ export function messageOf(row: MessageRow): Message {
     turnId: row.turn_id,
     parts,
     model: row.model,
+    ...(row.sent_at === null ? {} : { sentAt: row.sent_at }),
     createdAt: row.created_at,
     ...(from === undefined ? {} : { from }),
     ...(isTainted(row.tainted, from, parts) ? { tainted: true } : {}),

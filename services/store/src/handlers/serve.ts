@@ -17,6 +17,7 @@ import { mcpHandlers } from "./coordination/mcp.ts";
 import { callDocumentHandlers } from "./documents/call-documents.ts";
 import { documentHandlers } from "./documents/documents.ts";
 import { rewindDocumentHandlers } from "./documents/rewind-documents.ts";
+import { fileHandlers } from "./inbox/files.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
 import { queueHandlers } from "./inbox/queue.ts";
 import { consolidationHandlers } from "./memory/consolidation.ts";
@@ -65,6 +66,7 @@ const handlers: Handlers = combined(
   callDocumentHandlers,
   documentHandlers,
   rewindDocumentHandlers,
+  fileHandlers,
   inboxHandlers,
   queueHandlers,
   consolidationHandlers,
@@ -112,13 +114,17 @@ export function serveRequests(context: StoreContext, metrics: ServiceMetrics): S
 
 type AnyHandler = (context: StoreContext, input: unknown) => Promise<unknown>;
 
-type Joined<T extends readonly object[]> = T extends readonly [infer H, ...infer R extends object[]]
-  ? H & Joined<R>
-  : object;
+// Both types pass their result along, because TypeScript limits the depth of other recursions to about fifty.
+type Joined<T extends readonly object[], J = object> = T extends readonly [infer H, ...infer R extends object[]]
+  ? Joined<R, J & H>
+  : J;
 /** The keys of more than one of these tables. */
-type Repeated<T extends readonly object[]> = T extends readonly [infer H, ...infer R extends object[]]
-  ? (keyof H & keyof Joined<R>) | Repeated<R>
-  : never;
+type Repeated<T extends readonly object[], Known = never, Twice = never> = T extends readonly [
+  infer H,
+  ...infer R extends object[],
+]
+  ? Repeated<R, Known | keyof H, Twice | (Known & keyof H)>
+  : Twice;
 
 function combined<const T extends readonly object[]>(
   ...tables: [Repeated<T>] extends [never] ? T : Repeated<T>[]

@@ -63,12 +63,13 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
   };
 
   /** Faults with the name `file` apply to downloads. */
-  const giveFile = (givenToken: string, path: string, response: ServerResponse): undefined => {
+  const giveFile = async (givenToken: string, path: string, response: ServerResponse): Promise<undefined> => {
     state.calls.push({ method: "file", parameters: { path }, status: null });
     state.changed();
     const fault = state.takeFault("file");
     const early = fault === null ? null : faultBefore(fault, response);
     if (early === "cut") return undefined;
+    if (fault?.kind === "hold") await fault.until;
     const content = givenToken === token ? state.files.get(path) : undefined;
     if (early !== null) answer(response, early);
     else if (content === undefined) answer(response, { status: 404, description: "Not Found" });

@@ -33,12 +33,14 @@ export interface ApiCall {
 /**
  * A fault that replaces or follows the work of the next call of a method.
  * too_many: 429 with `retry_after` · server_error: 500 before any work · bad_gateway: 502 with a page that is not JSON ·
- * hang_after_commit: done, never answered · reset_after_commit / reset_before_commit: the connection is cut · refuse: 400 with a text.
+ * hang_after_commit: done, never answered · reset_after_commit / reset_before_commit: the connection is cut · refuse: 400 with a text ·
+ * hold: a download waits.
  */
 export type Fault =
   | { kind: "too_many"; retryAfterSeconds: number }
   | { kind: "server_error" | "bad_gateway" | "hang_after_commit" | "reset_after_commit" | "reset_before_commit" }
-  | { kind: "refuse"; status: number; description: string };
+  | { kind: "refuse"; status: number; description: string }
+  | { kind: "hold"; until: Promise<void> };
 
 export interface Webhook {
   url: string;

@@ -2,7 +2,7 @@
 import type { Part, ReplyAddress, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, smallint, text, unique, uuid } from "drizzle-orm/pg-core";
-import { counter, json, oneOf, parley, partial, referring, since } from "./columns.ts";
+import { counter, json, oneOf, parley, partial, referring, since, time } from "./columns.ts";
 import { ofSession } from "./sessions.ts";
 import { turns } from "./turns.ts";
 
@@ -30,11 +30,19 @@ export const inbox = parley.table(
     parentMode: oneOf("parent_mode", ["wait", "background"]),
     trace: text("trace"),
     exclusive: boolean("exclusive").notNull().default(false),
+    conversation: json<string>("conversation"),
+    messageId: json<string>("message_id"),
+    sentAt: time("sent_at"),
+    filesDue: time("files_due"),
+    filesFence: integer("files_fence").notNull().default(0),
+    filesClaimedUntil: time("files_claimed_until"),
   },
   (table) => [
     unique("inbox_channel_account_external_id_key").on(table.channel, table.account, table.externalId),
     unique("inbox_session_id_seq_key").on(table.sessionId, table.seq),
     partial(index("inbox_dead").on(table.receivedAt), sql`state = 'dead'`),
+    partial(index("inbox_files").on(table.sessionId), sql`files_due IS NOT NULL`),
+    partial(index("inbox_message").on(table.channel, table.account, table.messageId), sql`message_id IS NOT NULL`),
     partial(index("inbox_of_turn").on(table.turnId), sql`turn_id IS NOT NULL`),
     partial(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
     partial(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),

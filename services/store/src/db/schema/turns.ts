@@ -72,6 +72,7 @@ export const messages = parley.table(
     createdAt: createdAt(),
     sender: json<Sender>("sender"),
     tainted: boolean("tainted"),
+    sentAt: time("sent_at"),
   },
   (table) => [primaryKey({ columns: [table.sessionId, table.seq] }), index("messages_turn").on(table.turnId)],
 );

@@ -4,8 +4,8 @@ import {
   inboxReady,
   newId,
   priorityOf,
+  store,
   trustLevel,
-  type store,
   WireError,
   type InboundMessage,
   type OutputOf,
@@ -17,6 +17,7 @@ import { singleRow, runTransaction } from "../../db/operation.ts";
 import { isJobs, askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
 import { resolveRoute } from "../sessions/routes.ts";
+import { replaceOverdueFiles, waitsForFiles } from "./files.ts";
 import type { Handlers } from "../handler.ts";
 
 interface PutRow {
@@ -50,8 +51,11 @@ const insert = {
     ), session AS (
       SELECT * FROM known UNION ALL SELECT * FROM made
     ), row AS (
-      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace, exclusive)
-      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14, $15 FROM session
+      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace, exclusive,
+                                conversation, message_id, sent_at, files_due, files_claimed_until, files_fence)
+      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14, $15,
+             $18, $19, $20, now() + $21::int * interval '1 millisecond', now() + $22::int * interval '1 millisecond', CASE WHEN $21::int IS NULL THEN 0 ELSE ${store.firstFileFence} END
+      FROM session
       ON CONFLICT (channel, account, external_id) DO NOTHING
       RETURNING id
     )
@@ -77,7 +81,7 @@ const find = {
 };
 
 export const inboxHandlers = {
-  async inboxPut({ database, bus }, { message, sessionKey, lease, singleCall = false, profile = null }) {
+  async inboxPut({ database, bus }, { message, sessionKey, lease, files, singleCall = false, profile = null }) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
     const identity = [message.channel, message.account, message.externalId];
@@ -86,7 +90,10 @@ export const inboxHandlers = {
     const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
     const replyTo = message.replyTo === null ? null : JSON.stringify(message.replyTo);
     const sender = senderOf(message);
-    const attached = hashesIn(message.parts);
+    const attached = hashesIn(message.parts.filter((part) => part.type === "blob"));
+    const isIncomplete = message.parts.some((part) => part.type === "pending_file");
+    if (isIncomplete !== (files !== undefined))
+      throw new WireError("INVALID_INPUT", "`files` belongs to missing files");
     const write = async (client: PoolClient) => {
       const { rows } = await client.query<PutRow>({
         ...insert,
@@ -106,6 +113,11 @@ export const inboxHandlers = {
           exclusive,
           singleCall,
           profile,
+          JSON.stringify(message.conversation),
+          JSON.stringify(message.messageId ?? message.externalId),
+          message.sentAt ?? null,
+          files?.dueMs ?? null,
+          files?.claimMs ?? null,
         ],
       });
       const row = singleRow(rows);
@@ -116,7 +128,8 @@ export const inboxHandlers = {
       const known = singleRow(
         (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
       );
-      return { row: known, duplicate: true, same: known.same };
+      // Stored files replace the missing ones, so the parts of a redelivery differ.
+      return { row: known, duplicate: true, same: isIncomplete || known.same };
     };
     const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
     const { row, duplicate, same, refused, busy } = simple
@@ -146,7 +159,7 @@ export const inboxHandlers = {
     const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
     const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
     if (answers) faultPoint("store.after_answer");
-    else if (!duplicate && !refused) {
+    else if (!duplicate && !refused && !isIncomplete) {
       bus.publish(inboxReady, {
         sessionId: row.session_id,
         priority,
@@ -187,7 +200,9 @@ export const inboxHandlers = {
     return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
   },
 
-  async inboxPending({ database }, { epoch, limit }) {
+  async inboxPending(context, { epoch, limit }) {
+    const { database } = context;
+    await replaceOverdueFiles(context);
     const { rows } = await database.query<{ sessionId: string; priority: number; resume: boolean }>({
       ...pendingSessions,
       values: [epoch, limit],
@@ -267,7 +282,7 @@ const pendingSessions = {
   text: `
     SELECT session_id AS "sessionId", min(priority)::int AS priority, bool_or(resume) AS resume FROM (
       SELECT session_id, priority, false AS resume FROM parley.inbox
-      WHERE state = 'queued' AND ready_at <= now()
+      WHERE state = 'queued' AND ready_at <= now() AND NOT ${waitsForFiles("inbox")}
         AND NOT EXISTS (SELECT FROM parley.turns WHERE turns.session_id = inbox.session_id AND turns.state = 'running')
       UNION ALL
       SELECT session_id, 1, true FROM parley.turns

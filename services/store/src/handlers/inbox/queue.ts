@@ -41,7 +41,7 @@ export const queueHandlers = {
             ? ["parts", JSON.stringify([{ type: "text", text: change.text }])]
             : ["mode", change.mode];
       const { rows } = await client.query<{ sessionId: string; trust: string }>(
-        `UPDATE parley.inbox SET ${column} = $2 WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL AND ($3 OR NOT exclusive)
+        `UPDATE parley.inbox SET ${column} = $2${change.do === "text" ? ", files_due = NULL" : ""} WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL AND ($3 OR NOT exclusive)
          RETURNING session_id AS "sessionId", trust`,
         [inboxId, value, change.do !== "mode"],
       );

@@ -124,8 +124,8 @@ async function copyTurns(
     [to, originals, copies],
   );
   const { rowCount } = await client.query(
-    `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, created_at, sender, tainted)
-     SELECT $1, m.seq, pair.copy, m.role, m.parts, m.model, m.created_at, m.sender, m.tainted
+    `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, created_at, sender, tainted, sent_at)
+     SELECT $1, m.seq, pair.copy, m.role, m.parts, m.model, m.created_at, m.sender, m.tainted, m.sent_at
      FROM unnest($2::uuid[], $3::uuid[]) AS pair (original, copy)
      JOIN parley.messages m ON m.session_id = $4 AND m.turn_id = pair.original
      WHERE m.seq <= $5 OR m.seq >= $6`,

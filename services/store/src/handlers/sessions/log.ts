@@ -30,13 +30,17 @@ export class SessionLog {
     role: Message["role"],
     parts: Part[],
     model: string | null,
-    { sender = null, tainted = false }: { sender?: string | null; tainted?: boolean | undefined } = {},
+    {
+      sender = null,
+      tainted = false,
+      sentAt = null,
+    }: { sender?: string | null; tainted?: boolean | undefined; sentAt?: string | null } = {},
   ): Promise<Message> {
     const seq = await this.next(1);
     const { rows } = await this.#client.query<MessageRow>(
-      `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, sender, tainted)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING ${messageColumns}`,
-      [this.#sessionId, seq, this.#turnId, role, JSON.stringify(parts), model, sender, tainted ? true : null],
+      `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, sender, tainted, sent_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ${messageColumns}`,
+      [this.#sessionId, seq, this.#turnId, role, JSON.stringify(parts), model, sender, tainted ? true : null, sentAt],
     );
     const message = messageOf(singleRow(rows));
     this.events.push({ type: "message", seq, message });

@@ -209,7 +209,7 @@ export const sessionHandlers = {
            SELECT 'message' AS kind, ${messageColumns}, octet_length(parts) AS size
            FROM parley.messages WHERE session_id = $1 AND seq > $2
            UNION ALL
-           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, NULL, e.created_at, octet_length(coalesce(e.body, t.answer, ''))
+           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, NULL, e.created_at, NULL, octet_length(coalesce(e.body, t.answer, ''))
            FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,

@@ -5,6 +5,7 @@ import { otherAddresses } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { lockTurn } from "./end.ts";
 import { checkResults, deliverResults, lockOpenCalls, rewriteResults, settleOpenCalls } from "../steps/open-calls.ts";
+import { waitsForFiles } from "../inbox/files.ts";
 import { SessionLog } from "../sessions/log.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -53,6 +54,18 @@ export const appendHandlers = {
   },
 } satisfies Partial<Handlers>;
 
+const joining = {
+  name: "append-joining",
+  text: `
+    SELECT id, parts, sender, sent_at, row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $3 AS fits
+    FROM (
+      SELECT id, seq, parts, sender, sent_at FROM parley.inbox
+      WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL AND NOT exclusive
+        AND NOT ${waitsForFiles("inbox")}
+      ORDER BY seq LIMIT 50 FOR UPDATE
+    ) AS waiting WINDOW w AS (ORDER BY seq) ORDER BY seq`,
+};
+
 /** Adds queued input that may join, oldest first, as much as fits in one reply; returns the rows' ids. */
 async function absorb(
   client: PoolClient,
@@ -62,15 +75,13 @@ async function absorb(
 ): Promise<string[]> {
   // Lock order: the session before its queue.
   await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [turn.sessionId]);
-  const { rows } = await client.query<{ id: string; parts: string; sender: string; fits: boolean }>(
-    `SELECT id, parts, sender, row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $3 AS fits
-     FROM (
-       SELECT id, seq, parts, sender FROM parley.inbox
-       WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL AND NOT exclusive
-       ORDER BY seq LIMIT 50 FOR UPDATE
-     ) AS waiting WINDOW w AS (ORDER BY seq) ORDER BY seq`,
-    [turn.sessionId, turn.trust, absorbBytes],
-  );
+  const { rows } = await client.query<{
+    id: string;
+    parts: string;
+    sender: string;
+    sent_at: string | null;
+    fits: boolean;
+  }>({ ...joining, values: [turn.sessionId, turn.trust, absorbBytes] });
   const taken = rows.filter((row) => row.fits);
   for (const row of taken) {
     const { rowCount } = await client.query(
@@ -80,6 +91,7 @@ async function absorb(
     if (rowCount !== 1) throw new WireError("CONFLICT", `inbox row ${row.id} is no longer queued`);
     await log.append("user", JSON.parse(row.parts) as Parameters<SessionLog["append"]>[1], null, {
       sender: row.sender,
+      sentAt: row.sent_at,
     });
   }
   return taken.map((row) => row.id);

@@ -19,6 +19,7 @@ import {
 } from "../../db/mappers.ts";
 import type { Outcome, LockedSession } from "../../db/operation.ts";
 import { parentOf, rootOf, visibleAfter, treeCost, webhookOf, type Claim, type ClaimInput } from "./claim-result.ts";
+import { waitsForFiles } from "../inbox/files.ts";
 import { newest } from "../sessions/history.ts";
 
 interface StartedRow extends SessionStateRow {
@@ -35,6 +36,7 @@ interface StartedRow extends SessionStateRow {
   parts: string;
   sender: string;
   reply_to: string | null;
+  sent_at: string | null;
   seq: number;
 }
 
@@ -49,20 +51,20 @@ const startTurn = {
   text: `
     WITH next AS (
       SELECT id, seq, mode, trust, sender, reply_to, parent_turn_id, parent_step, parent_mode, trace, exclusive FROM parley.inbox
-      WHERE session_id = $1 AND state = 'queued' AND ready_at <= now()
+      WHERE session_id = $1 AND state = 'queued' AND ready_at <= now() AND NOT ${waitsForFiles("inbox")}
         AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
       ORDER BY CASE WHEN $5 THEN 0 ELSE priority - floor(extract(epoch FROM now() - received_at) / $4) END, seq LIMIT 1
     ), bounds AS (
       SELECT max(i.seq) FILTER (WHERE i.seq < next.seq) AS after_seq, min(i.seq) FILTER (WHERE i.seq > next.seq) AS before_seq
       FROM next LEFT JOIN parley.inbox i ON i.session_id = $1 AND i.state = 'queued' AND i.exclusive GROUP BY next.seq
     ), taken AS (
-      SELECT i.id, i.parts, i.reply_to, i.sender, row_number() OVER (ORDER BY i.seq) AS nth
+      SELECT i.id, i.parts, i.reply_to, i.sender, i.sent_at, row_number() OVER (ORDER BY i.seq) AS nth
       FROM parley.inbox i, next, bounds
       WHERE i.session_id = $1 AND i.state = 'queued' AND (
         i.id = next.id OR (
           NOT next.exclusive AND (bounds.after_seq IS NULL OR i.seq > bounds.after_seq) AND (bounds.before_seq IS NULL OR i.seq < bounds.before_seq)
           AND next.parent_turn_id IS NULL AND i.parent_turn_id IS NULL AND i.mode = next.mode AND i.trust = next.trust
-          AND (next.mode = 'steer' OR (next.mode = 'coalesce' AND i.sender = next.sender))
+          AND (next.mode = 'steer' OR (next.mode = 'coalesce' AND i.sender = next.sender)) AND NOT ${waitsForFiles("i")}
         )
       )
       ORDER BY i.seq LIMIT ${maxRows}
@@ -80,11 +82,11 @@ const startTurn = {
       FROM turn WHERE sessions.id = $1
       RETURNING sessions.seq - (SELECT count(*) FROM taken) AS before, view, overrides, profile, parent_id, depth, prefix_hash
     ), message AS (
-      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, sender)
-      SELECT $1, session.before + taken.nth, turn.id, 'user', taken.parts, taken.sender FROM session, turn, taken
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, sender, sent_at)
+      SELECT $1, session.before + taken.nth, turn.id, 'user', taken.parts, taken.sender, taken.sent_at FROM session, turn, taken
     )
     SELECT turn.id AS turn_id, turn.started_at, turn.trust, turn.parent_turn_id, turn.parent_step, turn.parent_mode, turn.root_turn_id,
-           next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, session.before + taken.nth AS seq,
+           next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, taken.sent_at, session.before + taken.nth AS seq,
            session.view, session.overrides, session.profile, session.parent_id, session.depth, session.prefix_hash
     FROM turn, next, taken, session ORDER BY taken.nth`,
 };

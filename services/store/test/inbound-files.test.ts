@@ -1,0 +1,137 @@
+// Messages whose files are fetched after their commit: what waits for them, claims of replicas, and the bound; on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { keepBlob } from "@parley/bus";
+import { store, type InboundMessage, type InputOf, type Part } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { inbound, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
+
+const cleanup = new Cleanup();
+let scene: StoreFixture;
+
+before(async () => {
+  scene = await openStoreFixture(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const file = { type: "pending_file" as const, kind: "photo", bytes: 3, handle: "file-1" };
+const aMinute = { claimMs: 60_000, dueMs: 60_000 };
+const note = (text: string) => ({ type: "text" as const, text });
+
+/** A photo with a caption, whose file is missing. */
+async function photo(key: string, caption: string, more: Partial<InboundMessage> = {}, files = aMinute) {
+  const message = inbound({ parts: [note(caption), file], ...more });
+  return scene.gateway.request(store.inboxPut, { message, sessionKey: key, files });
+}
+
+const claimFiles = (more: Partial<InputOf<typeof store.fileClaim>> = {}) =>
+  scene.gateway.request(store.fileClaim, { accounts: ["telegram:main"], ttlMs: 60_000, limit: 20, ...more });
+
+const complete = (inboxId: string, fence: number, parts: InputOf<typeof store.fileComplete>["parts"]) =>
+  scene.gateway.request(store.fileComplete, { inboxId, fence, parts });
+
+const sweep = () => scene.core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
+
+/** The texts that the next turn starts with, or null when nothing is ready; the turn ends at once. */
+async function nextTurn(sessionId: string): Promise<Part[][] | null> {
+  const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5 };
+  const claimed = await scene.core.request(store.turnClaim, claim);
+  if (claimed.status !== "started") return null;
+  const { turnId } = claimed.turn;
+  const parts = claimed.messages.filter((message) => message.turnId === turnId).map((message) => message.parts);
+  await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+  return parts;
+}
+
+test("holds a later text of the conversation until the files are there, and nothing else", async () => {
+  const { sessionId, inboxId } = await photo("order", "look");
+  await scene.put("order", saying("what is it?"));
+  await scene.put("order", { ...saying("elsewhere"), conversation: "43" });
+  assert.deepEqual(await nextTurn(sessionId), [[note("elsewhere")]]);
+  assert.equal(await nextTurn(sessionId), null);
+  const listed = (await sweep()).sessions.map((session) => session.sessionId);
+  assert.ok(!listed.includes(sessionId));
+  const { sha256, mediaType, bytes } = await keepBlob(scene.gateway, Buffer.from("abc"));
+  const blob = { type: "blob" as const, sha256, mediaType, name: "photo", bytes };
+  assert.deepEqual(await complete(inboxId, store.firstFileFence, [blob]), { completed: true });
+  assert.deepEqual(await nextTurn(sessionId), [[note("look"), blob]]);
+  assert.deepEqual(await nextTurn(sessionId), [[note("what is it?")]]);
+});
+
+test("does not let a running turn absorb a message whose files are missing, nor a later one", async () => {
+  const steer = { mode: "steer" } as const;
+  const { sessionId } = await scene.put("absorb", saying("first"));
+  const { turnId } = await scene.started(sessionId);
+  const { inboxId } = await photo("absorb", "look", steer);
+  const later = await scene.put("absorb", { ...saying("what is it?"), ...steer });
+  const append = () =>
+    scene.core.request(store.turnAppend, {
+      ...scene.fenced(),
+      turnId,
+      results: 0,
+      notes: [],
+      skipped: null,
+      absorb: true,
+    });
+  assert.deepEqual((await append()).inboxIds, []);
+  await complete(inboxId, store.firstFileFence, [note("[missing]")]);
+  assert.deepEqual((await append()).inboxIds, [inboxId, later.inboxId]);
+});
+
+test("coalesces an album only when all its files are there", async () => {
+  const album = { mode: "coalesce", windowMs: 0 } as const;
+  const first = await photo("album", "one", album);
+  const second = await photo("album", "two", album);
+  await complete(first.inboxId, store.firstFileFence, [note("1")]);
+  assert.equal(await nextTurn(first.sessionId), null);
+  await complete(second.inboxId, store.firstFileFence, [note("2")]);
+  assert.deepEqual(await nextTurn(first.sessionId), [
+    [note("one"), note("1")],
+    [note("two"), note("2")],
+  ]);
+});
+
+test("gives the files to another replica when a claim has expired, and fences the first one", async () => {
+  const { inboxId, sessionId } = await photo("fence", "look", {}, { claimMs: 1, dueMs: 60_000 });
+  const held = await photo("fence", "held");
+  const { messages } = await claimFiles();
+  const mine = messages.find((message) => message.inboxId === inboxId);
+  assert.ok(mine !== undefined && !messages.some((message) => message.inboxId === held.inboxId));
+  assert.deepEqual([mine.fence, mine.files], [store.firstFileFence + 1, [file]]);
+  assert.deepEqual((await claimFiles()).messages, []);
+  assert.deepEqual(await complete(inboxId, store.firstFileFence, [note("of the first")]), { completed: false });
+  const renew = { inboxId, fence: store.firstFileFence, ttlMs: 1_000 };
+  await assert.rejects(scene.gateway.request(store.fileRenew, renew), { code: "FENCED" });
+  // A released claim is free at once, for accounts that the caller serves.
+  await scene.gateway.request(store.fileRenew, { inboxId, fence: mine.fence, ttlMs: 0 });
+  assert.deepEqual((await claimFiles({ accounts: ["telegram:other"] })).messages, []);
+  const again = (await claimFiles()).messages[0];
+  assert.deepEqual([again?.inboxId, again?.fence], [inboxId, mine.fence + 1]);
+  assert.deepEqual(await complete(inboxId, mine.fence + 1, [note("once")]), { completed: true });
+  assert.deepEqual(await complete(inboxId, mine.fence + 1, [note("twice")]), { completed: false });
+  assert.deepEqual(await nextTurn(sessionId), [[note("look"), note("once")]]);
+});
+
+test("replaces overdue files by notes, so that the conversation goes on", async () => {
+  const { sessionId, inboxId } = await photo("overdue", "look", {}, { claimMs: 1, dueMs: 1 });
+  await scene.put("overdue", saying("and?"));
+  await sweep();
+  const text = '[the photo "photo" is missing from this message: it could not be fetched in time]';
+  assert.deepEqual(await nextTurn(sessionId), [[note("look"), note(text)]]);
+  assert.deepEqual(await nextTurn(sessionId), [[note("and?")]]);
+  assert.deepEqual(await complete(inboxId, store.firstFileFence, [note("late")]), { completed: false });
+});
+
+test("recognizes a redelivery after the files were stored, and goes on when the message is withdrawn", async () => {
+  const externalId = randomUUID();
+  const { inboxId, sessionId } = await photo("again", "look", { externalId });
+  await complete(inboxId, store.firstFileFence, [note("here")]);
+  const again = await photo("again", "look", { externalId });
+  assert.deepEqual([again.inboxId, again.duplicate, again.same], [inboxId, true, true]);
+  assert.deepEqual(await nextTurn(sessionId), [[note("look"), note("here")]]);
+  const withdrawn = await photo("again", "never mind");
+  await scene.put("again", saying("after it"));
+  await scene.gateway.request(store.inboxEdit, { inboxId: withdrawn.inboxId, change: { do: "cancel" } });
+  assert.deepEqual(await nextTurn(sessionId), [[note("after it")]]);
+});
