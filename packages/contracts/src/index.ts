@@ -233,6 +233,7 @@ export {
 } from "./channels/entry.ts";
 export { channelEntries, channelNamed, exampleAddress, secretsOf, type NamedChannelSecret } from "./channels/index.ts";
 export { ircChannel, type IrcAccount } from "./channels/irc.ts";
+export { slackChannel, type SlackAccount } from "./channels/slack.ts";
 export { telegramChannel, type TelegramAccount } from "./channels/telegram.ts";
 export { whatsappChannel, type WhatsAppAccount } from "./channels/whatsapp.ts";
 export type { CheckpointSettings } from "./settings/checkpoints.ts";

@@ -22,6 +22,7 @@ import { AnswerParts } from "../src/channels/text/parts.ts";
 import { createIrc } from "../src/channels/irc/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
+import { serveSlack } from "./support/slack.ts";
 import { serveWhatsApp } from "./support/whatsapp.ts";
 
 interface Opened extends AsyncDisposable {
@@ -162,6 +163,24 @@ async function openWhatsApp(): Promise<Opened> {
   return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
 
+async function openSlack(): Promise<Opened> {
+  const served = await serveSlack();
+  const { peer, host, adapter } = served;
+  const subject = subjectOf(adapter, host, "D0ANN", {
+    nowhere: "nonsense",
+    say: (text) => peer.say(text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")),
+    seen: async (count) => {
+      await peer.untilSent(count);
+      return peer.sent.map(({ text, buttons }) => ({ text, buttons: buttons.map(({ label }) => label) }));
+    },
+    press: async (label) => {
+      peer.press(peer.sent.at(-1)?.ts ?? "", label);
+      return host.until("the press", () => host.acted[0]?.input ?? null);
+    },
+  });
+  return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
+}
+
 async function openExample(): Promise<Opened> {
   const sent: SeenMessage[] = [];
   const chat = createServer((request, response) => {
@@ -210,6 +229,7 @@ for (const [name, open] of Object.entries({
   Telegram: openTelegram,
   IRC: openIrc,
   WhatsApp: openWhatsApp,
+  Slack: openSlack,
   "the example": openExample,
 })) {
   describe(`${name} conforms`, { timeout: 60_000 }, () => {

@@ -1,10 +1,11 @@
 // All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
 import { ircChannel } from "./irc.ts";
+import { slackChannel } from "./slack.ts";
 import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
-export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel, whatsappChannel];
+export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel, whatsappChannel, slackChannel];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */
 export function channelNamed(name: string): ChannelEntry | undefined {

@@ -187,13 +187,13 @@ export const outboxHandlers = {
           ]);
           const allowance = await lockAllowance(client, input);
           if (allowance.rows === 0) return { result: { rows: [], waitMs: allowance.waitMs } };
-          const slack = [
+          const tolerances = [
             input.rates?.conversations?.map(({ pattern }) => pattern) ?? [],
             input.rates?.conversations?.map(({ burst, everyMs }) => (burst - 1) * everyMs) ?? [],
           ];
           const { rows } = await client.query<Row>({
             ...claimRows,
-            values: [channel, account, owner.replica, owner.incarnation, input.claimMs, allowance.rows, ...slack],
+            values: [channel, account, owner.replica, owner.incarnation, input.claimMs, allowance.rows, ...tolerances],
           });
           await debit(
             client,
@@ -202,7 +202,7 @@ export const outboxHandlers = {
           );
           const next = await client.query<{ wait_ms: number | null }>({
             ...nextDue,
-            values: [channel, account, ...slack],
+            values: [channel, account, ...tolerances],
           });
           const waitMs = next.rows[0]?.wait_ms ?? null;
           const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);

@@ -1,0 +1,124 @@
+// The Slack channel: one app in one workspace, in socket mode (leased) or by the Events API (any replica). Messages are sent over HTTP by
+// every replica. This file assembles the parts; it depends neither on the store nor on access rules.
+import { z } from "zod";
+import { slackChannel, type SlackAccount } from "@parley/contracts";
+import type { ChannelAdapter, ChannelHost } from "../channel.ts";
+import { AuthTest, createCall, type Answer, type Me } from "./api.ts";
+import { eventRoutes } from "./events-api.ts";
+import { createDownload, createUpload } from "./files.ts";
+import { Intake, type SlackApp } from "./intake.ts";
+import { People } from "./people.ts";
+import { changeMessage, editMessage, sendPart, targetOf } from "./send.ts";
+import { holdConnection, resultOf } from "./socket-mode.ts";
+
+const statusWithinMs = 5_000;
+
+export interface SlackSecrets {
+  /** The bot token. */
+  token: string;
+  /** The app-level token; required in socket mode. */
+  appToken: string;
+  /** Required for the Events API. */
+  signingSecret: string;
+}
+
+class SlackSettingsError extends Error {
+  override readonly name = "SlackSettingsError";
+}
+
+export function createSlack(account: string, settings: SlackAccount, secrets: SlackSecrets): ChannelAdapter {
+  const { mode, api_root: apiRoot } = settings;
+  if (!/^xoxb-\S+$/.test(secrets.token)) {
+    throw new SlackSettingsError(`The token in ${settings.token_env} is not a bot token, which begins with xoxb-.`);
+  }
+  if (mode === "socket" && !/^xapp-\S+$/.test(secrets.appToken)) {
+    throw new SlackSettingsError(
+      `channels.slack.${account}: mode = "socket" requires app_token_env (begins with xapp-).`,
+    );
+  }
+  if (mode === "events" && secrets.signingSecret === "") {
+    throw new SlackSettingsError(`channels.slack.${account}: mode = "events" requires signing_secret_env.`);
+  }
+  let hostFetch: typeof fetch = globalThis.fetch;
+  const api = { apiRoot, token: secrets.token, fetch: () => hostFetch };
+  const call = createCall(api);
+  const appCall = createCall({ ...api, token: secrets.appToken });
+  const upload = createUpload(call, api.fetch);
+
+  let known: Me | null = null;
+  const identify = async (signal: AbortSignal): Promise<Answer<Me>> => {
+    if (known !== null) return { kind: "ok", result: known };
+    const answer = await call("auth.test", {}, AuthTest, signal);
+    if (answer.kind === "ok") known = answer.result;
+    return answer;
+  };
+  const slackApp: SlackApp = {
+    account,
+    replyInThread: settings.reply_in_thread,
+    call,
+    people: new People(call),
+    identify,
+  };
+  /** Slack shows a status only in threads, and only for apps that may set it. */
+  let hasStatus = true;
+  const showStatus = async (conversation: string, status: string): Promise<void> => {
+    const target = targetOf(conversation);
+    if (!hasStatus || target?.threadTs === undefined) return;
+    const place = { channel_id: target.channel, thread_ts: target.threadTs };
+    const signal = AbortSignal.timeout(statusWithinMs);
+    const answer = await call("assistant.threads.setStatus", { ...place, status }, z.unknown(), signal);
+    if (answer.kind === "refused" && /^(?:missing_scope|unknown_method|not_allowed)/.test(answer.error))
+      hasStatus = false;
+  };
+  const react: NonNullable<ChannelAdapter["react"]> = async ({ conversation }, timestamp, reaction, signal) => {
+    const channel = targetOf(conversation)?.channel ?? "";
+    const name = reaction ?? slackChannel.capabilities.acknowledgement;
+    const [method, alreadyDone] =
+      reaction === null ? ["reactions.remove", "no_reaction"] : ["reactions.add", "already_reacted"];
+    return changeMessage(call, method, { channel, timestamp, name }, alreadyDone, signal);
+  };
+
+  const adapter: ChannelAdapter = {
+    channel: slackChannel.name,
+    account,
+    capabilities: slackChannel.capabilities,
+    ownedConnection: mode === "socket",
+    sendsWithoutConnection: true,
+    fetchFile: createDownload(api),
+    async check(signal) {
+      const { user, team } = resultOf("auth.test", await call("auth.test", {}, AuthTest, signal));
+      if (mode === "socket") {
+        resultOf("apps.connections.open", await appCall("apps.connections.open", {}, z.unknown(), signal));
+      }
+      return { as: `@${user} (${team})` };
+    },
+    send: (part, signal) => sendPart(call, upload, part, signal),
+    edit: ({ conversation }, ts, text, signal) => editMessage(call, conversation, ts, text, signal),
+    remove: async ({ conversation }, ts, signal) => {
+      const channel = targetOf(conversation)?.channel ?? "";
+      return changeMessage(call, "chat.delete", { channel, ts }, "message_not_found", signal);
+    },
+    react,
+    typing: ({ conversation }) => showStatus(conversation, "is thinking…"),
+    stopTyping: ({ conversation }) => showStatus(conversation, ""),
+  };
+  const takeOf = (host: ChannelHost) => {
+    hostFetch = host.fetch;
+    const intake = new Intake(slackApp, host);
+    return (type: string, payload: unknown) => intake.take(type, payload);
+  };
+  if (mode === "socket") {
+    adapter.connect = async (host, lease) => {
+      known = null;
+      try {
+        await holdConnection(slackApp, appCall, host, lease, takeOf(host));
+      } catch (error) {
+        // What the end of the lease interrupted is no failure.
+        if (!lease.signal.aborted) throw error;
+      }
+    };
+  } else {
+    adapter.routes = (app, host) => eventRoutes(account, secrets.signingSecret, app, host, takeOf(host));
+  }
+  return adapter;
+}
