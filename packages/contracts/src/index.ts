@@ -231,11 +231,7 @@ export {
   type TextFormat,
   type TextLimits,
 } from "./channels/entry.ts";
-export { channelEntries, channelNamed, exampleAddress, secretsOf, type NamedChannelSecret } from "./channels/index.ts";
-export { ircChannel, type IrcAccount } from "./channels/irc.ts";
-export { slackChannel, type SlackAccount } from "./channels/slack.ts";
-export { telegramChannel, type TelegramAccount } from "./channels/telegram.ts";
-export { whatsappChannel, type WhatsAppAccount } from "./channels/whatsapp.ts";
+export * from "./channels/index.ts";
 export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";

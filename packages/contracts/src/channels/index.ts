@@ -5,6 +5,11 @@ import { slackChannel } from "./slack.ts";
 import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
+export { ircChannel, type IrcAccount } from "./irc.ts";
+export { slackChannel, type SlackAccount } from "./slack.ts";
+export { telegramChannel, type TelegramAccount } from "./telegram.ts";
+export { whatsappChannel, type WhatsAppAccount } from "./whatsapp.ts";
+
 export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel, whatsappChannel, slackChannel];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */
