@@ -106,7 +106,7 @@ export const metricCatalog = {
   ),
   parley_turn_seconds: histogram(agent, "From a turn's first message to its end", noLabels, slow),
   parley_model_calls_total: counter(agent, "Attempts to call a model by outcome", {
-    provider: ["anthropic", "openai", "rehearsal"],
+    provider: ["anthropic", "openai", "rehearsal", "other"],
     model: "named",
     outcome: modelOutcomes,
   }),

@@ -1,12 +1,11 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
-import type { MemorySettings, SpeechSettings, TranscriptionSettings } from "@parley/contracts";
+import type { LlmsSettings, MemorySettings, SpeechSettings, TranscriptionSettings } from "@parley/contracts";
 import { z } from "zod";
 import { httpSynthesizer, type Synthesizer } from "./voice/synthesizer.ts";
 import { httpTranscriber, type Transcriber } from "./voice/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
-import { findAccess, type ModelAccess } from "./model/model-access.ts";
-import { fullName } from "./model/model-access.ts";
+import { findAccess, fullName, type ModelAccess, type NamedServer } from "./model/model-access.ts";
 import type { ModelFailure } from "./model/provider.ts";
 import { redisAddress, type RedisAddress } from "./redis.ts";
 
@@ -67,7 +66,7 @@ const AgentEnv = z.object({
   OPENAI_BASE_URL: z
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
     .refine(
-      (url) => new URL(url).username === "",
+      (url) => (URL.parse(url)?.username ?? "") === "",
       "must not contain a user name or password; set the key in OPENAI_API_KEY",
     )
     .optional(),
@@ -79,7 +78,7 @@ const AgentEnv = z.object({
 
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   const agent = parseEnvironment(AgentEnv, env);
-  const access = accessIn(agent);
+  const access = accessIn(agent, env, base.settings.llm);
   // Precedence of PARLEY_MODEL: below a flag, above parley.toml.
   const model = chooseModel(base.settings.agent.model ?? agent.PARLEY_MODEL, access);
   const { retry } = base.settings.models;
@@ -143,13 +142,24 @@ function synthesizerIn(env: Environment, settings: SpeechSettings | undefined): 
   return httpSynthesizer(settings, key);
 }
 
-function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {
-  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = env;
+function accessIn(values: z.infer<typeof AgentEnv>, env: Environment, servers: LlmsSettings): ModelAccess {
+  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = values;
   const own = OPENAI_API_KEY !== undefined || OPENAI_BASE_URL !== undefined;
   return {
     anthropic: ANTHROPIC_API_KEY === undefined ? null : { apiKey: ANTHROPIC_API_KEY, baseUrl: ANTHROPIC_BASE_URL },
     openai: own ? { apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL ?? openAiBaseUrl } : null,
+    named: new Map(Object.entries(servers).map(([name, server]) => [name, namedServer(name, server, env)])),
   };
+}
+
+function namedServer(name: string, server: LlmsSettings[string], env: Environment): NamedServer {
+  const { api, base_url: baseUrl, key_env: keyVariable, model } = server;
+  const apiKey = keyVariable === undefined ? undefined : env[keyVariable];
+  if (keyVariable !== undefined && (apiKey === undefined || apiKey === ""))
+    throw new ConfigError(
+      `llm.${name}.key_env: ${keyVariable} is not set. Set it, or remove key_env if no key is needed`,
+    );
+  return { api, baseUrl, apiKey, model, keyVariable, addressSetting: `base_url under [llm.${name}]` };
 }
 
 /** The prefixes `anthropic:` and `openai:` select the provider; a model without a prefix is Claude. */

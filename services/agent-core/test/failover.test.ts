@@ -249,7 +249,7 @@ describe("the model of a turn", () => {
 describe("the registry of models", () => {
   const registryOf = (own: Partial<RegistryOptions> = {}, models: object = {}) =>
     new ModelRegistry({
-      access: { anthropic: null, openai: null },
+      access: { anthropic: null, openai: null, named: new Map() },
       main: "rehearsal",
       settings: ParleySettingsSchema.parse({ models }).models,
       thinking: "adaptive",
@@ -260,7 +260,7 @@ describe("the registry of models", () => {
   const openai = { apiKey: undefined, baseUrl: "http://127.0.0.1:1/v1" };
 
   test("creates each model once, under any of its names", () => {
-    const registry = registryOf({ access: { anthropic, openai }, main: "claude-x" });
+    const registry = registryOf({ access: { anthropic, openai, named: new Map() }, main: "claude-x" });
     assert.equal(registry.modelFor("anthropic:claude-x"), registry.main);
     assert.equal(registry.modelFor("openai:llama3:8b"), registry.modelFor("openai:llama3:8b"));
     assert.notEqual(registry.modelFor("openai:a"), registry.modelFor("openai:b"));

@@ -331,6 +331,7 @@ describe("errors", () => {
     rejectedRequest(
       { status: code, statusText: "Said", headers: new Headers(headers) },
       typeof body === "string" ? body : JSON.stringify(body),
+      "OPENAI_BASE_URL",
     );
   const failure = (code: number, message: string, more: Record<string, unknown> = {}) =>
     status(code, { error: { message, ...more } }).failure;

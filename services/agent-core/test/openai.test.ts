@@ -462,6 +462,7 @@ describe("the configured model", () => {
     assert.deepEqual(openai.access, {
       anthropic: null,
       openai: { apiKey: "sk-openai", baseUrl: "https://api.openai.com/v1" },
+      named: new Map(),
     });
     const own = configure({ PARLEY_MODEL: "openai:llama3:8b", OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" });
     assert.equal(own.model, "openai:llama3:8b");

@@ -9,6 +9,7 @@ import { ContextSettings } from "./context.ts";
 import { HeartbeatSettings } from "./heartbeat.ts";
 import { HooksSettings } from "./hooks.ts";
 import { LimitSettings } from "./limits.ts";
+import { LlmsSettings } from "./llm.ts";
 import { MemorySettings } from "./memory.ts";
 import { McpSettings } from "./mcp.ts";
 import { ModelsSettings } from "./models.ts";
@@ -33,6 +34,7 @@ const Settings = z.strictObject({
   subagents: SubagentSettings,
   limits: LimitSettings,
   models: ModelsSettings,
+  llm: LlmsSettings,
   context: ContextSettings,
   compaction: CompactionSettings,
   workspace: WorkspaceSettings,

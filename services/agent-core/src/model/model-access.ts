@@ -1,20 +1,47 @@
 // Names of models with their provider's prefix, and the access to providers: keys and addresses.
-
-type ProviderName = "anthropic" | "openai" | "rehearsal";
+import { builtInProviders } from "@parley/contracts";
 
 export interface ModelName {
-  provider: ProviderName;
+  /** `anthropic`, `openai`, `rehearsal`, or a name under `[llm]`. */
+  provider: string;
   /** The provider's name for it; never empty. */
   model: string;
 }
 
+/** Where an operator sets the key and the address of a provider, for messages. */
+export interface ProviderOrigin {
+  /** The environment variable with the key; undefined: no key is configured. */
+  keyVariable: string | undefined;
+  /** The setting or variable with the address. */
+  addressSetting: string;
+}
+
+/** A server in `[llm.<name>]`. */
+export interface NamedServer extends ProviderOrigin {
+  api: "openai" | "anthropic";
+  baseUrl: string;
+  apiKey: string | undefined;
+  /** The model that the name alone selects. */
+  model: string | undefined;
+}
+
+export interface ModelAccess {
+  anthropic: { apiKey: string; baseUrl: string | undefined } | null;
+  /** Self-hosted servers may need no key. */
+  openai: { apiKey: string | undefined; baseUrl: string } | null;
+  /** The servers in `[llm]`, by name. */
+  named: ReadonlyMap<string, NamedServer>;
+}
+
 /** Undefined for an invalid name. A colon after anything but a provider is part of the name (`llama3:8b`). */
-function parseModelName(name: string): ModelName | undefined {
+function parseModelName(name: string, named: ModelAccess["named"]): ModelName | undefined {
   const trimmed = name.trim();
   if (trimmed === "rehearsal") return { provider: "rehearsal", model: "rehearsal" };
+  const chosen = named.get(trimmed)?.model;
+  if (chosen !== undefined) return { provider: trimmed, model: chosen };
   const colon = trimmed.indexOf(":");
   const provider = trimmed.slice(0, Math.max(colon, 0));
-  if (provider !== "anthropic" && provider !== "openai" && provider !== "rehearsal") {
+  if (!builtInProviders.some((each) => each === provider) && !named.has(provider)) {
     return trimmed === "" ? undefined : { provider: "anthropic", model: trimmed };
   }
   const model = trimmed.slice(colon + 1);
@@ -26,17 +53,15 @@ export function fullName({ provider, model }: ModelName): string {
   return provider === "rehearsal" && model === "rehearsal" ? model : `${provider}:${model}`;
 }
 
-export interface ModelAccess {
-  anthropic: { apiKey: string; baseUrl: string | undefined } | null;
-  /** Self-hosted servers may need no key. */
-  openai: { apiKey: string | undefined; baseUrl: string } | null;
-}
-
 /** The model of a name, or why it is not accessible: the text names the missing setting for the operator. */
 export function findAccess(name: string, access: ModelAccess): { model: ModelName } | { problem: string } {
-  const model = parseModelName(name);
+  const model = parseModelName(name, access.named);
   if (model === undefined) {
-    return { problem: `"${name}" is not a model name; use anthropic:<model>, openai:<model> or rehearsal` };
+    const names = [...access.named.keys()].map((each) => `${each}:<model>, `).join("");
+    return { problem: `"${name}" is not a model name; use anthropic:<model>, openai:<model>, ${names}or rehearsal` };
+  }
+  if (access.named.has(name.trim()) && model.provider === "anthropic") {
+    return { problem: `[llm.${name.trim()}] has no \`model\`; use ${name.trim()}:<model>` };
   }
   if (model.provider === "anthropic" && access.anthropic === null) {
     return { problem: `${name} requires ANTHROPIC_API_KEY, which is not set` };
@@ -52,6 +77,7 @@ export function findAccess(name: string, access: ModelAccess): { model: ModelNam
 }
 
 /** Values that must never be logged. */
-export function secretsIn({ anthropic, openai }: ModelAccess): string[] {
-  return [anthropic?.apiKey, openai?.apiKey].filter((key) => key !== undefined);
+export function secretsIn({ anthropic, openai, named }: ModelAccess): string[] {
+  const keys = [...named.values()].map(({ apiKey }) => apiKey);
+  return [anthropic?.apiKey, openai?.apiKey, ...keys].filter((key) => key !== undefined);
 }

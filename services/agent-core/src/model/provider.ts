@@ -123,7 +123,7 @@ const retryable: ReadonlySet<ModelFailure> = new Set(["rate_limit", "overloaded"
 interface ModelErrorOptions {
   cause?: unknown;
   retryAfterMs?: number | undefined;
-  keyVariable?: "ANTHROPIC_API_KEY" | "OPENAI_API_KEY";
+  keyVariable?: string | undefined;
 }
 
 /** Why a model call failed. */
@@ -133,13 +133,22 @@ export class ModelError extends Error {
   /** The minimum delay that the provider requires. */
   readonly retryAfterMs: number | undefined;
   /** The environment variable with the key of the provider that failed. */
-  readonly keyVariable: "ANTHROPIC_API_KEY" | "OPENAI_API_KEY" | undefined;
+  readonly keyVariable: string | undefined;
 
   constructor(failure: ModelFailure, message: string, options: ModelErrorOptions = {}) {
     super(message, { cause: options.cause });
     this.failure = failure;
     this.retryAfterMs = options.retryAfterMs;
     this.keyVariable = options.keyVariable;
+  }
+
+  /** The same failure of a provider whose key is in this environment variable. */
+  withKeyVariable(keyVariable: string | undefined): ModelError {
+    return new ModelError(this.failure, this.message, {
+      cause: this.cause,
+      retryAfterMs: this.retryAfterMs,
+      keyVariable,
+    });
   }
 
   get retryable(): boolean {

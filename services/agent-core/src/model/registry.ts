@@ -5,8 +5,7 @@ import { createAnthropic } from "./anthropic/anthropic.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import type { Contents } from "./attachment-contents.ts";
 import { TurnModel, type Candidate } from "./failover.ts";
-import { findAccess, type ModelAccess } from "./model-access.ts";
-import { fullName, type ModelName } from "./model-access.ts";
+import { findAccess, fullName, type ModelAccess, type ModelName } from "./model-access.ts";
 import { createOpenAi } from "./openai/openai.ts";
 import { costOf, type PricedModel } from "./prices.ts";
 import type { Failover, ModelProvider } from "./provider.ts";
@@ -113,8 +112,15 @@ export class ModelRegistry {
 
   #create({ provider, model }: ModelName): ModelProvider {
     const { access, settings, thinking } = this.#options;
+    const { thinking_display: display, input_examples: examples } = settings;
+    const server = access.named.get(provider);
+    if (server?.api === "openai") return createOpenAi({ ...server, model, name: provider });
+    if (server !== undefined) {
+      const { apiKey = "", baseUrl, keyVariable } = server;
+      const own = { apiKey, baseUrl, keyVariable, name: provider, examples: examples ?? false };
+      return createAnthropic({ ...own, model, thinking, display });
+    }
     if (provider === "anthropic" && access.anthropic !== null) {
-      const { thinking_display: display, input_examples: examples } = settings;
       return createAnthropic({
         ...access.anthropic,
         model,

@@ -16,7 +16,15 @@ import {
   parleyAttribute,
   type ServiceMetrics,
 } from "@parley/chassis";
-import { timeOfId, type ClaimedTurn, type Finish, type Part, type ToolStep, type Usage } from "@parley/contracts";
+import {
+  builtInProviders,
+  timeOfId,
+  type ClaimedTurn,
+  type Finish,
+  type Part,
+  type ToolStep,
+  type Usage,
+} from "@parley/contracts";
 import {
   ModelError,
   type ModelFailure,
@@ -243,8 +251,9 @@ export function countAttempt(
   { provider: { name, model }, outcome, seconds, usage }: ModelAttempt,
   costMicros: number | null,
 ): void {
-  metrics.count("parley_model_calls_total", { provider: name as "anthropic", model, outcome });
-  metrics.observe("parley_model_call_seconds", { provider: name }, seconds);
+  const api = builtInProviders.find((each) => each === name) ?? "other";
+  metrics.count("parley_model_calls_total", { provider: api, model, outcome });
+  metrics.observe("parley_model_call_seconds", { provider: api }, seconds);
   if (usage === null) return;
   const kinds = [
     ["input", usage.inputTokens],

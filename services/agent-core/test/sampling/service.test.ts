@@ -55,7 +55,7 @@ before(async () => {
   ]);
   ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
   const models = new ModelRegistry({
-    access: { anthropic: null, openai: null },
+    access: { anthropic: null, openai: null, named: new Map() },
     main: "rehearsal",
     settings: settings.models,
     thinking: "off",

@@ -13,6 +13,10 @@ export interface AnthropicOptions {
   apiKey: string;
   model: string;
   baseUrl: string | undefined;
+  /** The provider's name. Default: `anthropic`. */
+  name?: string;
+  /** The environment variable with the key. Default: ANTHROPIC_API_KEY. */
+  keyVariable?: string | undefined;
   /** Used when a request does not specify it. */
   thinking: "off" | "adaptive";
   /** How much of the thinking is displayed. */
@@ -29,8 +33,9 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     // turn/tracing.ts creates the span of a call, and the provider needs no trace context.
     openTelemetry: false,
   });
-  const { model, thinking, display, examples = false } = options;
-  const wire: WireOptions = { model, thinking, display, examples };
+  const { name = "anthropic", keyVariable, model, thinking, display, examples = false } = options;
+  const origin = `${name}:${model}`;
+  const wire: WireOptions = { model, origin, thinking, display, examples };
   let known: Capabilities = unknownCapabilities;
   const asking = new CachedValue((signal) => askCapabilities(client, options.model, signal));
   const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
@@ -50,15 +55,15 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
   };
 
   return {
-    name: "anthropic",
+    name,
     model: options.model,
-    priceList: "official",
+    priceList: options.name === undefined ? "official" : "unknown",
     note: () => known.note,
     async prepare() {
       await capabilities();
     },
     async stream(request, on, signal) {
-      const builder = new MessageBuilder(`anthropic:${options.model}`);
+      const builder = new MessageBuilder(origin);
       try {
         for await (const event of await open(request, signal)) {
           on.alive();
@@ -67,7 +72,8 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
         }
       } catch (error) {
         signal.throwIfAborted();
-        throw toModelError(error);
+        const failure = toModelError(error);
+        throw keyVariable === undefined ? failure : failure.withKeyVariable(keyVariable);
       }
       signal.throwIfAborted();
       // A connection that closes cleanly in the middle ends the iteration without an error.

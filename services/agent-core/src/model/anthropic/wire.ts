@@ -15,6 +15,8 @@ type Body = Anthropic.Beta.Messages.MessageCreateParamsStreaming;
 
 export interface WireOptions {
   model: string;
+  /** The model with its provider's prefix, as messages name it. Default: `anthropic:<model>`. */
+  origin?: string;
   /** Used when a request does not specify it. */
   thinking: "off" | "adaptive";
   /** Null: not sent, because the endpoint does not support it. */
@@ -45,7 +47,7 @@ export function toRequest(request: ModelRequest, options: WireOptions, can: Capa
 /** The part of a request that is counted and cached. */
 export function toPrompt(
   request: ModelRequest,
-  { model, examples = false }: Pick<WireOptions, "model" | "examples">,
+  { model, origin = `anthropic:${model}`, examples = false }: Pick<WireOptions, "model" | "origin" | "examples">,
   can: Capabilities,
 ): Pick<Body, "messages"> & { system: Anthropic.Beta.BetaTextBlockParam[]; tools: Anthropic.Beta.BetaTool[] } {
   const cache = cacheControl(request.cacheTtl);
@@ -56,7 +58,7 @@ export function toPrompt(
       cache,
     ),
     messages: markMessages(
-      request.messages.map((message) => toMessage(message, `anthropic:${model}`, can, request.contents)),
+      request.messages.map((message) => toMessage(message, origin, can, request.contents)),
       cache,
     ),
   };

@@ -4,8 +4,6 @@ import { z } from "zod";
 import { ModelError, type ModelFailure } from "../provider.ts";
 import { retryAfter } from "../retry-after.ts";
 
-const keyVariable = "OPENAI_API_KEY";
-
 /** An error as described by a server; empty fields when it does not describe it. */
 export interface ServerError {
   message: string;
@@ -41,20 +39,18 @@ function described({ message, type, code }: z.infer<typeof Described>): ServerEr
   return { message: String(message ?? ""), type: String(type ?? ""), code: String(code ?? "") };
 }
 
-/** The error for a rejected request; `body`: the raw response. */
+/** The error for a rejected request; `body`: the raw response. `addressSetting`: where the server's address is set. */
 export function rejectedRequest(
   response: { status: number; statusText: string; headers: Headers },
   body: string,
+  addressSetting: string,
 ): ModelError {
   const { status } = response;
   const error = errorIn(parseJson(body)) ?? plainError(/^\s*</.test(body) ? "" : body.trim());
   const message =
     error.message.slice(0, 1_000) || `the model's server returned ${status} ${response.statusText}`.trim();
-  const hint = status === 404 && error.type === "" ? " (is /v1 missing in OPENAI_BASE_URL?)" : "";
-  return new ModelError(failureOf(status, error), message + hint, {
-    ...retryAfter(response.headers),
-    keyVariable,
-  });
+  const hint = status === 404 && error.type === "" ? ` (is /v1 missing in ${addressSetting}?)` : "";
+  return new ModelError(failureOf(status, error), message + hint, retryAfter(response.headers));
 }
 
 /** An error inside an open stream. Without a type it counts as a server error. */
@@ -64,9 +60,7 @@ export function streamError(error: ServerError): ModelError {
     Number.isInteger(status) && status >= 400
       ? failureOf(status, error)
       : failureOf(/invalid|bad.?request|not.?found/i.test(`${error.type} ${error.code}`) ? 400 : 500, error);
-  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reported an error", {
-    keyVariable,
-  });
+  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reported an error");
 }
 
 /**

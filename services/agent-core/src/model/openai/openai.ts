@@ -16,6 +16,11 @@ export interface OpenAiOptions {
   /** Including `/v1`. */
   baseUrl: string;
   model: string;
+  /** The provider's name. Default: `openai`. */
+  name?: string;
+  /** Default: the environment variables of `openai`. */
+  keyVariable?: string | undefined;
+  addressSetting?: string;
 }
 
 /** How often one request may be corrected after a refusal. */
@@ -42,7 +47,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
         signal,
       });
       if (response.ok) return response;
-      const error = rejectedRequest(response, await response.text());
+      const error = rejectedRequest(response, await response.text(), server.addressSetting);
       if (corrections >= maxCorrections) throw error;
       // llama.cpp returns a server error when a model does not support images.
       const taught = error.failure === "invalid" || error.failure === "server";
@@ -59,7 +64,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
   };
 
   return {
-    name: "openai",
+    name: options.name ?? "openai",
     model: options.model,
     priceList: official ? "official" : "unknown",
     note: () => note,
@@ -73,12 +78,12 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
         newId: () => `call_${randomUUID().replaceAll("-", "")}`,
       });
       try {
-        await receive(await ask(request, signal), builder, on);
+        await receive(await ask(request, signal), builder, on, server.addressSetting);
       } catch (error) {
         signal.throwIfAborted();
         const failure = transportError(error);
         // A connection lost after the end of the answer loses only the usage.
-        if (failure.failure !== "connection" || !builder.complete) throw failure;
+        if (failure.failure !== "connection" || !builder.complete) throw failure.withKeyVariable(server.keyVariable);
       }
       signal.throwIfAborted();
       // A connection that closes cleanly in the middle looks like the end of the stream.
@@ -141,13 +146,14 @@ async function receive(
   response: Response,
   builder: ReplyBuilder,
   on: { delta(delta: ModelDelta): void; alive(): void },
+  addressSetting: string,
 ): Promise<void> {
   const type = response.headers.get("content-type") ?? "";
   if (response.body === null || type.includes("text/html")) {
     await response.body?.cancel();
-    throw new ModelError("invalid", "the server at OPENAI_BASE_URL is not a model server (is /v1 missing?)");
+    throw new ModelError("invalid", `the address in ${addressSetting} is not a model server (is /v1 missing?)`);
   }
-  if (type.includes("application/json")) return receiveWhole(response, builder, on);
+  if (type.includes("application/json")) return receiveWhole(response, builder, on, addressSetting);
   const parser = new SseParser();
   const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
   try {
@@ -169,12 +175,13 @@ async function receiveWhole(
   response: Response,
   builder: ReplyBuilder,
   on: { delta(delta: ModelDelta): void; alive(): void },
+  addressSetting: string,
 ): Promise<void> {
   const body = await response.text();
   on.alive();
   const data = parseJson(body);
   if (data === undefined) throw new ModelError("connection", "the model's answer was cut off");
-  if (errorIn(data) !== undefined) throw rejectedRequest(response, body);
+  if (errorIn(data) !== undefined) throw rejectedRequest(response, body, addressSetting);
   for (const delta of builder.add({ name: "", data: body })) on.delta(delta);
   builder.done = true;
 }

@@ -9,11 +9,25 @@ export interface Server {
   baseUrl: string;
   headers: { authorization?: string };
   model: string;
+  /** The environment variable with the key; undefined: none is configured. */
+  keyVariable: string | undefined;
+  /** Where the address is set, for messages. */
+  addressSetting: string;
 }
 
-export function serverOf(options: { baseUrl: string; apiKey?: string | undefined; model: string }): Server {
-  const { baseUrl, apiKey, model } = options;
-  return { baseUrl, model, headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` } };
+interface ServerOptions {
+  baseUrl: string;
+  apiKey?: string | undefined;
+  model: string;
+  keyVariable?: string | undefined;
+  addressSetting?: string;
+}
+
+/** Without an `addressSetting` it is the server of the environment variables. */
+export function serverOf({ baseUrl, apiKey, model, keyVariable, addressSetting }: ServerOptions): Server {
+  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  if (addressSetting !== undefined) return { baseUrl, model, headers, keyVariable, addressSetting };
+  return { baseUrl, model, headers, keyVariable: "OPENAI_API_KEY", addressSetting: "OPENAI_BASE_URL" };
 }
 
 const prepareTimeoutMs = 5_000;
@@ -22,7 +36,7 @@ const ModelList = z.object({ data: z.array(z.object({ id: z.string() })) });
 
 /** The problem with the key, the address or the model's name, or null. */
 export async function askNote(server: Server): Promise<string | null> {
-  const { baseUrl, headers, model } = server;
+  const { baseUrl, headers, model, keyVariable = "key_env", addressSetting } = server;
   const { host } = new URL(baseUrl);
   try {
     const signal = AbortSignal.timeout(prepareTimeoutMs);
@@ -30,10 +44,10 @@ export async function askNote(server: Server): Promise<string | null> {
     const body = await response.text();
     if (response.status === 401 || response.status === 403) {
       return headers.authorization === undefined
-        ? `${host} requires a key; set OPENAI_API_KEY`
-        : `${host} rejected OPENAI_API_KEY; check the key`;
+        ? `${host} requires a key; set ${keyVariable}`
+        : `${host} rejected ${keyVariable}; check the key`;
     }
-    if (response.status === 404) return `${host} returned 404; is /v1 missing in OPENAI_BASE_URL?`;
+    if (response.status === 404) return `${host} returned 404; is /v1 missing in ${addressSetting}?`;
     const list = ModelList.safeParse(JSON.parse(body));
     const ids = list.success ? list.data.data.map((model) => model.id) : [];
     // Ollama accepts a model without its tag, too.
