@@ -9,7 +9,7 @@ export interface ModelName {
 }
 
 /** Where an operator sets the key and the address of a provider, for messages. */
-export interface ProviderOrigin {
+interface ProviderOrigin {
   /** The environment variable with the key; undefined: no key is configured. */
   keyVariable: string | undefined;
   /** The setting or variable with the address. */
