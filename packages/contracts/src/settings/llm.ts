@@ -1,4 +1,4 @@
-// Named model servers, beside the two that environment variables configure: `[llm.<name>]`. A model on one is `<name>:<model>`.
+// Named model servers, `[llm.<name>]`, in addition to the two that environment variables configure. A model on one is `<name>:<model>`.
 import { z } from "zod";
 
 /** Providers without an entry: `anthropic` and `openai` are configured by environment variables. */
