@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { ircChannel, peopleSettings, telegramChannel, type ReplyAddress, type store } from "@parley/contracts";
 import {
+  buttonsOf,
   conformanceCases,
   startIi,
   startInspIrcd,
@@ -23,6 +24,7 @@ import { createIrc } from "../src/channels/irc/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { serveSlack } from "./support/slack.ts";
+import { connectedDiscord } from "./support/discord.ts";
 import { serveWhatsApp } from "./support/whatsapp.ts";
 
 interface Opened extends AsyncDisposable {
@@ -144,6 +146,29 @@ async function openIrc(): Promise<Opened> {
   };
 }
 
+async function openDiscord(): Promise<Opened> {
+  const many = { limit: 1_000, windowMs: 1_000 };
+  const opened = await connectedDiscord({ limits: { channel: many, global: many } });
+  const { peer, adapter, host } = opened;
+  const subject = subjectOf(adapter, host, peer.directChannelId(), {
+    nowhere: "nonsense",
+    say: (text) => peer.say(text),
+    seen: async (count) => {
+      await peer.untilSent(count);
+      // Discord shows `**` as bold text.
+      return peer.sent.map((message) => ({
+        text: message.content.replaceAll("**", ""),
+        buttons: buttonsOf(message).map(({ label }) => label),
+      }));
+    },
+    press: async (label) => {
+      peer.press(peer.sent.at(-1)?.id ?? "", label);
+      return host.until("the press", () => host.acted[0]?.input ?? null);
+    },
+  });
+  return { subject, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+}
+
 async function openWhatsApp(): Promise<Opened> {
   const served = await serveWhatsApp();
   const { peer, host, adapter } = served;
@@ -230,6 +255,7 @@ for (const [name, open] of Object.entries({
   IRC: openIrc,
   WhatsApp: openWhatsApp,
   Slack: openSlack,
+  Discord: openDiscord,
   "the example": openExample,
 })) {
   describe(`${name} conforms`, { timeout: 60_000 }, () => {

@@ -1,16 +1,24 @@
 // All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
+import { discordChannel } from "./discord.ts";
 import { ircChannel } from "./irc.ts";
 import { slackChannel } from "./slack.ts";
 import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
+export { discordChannel, type DiscordAccount } from "./discord.ts";
 export { ircChannel, type IrcAccount } from "./irc.ts";
 export { slackChannel, type SlackAccount } from "./slack.ts";
 export { telegramChannel, type TelegramAccount } from "./telegram.ts";
 export { whatsappChannel, type WhatsAppAccount } from "./whatsapp.ts";
 
-export const channelEntries: readonly ChannelEntry[] = [telegramChannel, ircChannel, whatsappChannel, slackChannel];
+export const channelEntries: readonly ChannelEntry[] = [
+  telegramChannel,
+  ircChannel,
+  whatsappChannel,
+  slackChannel,
+  discordChannel,
+];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */
 export function channelNamed(name: string): ChannelEntry | undefined {

@@ -22,7 +22,7 @@ const maxClientEvents = 120;
 const clientWindowMs = 60_000;
 const knownIntents = (1 << 26) - 1;
 
-const Payload = z.object({ op: z.number().int(), d: z.unknown() });
+const Payload = z.object({ op: z.number().int(), d: z.unknown().optional() });
 const Identify = z.object({
   token: z.string(),
   properties: z.object({ os: z.string(), browser: z.string(), device: z.string() }),

@@ -64,6 +64,7 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     filesRoot: `http://127.0.0.1:${port}/attachments`,
     gatewayUrl: gatewayUrl(),
     shards: options.shards ?? 1,
+    messageContent: options.messageContent ?? true,
     identifiesLeft: () => (options.identifiesLeft ?? 1_000) - gateway.identified,
     nonceMs: options.nonceMs ?? 5 * 60_000,
     refusals,

@@ -12,6 +12,8 @@ export interface RouteContext {
   filesRoot: string;
   gatewayUrl: string;
   shards: number;
+  /** The Message Content Intent is switched on. */
+  messageContent: boolean;
   /** The identifies that are left today. */
   identifiesLeft: () => number;
   /** How long a nonce is remembered. */
@@ -78,7 +80,13 @@ export function callRoute(context: RouteContext, call: RouteCall): ApiResult | n
     }
     case "GET /applications/@me":
     case "GET /oauth2/applications/@me":
-      return ok({ id: state.applicationId, name: state.bot.username, description: "", flags: 0, bot: state.bot });
+      return ok({
+        id: state.applicationId,
+        name: state.bot.username,
+        description: "",
+        flags: context.messageContent ? 1 << 19 : 0,
+        bot: state.bot,
+      });
     case `PUT /applications/${id}/commands`: {
       if (id !== state.applicationId) return apiError(404, 10_002, "Unknown Application");
       const given = Commands.safeParse(call.body["list"]);

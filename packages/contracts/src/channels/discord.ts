@@ -1,0 +1,46 @@
+// Discord, through a bot: https://discord.com/developers/docs
+import { z } from "zod";
+import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+
+export const discordChannel = channelEntry({
+  name: "discord",
+  title: "Discord",
+  settings: z.strictObject({
+    ...peopleSettings,
+    token_env: secretVariable,
+    api_root: z.url().default("https://discord.com/api/v10"),
+  }),
+  secrets: [{ setting: "token_env", purpose: "the bot's token from the Developer Portal", required: true }],
+  capabilities: {
+    // 2,000 characters with the markup. Discord counts code points; UTF-16 units are never fewer.
+    text: { format: "markdown", maxLength: 2_000, lengthUnit: "utf16", measured: "rendered" },
+    // Discord documents 50 calls a second in all and reports the limit of a channel in headers, usually 5 messages in 5 s.
+    rates: { account: { burst: 40, everyMs: 25 }, conversations: [{ pattern: "", burst: 5, everyMs: 1_000 }] },
+    // By `nonce` with `enforce_nonce`, for "a few minutes".
+    deduplicates: true,
+    typing: true,
+    // The indicator disappears after 10 s.
+    typingEveryMs: 8_500,
+    files: true,
+    filesWithText: true,
+    actions: true,
+    preview: { everyMs: 1_500 },
+    acknowledgement: "👀",
+  },
+  connection: "leased",
+  exampleAddress: "discord:main:1234567890123456789",
+  setUp: [
+    "Open https://discord.com/developers/applications, choose *New Application* and give it a name.",
+    "Under *Bot*, choose *Reset Token* and set the variable that `token_env` names to the token. It is shown once.",
+    "Only for `require_mention = false`: under *Bot*, switch on *Message Content Intent*.",
+    "Under *Installation*, choose *Guild Install* with the scopes `bot` and `applications.commands` and the permissions below, open the install link and add the bot to your server. A direct conversation with the bot is possible as soon as you share a server with it.",
+    "In your own Discord settings under *Advanced*, switch on *Developer Mode*. A right click on a person, channel or server then offers *Copy ID*.",
+    "Write your own id in `owners` and the ids of channels, not of the server, in `groups`. Threads belong to their channel.",
+    "Write to the bot. If it does not answer, see `parley status`: a closed connection is shown there with its reason.",
+  ],
+  permissions: [
+    "*View Channels*, *Send Messages*, *Send Messages in Threads*, *Attach Files*, *Read Message History* and *Add Reactions* in each channel of `groups`.",
+    "The privileged *Message Content Intent*, only for `require_mention = false`.",
+  ],
+});
+export type DiscordAccount = z.infer<typeof discordChannel.settings>;

@@ -1,0 +1,44 @@
+// The cursor of the connection: which session to resume after which event, and what to read where the session is gone. Pure.
+import { z } from "zod";
+import { parseJson } from "../transport.ts";
+import { Snowflake } from "./schema.ts";
+
+const Cursor = z.object({
+  /** Null: the next connection begins a new session. */
+  session: z.object({ id: z.string(), url: z.url({ protocol: /^wss?$/ }), seq: z.number().int() }).nullable(),
+  /** The newest handled message. */
+  message: Snowflake.nullable(),
+  /** Conversations outside of `groups` with accepted messages, the newest last. */
+  conversations: z.array(Snowflake).max(100),
+});
+export type Cursor = z.infer<typeof Cursor>;
+
+/** More conversations than this are not read after a lost session. */
+const maxConversations = 30;
+
+const noCursor: Cursor = { session: null, message: null, conversations: [] };
+
+/** A cursor that cannot be read counts as none. */
+export function parseCursor(text: string | null): Cursor {
+  return Cursor.safeParse(parseJson(text ?? "")).data ?? noCursor;
+}
+
+export function formatCursor(cursor: Cursor): string {
+  return JSON.stringify(cursor);
+}
+
+/** The cursor after a message. */
+export function withMessage(cursor: Cursor, id: string, conversation: string | null): Cursor {
+  const message = cursor.message !== null && BigInt(cursor.message) > BigInt(id) ? cursor.message : id;
+  if (conversation === null) return { ...cursor, message };
+  const others = cursor.conversations.filter((one) => one !== conversation);
+  return { ...cursor, message, conversations: [...others, conversation].slice(-maxConversations) };
+}
+
+/** Discord's epoch: the first millisecond of 2015. */
+const epochMs = 1_420_070_400_000;
+
+/** The smallest id of a message sent at this time. */
+export function snowflakeAt(ms: number): string {
+  return String(BigInt(Math.max(0, ms - epochMs)) << 22n);
+}

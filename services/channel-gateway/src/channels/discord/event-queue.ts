@@ -1,0 +1,187 @@
+// Handles the events of one connection in order, one at a time, and advances the cursor only past events that are stored. When one cannot
+// be stored the connection ends, and Discord replays it and all later ones after the RESUME.
+import { setTimeout as delay } from "node:timers/promises";
+import { WireError } from "@parley/contracts";
+import type { ChannelHost, LeaseRef } from "../channel.ts";
+import type { Call } from "./api.ts";
+import { formatCursor, snowflakeAt, withMessage, type Cursor } from "./cursor.ts";
+import { acknowledge, showAction, showCommand } from "./interactions.ts";
+import { parseDeletion, parseEdit, parseInteraction, parseMessage, parseReaction, type Parsed } from "./parse.ts";
+import { Interaction, Place, Ready, type User } from "./schema.ts";
+import type { GatewayEvent } from "./socket.ts";
+import type { Threads } from "./threads.ts";
+
+export interface QueueDeps {
+  account: string;
+  call: Call;
+  host: ChannelHost;
+  lease: LeaseRef;
+  me: Pick<User, "id">;
+  threads: Threads;
+  /** Passes the messages that a new session has missed to `handle`, oldest first. */
+  readMissed: (cursor: Cursor, handle: (message: unknown) => Promise<void>) => Promise<void>;
+}
+
+/** Events that need no commit advance the cursor in the store at most this often. */
+const saveEveryMs = 5_000;
+const lastSaveWithinMs = 1_000;
+
+export class EventQueue {
+  /** Rejects when an event could not be stored. */
+  readonly failed: Promise<never>;
+  readonly #deps: QueueDeps;
+  readonly #failed = Promise.withResolvers<never>();
+  #cursor: Cursor;
+  #tail: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #savedSeq: number | null;
+  #savedAtMs = 0;
+
+  constructor(deps: QueueDeps, cursor: Cursor) {
+    this.#deps = deps;
+    this.#cursor = cursor;
+    this.#savedSeq = cursor.session?.seq ?? null;
+    this.failed = this.#failed.promise;
+    this.failed.catch(() => {});
+  }
+
+  /** The number of the last stored event; null before the session has one. */
+  get storedSeq(): number | null {
+    return this.#cursor.session?.seq ?? null;
+  }
+
+  push(event: GatewayEvent): void {
+    const { call } = this.#deps;
+    const interaction = event.type === "INTERACTION_CREATE" ? Interaction.safeParse(event.data).data : undefined;
+    // Before anything else in the queue: it is due within 3 s.
+    const acknowledged = interaction === undefined ? undefined : acknowledge(call, interaction);
+    this.#tail = this.#after(this.#tail, event, interaction, acknowledged);
+  }
+
+  /** Ends the queue after the event that is being handled, and saves the cursor if it is ahead. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#tail;
+    if (this.storedSeq === this.#savedSeq) return;
+    await Promise.race([this.#save().catch(() => {}), delay(lastSaveWithinMs, undefined, { ref: false })]);
+  }
+
+  async #after(
+    before: Promise<void>,
+    event: GatewayEvent,
+    interaction: Interaction | undefined,
+    acknowledged: Promise<void> | undefined,
+  ): Promise<void> {
+    await before;
+    if (this.#stopped) return;
+    try {
+      if (event.type === "READY") await this.#begin(event);
+      else await this.#handle(event, interaction, acknowledged);
+    } catch (error) {
+      this.#stopped = true;
+      this.#failed.reject(error);
+    }
+  }
+
+  /** A new session: what was missed since the last one is read first, under the cursor of the last one. */
+  async #begin({ seq, data }: GatewayEvent): Promise<void> {
+    const ready = Ready.parse(data);
+    if (this.#cursor.message !== null) {
+      await this.#deps.readMissed(this.#cursor, async (message) => {
+        await this.#handle({ type: "MESSAGE_CREATE", seq: this.storedSeq ?? 0, data: message }, undefined, undefined);
+      });
+    }
+    const { session_id: id, resume_gateway_url: url } = ready;
+    const message = this.#cursor.message ?? snowflakeAt(Date.now());
+    this.#cursor = { ...this.#cursor, message, session: { id, url, seq } };
+    await this.#save();
+  }
+
+  async #handle(
+    event: GatewayEvent,
+    interaction: Interaction | undefined,
+    acknowledged: Promise<void> | undefined,
+  ): Promise<void> {
+    const parsed = await this.#parse(event, interaction);
+    const session = this.#cursor.session === null ? null : { ...this.#cursor.session, seq: event.seq };
+    let next: Cursor = { ...this.#cursor, session };
+    if (parsed?.kind === "message" && parsed.messageId !== null) {
+      const { conversation, direct, group } = parsed.draft;
+      next = withMessage(next, parsed.messageId, direct || group !== undefined ? conversation : null);
+    }
+    const stored = parsed === null ? false : await this.#offer(parsed, formatCursor(next), interaction, acknowledged);
+    this.#cursor = next;
+    if (stored) {
+      this.#savedSeq = event.seq;
+      this.#savedAtMs = performance.now();
+    } else if (performance.now() - this.#savedAtMs > saveEveryMs) await this.#save();
+  }
+
+  /** Null for events that are no input. */
+  async #parse({ type, seq, data }: GatewayEvent, interaction: Interaction | undefined): Promise<Parsed | null> {
+    const { account, me, threads } = this.#deps;
+    if (type.startsWith("THREAD_") || type.startsWith("CHANNEL_")) threads.learn(data);
+    const surroundings = async (place: unknown) => {
+      const eventId = `${this.#cursor.session?.id ?? ""}:${seq}`;
+      const { data: known } = Place.safeParse(place);
+      return { account, me, eventId, parentId: known === undefined ? null : await threads.parent(known) };
+    };
+    if (interaction !== undefined) {
+      if (interaction.channel !== undefined) threads.learn(interaction.channel);
+      return parseInteraction(interaction, await surroundings(interaction));
+    }
+    switch (type) {
+      case "MESSAGE_CREATE":
+        return parseMessage(data, await surroundings(data));
+      case "MESSAGE_UPDATE":
+        return parseEdit(data, await surroundings(data));
+      case "MESSAGE_DELETE":
+        return parseDeletion(data, await surroundings(data));
+      case "MESSAGE_REACTION_ADD":
+      case "MESSAGE_REACTION_REMOVE":
+        return parseReaction(data, type.endsWith("REMOVE"), await surroundings(data));
+      default:
+        return null;
+    }
+  }
+
+  /** Returns whether the cursor was saved, or is being saved, with the input. Rejects when it must be offered again. */
+  async #offer(
+    parsed: Parsed,
+    cursor: string,
+    interaction: Interaction | undefined,
+    acknowledged: Promise<void> | undefined,
+  ): Promise<boolean> {
+    const { host, lease, call, account } = this.#deps;
+    const position = { lease, cursor };
+    try {
+      if (parsed.kind === "change") await host.change(parsed.change, position);
+      else if (parsed.kind === "action") {
+        const result = await host.act(parsed.action, position);
+        const { name, id } = parsed.action.contact;
+        if (interaction !== undefined) void acknowledged?.then(() => showAction(call, interaction, name ?? id, result));
+      } else if (parsed.kind === "message") {
+        const result = await host.accept(parsed.draft, position);
+        if (interaction !== undefined)
+          void acknowledged?.then(() => showCommand(call, interaction, parsed.draft.text, result));
+      } else {
+        if (parsed.kind === "skipped")
+          host.log.info({ channel: "discord", account, reason: parsed.reason }, "event skipped");
+        return false;
+      }
+      return true;
+    } catch (error) {
+      // A repetition would be refused again and block all later events.
+      if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
+      host.log.error({ channel: "discord", account, reason: error.message }, "event skipped: it can never be stored");
+      return false;
+    }
+  }
+
+  async #save(): Promise<void> {
+    const cursor = this.#cursor;
+    await this.#deps.host.checkpoint({ lease: this.#deps.lease, cursor: formatCursor(cursor) });
+    this.#savedSeq = cursor.session?.seq ?? null;
+    this.#savedAtMs = performance.now();
+  }
+}

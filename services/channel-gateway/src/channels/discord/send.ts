@@ -1,0 +1,130 @@
+// Sends, edits and deletes messages. A message has a nonce that is derived from its idempotency key and content: Discord answers a
+// repetition within a few minutes with the first message, so that a send with an unknown outcome may be repeated for so long.
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { OutboundPart, SendOutcome } from "../channel.ts";
+import type { RenderedText } from "../text/render.ts";
+import type { Answer, Call } from "./api.ts";
+import { discordMarkdown } from "./markdown.ts";
+import { Snowflake } from "./schema.ts";
+
+const Sent = z.object({ id: Snowflake });
+const maxNonceChars = 25;
+const suppressEmbeds = 1 << 2;
+const buttonsInRow = 5;
+/** Attempts with an unknown outcome end before Discord may have forgotten the nonce: these take less than two minutes. */
+const maxRepetitions = 5;
+const refusedTokenPauseMs = 60_000;
+/** Shorter than the timeouts of the host, so that the outcome is this file's. */
+const textWithinMs = 8_000;
+const filesWithinMs = 18_000;
+
+export async function sendPart(call: Call, part: OutboundPart, signal: AbortSignal): Promise<SendOutcome> {
+  const { conversation, replyToId } = part.address;
+  if (!Snowflake.safeParse(conversation).success) return { state: "dropped", reason: "not a Discord channel" };
+  const files = part.files ?? (part.file === undefined ? [] : [part.file]);
+  const content = part.text === null ? "" : discordMarkdown(part.text.text);
+  const body = {
+    ...contentOf(content),
+    nonce: nonceOf(part, content),
+    enforce_nonce: true,
+    ...(Snowflake.safeParse(replyToId).success
+      ? { message_reference: { message_id: replyToId, fail_if_not_exists: false } }
+      : {}),
+    ...(part.actions === undefined ? {} : { components: rowsOf(part.actions) }),
+    ...(files.length === 0 ? {} : { attachments: files.map(({ name: filename }, id) => ({ id, filename })) }),
+  };
+  const request = { method: "POST", path: `/channels/${conversation}/messages`, body, files } as const;
+  const limit = AbortSignal.timeout(files.length === 0 ? textWithinMs : filesWithinMs);
+  const answer = await call(request, Sent, AbortSignal.any([signal, limit]));
+  return answer.kind === "ok"
+    ? { state: "sent", providerMessageId: answer.result.id }
+    : outcomeOf(answer, part.attempts);
+}
+
+export async function editText(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  text: RenderedText,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const body = { ...contentOf(discordMarkdown(text.text)), components: [] };
+  return changeMessage(call, { method: "PATCH", body }, conversation, messageId, "", signal);
+}
+
+export async function deleteMessage(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  return changeMessage(call, { method: "DELETE" }, conversation, messageId, "", signal);
+}
+
+/** Adds the bot's reaction; null removes the reactions of the bot that this channel uses. */
+export async function setReaction(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  reaction: string | null,
+  used: string,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const method = reaction === null ? "DELETE" : "PUT";
+  const path = `/reactions/${encodeURIComponent(reaction ?? used)}/@me`;
+  return changeMessage(call, { method }, conversation, messageId, path, signal);
+}
+
+async function changeMessage(
+  call: Call,
+  request: { method: "PATCH" | "PUT" | "DELETE"; body?: unknown },
+  conversation: string,
+  messageId: string,
+  more: string,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  if (!Snowflake.safeParse(conversation).success || !Snowflake.safeParse(messageId).success)
+    return { state: "dropped", reason: "not a Discord message" };
+  const path = `/channels/${conversation}/messages/${messageId}${more}`;
+  const answer = await call({ ...request, path }, z.unknown(), signal);
+  const gone = answer.kind === "refused" && answer.status === 404 && request.method === "DELETE";
+  return answer.kind === "ok" || gone ? { state: "sent", providerMessageId: messageId } : outcomeOf(answer, 0);
+}
+
+/** People can be mentioned; roles and everyone cannot, because the text may repeat untrusted content. */
+function contentOf(content: string) {
+  return { content, flags: suppressEmbeds, allowed_mentions: { parse: ["users"], replied_user: true } };
+}
+
+function rowsOf(actions: NonNullable<OutboundPart["actions"]>) {
+  const buttons = actions.map(({ label, input }) => ({ type: 2, style: 2, label, custom_id: input }));
+  const rows = Math.ceil(buttons.length / buttonsInRow);
+  return Array.from({ length: rows }, (_, row) => ({
+    type: 1,
+    components: buttons.slice(row * buttonsInRow, (row + 1) * buttonsInRow),
+  }));
+}
+
+/** The content is part of it: the messages of a long answer differ. */
+function nonceOf({ idempotencyKey, address, file }: OutboundPart, content: string): string {
+  const key = JSON.stringify([address.account, address.conversation, idempotencyKey, content, file?.name ?? null]);
+  return createHash("sha256").update(key).digest("base64url").slice(0, maxNonceChars);
+}
+
+/** Converts a failed call to the delivery outcome of its message. */
+function outcomeOf(answer: Exclude<Answer<unknown>, { kind: "ok" }>, attempts: number): SendOutcome {
+  const backoffMs = Math.min(1_000 * 2 ** attempts, 60_000);
+  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
+  if (answer.kind === "limited") {
+    const scope = answer.global ? "account" : "conversation";
+    return { state: "retry", afterMs: answer.afterMs, reason: "rate limit", scope };
+  }
+  const { reason } = answer;
+  // A server error may follow the commit; the nonce makes the repetition harmless.
+  if (answer.kind === "lost" || answer.status >= 500) {
+    return attempts < maxRepetitions ? { state: "retry", afterMs: backoffMs, reason } : { state: "unknown", reason };
+  }
+  if (answer.status === 401) return { state: "retry", afterMs: refusedTokenPauseMs, reason };
+  return { state: "dropped", reason: answer.status === 413 ? `larger than Discord accepts: ${reason}` : reason };
+}
