@@ -219,6 +219,7 @@ export {
 } from "./settings/agent.ts";
 export { accountsOf, hasAccount } from "./settings/accounts.ts";
 export type { WebhookAccount } from "./settings/channels.ts";
+export { webhookSchemes, webhookSigners, type WebhookScheme, type WebhookSigner } from "./webhooks.ts";
 export {
   channelEntry,
   peopleSettings,

@@ -8,3 +8,4 @@ export * from "./object.ts";
 export * from "./rerun-while-requested.ts";
 export * from "./text.ts";
 export * from "./throttle.ts";
+export * from "./webhook-signature.ts";

@@ -2,10 +2,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
+import { webhookSchemes } from "@parley/contracts";
+import { signWebhook } from "@parley/kit";
+import { startTelegramPeer } from "@parley/testing";
 import { disabledWebhooks, webhooksOf } from "../src/http/webhooks.ts";
 import { githubHeaders, hookSecret, parleyHeaders, standardHeaders } from "./support/sign.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
+const telegram = await startTelegramPeer();
 const settings = parseSettings(
   `
 [webhooks.build]
@@ -16,10 +20,28 @@ signer = "github"
 [webhooks.pay]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "standard"
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+[webhooks.told]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "simple"
+format = "text"
+reply_to = { channel = "telegram", account = "main", conversation = "42" }
+[webhooks.each]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "github"
+target = "new"
+[webhooks.into]
+secret_env = "PARLEY_CHANNEL_HOOK"
+target = "session:telegram:main:42"
 `,
   "parley.toml",
 );
-const secrets = new Map([["PARLEY_CHANNEL_HOOK", hookSecret]]);
+const secrets = new Map([
+  ["PARLEY_CHANNEL_HOOK", hookSecret],
+  ["PARLEY_CHANNEL_TELEGRAM", telegram.token],
+]);
 
 let stack: GatewayStack;
 let gateway: Replica;
@@ -28,7 +50,10 @@ before(async () => {
   stack = await startGatewayStack();
   gateway = await stack.gateway({ config: { settings, channelSecrets: secrets } });
 });
-after(() => stack[Symbol.asyncDispose]());
+after(async () => {
+  await stack[Symbol.asyncDispose]();
+  await telegram.close();
+});
 
 async function deliver(id: string, body: string, headers: Record<string, string>, method = "POST") {
   const response = await fetch(`${gateway.url}/hooks/${id}`, {
@@ -61,6 +86,38 @@ test("stores a signed delivery as a formatted message in its own session", async
     assert.equal(message.turn.text, `You said: ${readable}`);
     break;
   }
+});
+
+const keyOf = async (sessionId = "") =>
+  (await gateway.json<{ session: { key: string } }>(`/api/sessions/${sessionId}`)).session.key;
+
+// design: 000.30b
+test("stores a body with X-Webhook-Signature as it is, and delivers the answer to reply_to", async () => {
+  const body = '{"deployed": true}';
+  const headers = signWebhook(webhookSchemes.simple, hookSecret, { id: "s-1", body, atMs: Date.now() });
+  const kept = await deliver("told", body, headers);
+  assert.equal(kept.status, 202);
+  const [answer] = await telegram.untilSent(1);
+  assert.deepEqual([answer?.chatId, answer?.text], [42, `You said: [webhook:told] ${body}`]);
+});
+
+test("keeps each delivery in a conversation of its own, or in the session that target names", async () => {
+  const body = JSON.stringify({
+    action: "opened",
+    issue: { number: 1, title: "Slow" },
+    repository: { full_name: "a/b" },
+  });
+  const headers = (id: string) => ({ ...githubHeaders(body, id), "x-github-event": "issues" });
+  const [one, two] = [await deliver("each", body, headers("e-1")), await deliver("each", body, headers("e-2"))];
+  assert.equal((await deliver("each", body, headers("e-2"))).duplicate, true);
+  assert.deepEqual(
+    [await keyOf(one.sessionId), await keyOf(two.sessionId)],
+    ["hook:each:each/e-1", "hook:each:each/e-2"],
+  );
+  const into = await deliver("into", "hello", parleyHeaders("hello", { id: "i-1" }));
+  assert.equal(await keyOf(into.sessionId), "telegram:main:42");
+  const described = "[webhook:each] GitHub: issues opened in a/b\n#1 Slow";
+  while (!stack.agent.heard.includes(described)) await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
 test("treats a redelivery as the same message, with and without a delivery id", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { replayWindowMs, verifyDelivery, type Signer } from "../src/http/signature-check.ts";
+import { replayWindowMs, verifyDelivery, type Signer } from "../src/webhooks/signature-check.ts";
 import { githubHeaders, hookSecret, parleyHeaders, standardHeaders } from "./support/sign.ts";
 
 const nowMs = 1_800_000_000_000;

@@ -19,6 +19,7 @@ import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
 import { stopCommand, turnCommands } from "./session-controls.ts";
+import { webhookCommands } from "./webhooks.ts";
 
 export const commands: readonly CommandSpec[] = [
   upCommand,
@@ -30,6 +31,7 @@ export const commands: readonly CommandSpec[] = [
   ...turnCommands,
   stopCommand,
   ...channelCommands,
+  ...webhookCommands,
   ...peopleCommands,
   ...pairingCommands,
   ...evalCommands,

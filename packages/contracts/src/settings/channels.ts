@@ -2,15 +2,23 @@
 import { z } from "zod";
 import { channelEntries } from "../channels/index.ts";
 import { secretVariable, type PeoplePolicy } from "../channels/entry.ts";
+import { webhookFormats, webhookSigners } from "../webhooks.ts";
 import { NamedRule } from "./permissions.ts";
 
 const WebhookSettings = z.strictObject({
   /** Contains the shared secret of the signature. */
   secret_env: secretVariable,
-  /** The sender's signature scheme: how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
-  signer: z.enum(["parley", "github", "standard"]).default("parley"),
-  /** The thread of its deliveries: `main`, or one of its own. Left out: `main` if `session.share` contains `webhooks`, otherwise `own`. */
-  target: z.enum(["main", "own"]).optional(),
+  /** The sender: how its signature and delivery id are read, and how its events are described. docs/webhooks.md lists them. */
+  signer: z.enum(webhookSigners).default("parley"),
+  /** `event`: a description of the events of a known sender, otherwise `json`. `json`: the body with indentation. `text`: the body as it is. */
+  format: z.enum(webhookFormats).default("event"),
+  /**
+   * The conversation of its deliveries: the thread `main`, one of its own for all of them, a `new` one for each, or `session:<key>`. Left out: `main` if
+   * `session.share` contains `webhooks`, otherwise `own`.
+   */
+  target: z
+    .union([z.enum(["main", "own", "new"]), z.templateLiteral(["session:", z.string().min(1).max(480)])])
+    .optional(),
   /** The profile that handles the deliveries, in a session of its own, instead of the agent itself. Applies to a new session. */
   profile: z.string().optional(),
   /** Destination of the agent's answer; left out: it stays in the session. */

@@ -7,10 +7,12 @@ import { z } from "zod";
 import type { Disabled } from "../delivery/account-states.ts";
 import { joinsMain } from "../ingress/route.ts";
 import { MessageTooLargeError, type AuthorizedInput } from "../ingress/authorized-input.ts";
+import type { StoredMessage } from "../live/follow-turn.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
-import { verifyDelivery } from "./signature-check.ts";
+import { verifyDelivery } from "../webhooks/signature-check.ts";
+import { messageText } from "../webhooks/message-text.ts";
 
 const maxBodyBytes = 256 * 1024;
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -28,7 +30,7 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
     url: "/hooks/:id",
     summary: "A signed webhook, one per [webhooks.<id>] in parley.toml",
     description:
-      "The hook's `signer` selects the signature scheme. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, with the id from X-Parley-Delivery and the Unix time from X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: the Standard Webhooks specification. A signed timestamp may differ from the current time by at most 5 minutes; a repeated id is the same delivery. The body may have at most 256 KiB.",
+      "The hook's `signer` selects the signature scheme of its sender; docs/webhooks.md lists them. A signed timestamp may differ from the current time by at most 5 minutes; a repeated id is the same delivery. The body may have at most 256 KiB.",
     open: true,
     params: z.object({ id: z.string() }),
     answers: {
@@ -58,18 +60,16 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
         if (hook.secret === null) {
           throw new HttpError(503, "hook_disabled", `the hook "${id}" is disabled: its secret is not configured`);
         }
+        const header = (name: string) => single(request.headers[name]);
         const rawBody = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        const verdict = verifyDelivery(
-          hook.settings.signer,
-          hook.secret,
-          { rawBody, header: (name) => single(request.headers[name]) },
-          Date.now(),
-        );
+        const verdict = verifyDelivery(hook.settings.signer, hook.secret, { rawBody, header }, Date.now());
         if (!verdict.genuine) {
           deps.events.hook(id, "refused", verdict.reason);
           throw new HttpError(401, "bad_signature", verdict.reason);
         }
-        const kept = await keepDelivery(deps, id, hook.settings, verdict.deliveryId, rawBody.toString("utf8"));
+        const body = rawBody.toString("utf8");
+        const texts = [messageText(hook.settings, body, header), body];
+        const kept = await keepDelivery(deps, id, hook.settings, verdict.deliveryId, texts);
         deps.events.hook(id, kept.duplicate ? "duplicate" : "stored");
         reply.code(202);
         return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
@@ -78,52 +78,49 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
   });
 }
 
-async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount, externalId: string, body: string) {
-  const { profile } = settings;
-  const main = profile === undefined && joinsMain(deps.settings.session, settings.target);
-  const input = (content: string): AuthorizedInput => ({
+/** Stores the first of the texts that is not too large. */
+async function keepDelivery(
+  deps: HttpDeps,
+  id: string,
+  settings: WebhookAccount,
+  externalId: string,
+  [text = "", ...shorter]: readonly string[],
+): Promise<StoredMessage> {
+  const input: AuthorizedInput = {
     channel: "hook",
     account: id,
-    conversation: id,
     externalId,
-    text: `[webhook:${id}] ${content}`,
+    text: `[webhook:${id}] ${text}`,
     contact: { id: `hook:${id}` },
     role: "user",
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
-    thread: main ? "main" : "named",
-    profile,
-    ...(main ? { mode: "queue" } : {}),
+    ...placeOf(deps.settings.session, id, settings, externalId),
     // An error would only make the sender of the webhook retry.
     keyed: false,
-  });
+  };
   try {
-    return await deps.inbound.store(input(readable(body)));
+    return await deps.inbound.store(input);
   } catch (error) {
     // The indentation may have made the message too large.
-    if (error instanceof MessageTooLargeError) return deps.inbound.store(input(body));
-    throw error;
+    if (!(error instanceof MessageTooLargeError) || shorter.length === 0) throw error;
+    return keepDelivery(deps, id, settings, externalId, shorter);
   }
 }
 
-/** Formats JSON with indentation and returns other text unchanged. Numbers keep every digit. */
-function readable(body: string): string {
-  try {
-    return JSON.stringify(JSON.parse(body, exactNumber), null, 2);
-  } catch {
-    return body;
+/** The conversation of a delivery, by the webhook's `target` and profile. */
+function placeOf(
+  session: ParleySettings["session"],
+  id: string,
+  { target, profile }: WebhookAccount,
+  externalId: string,
+): Pick<AuthorizedInput, "conversation" | "thread" | "route" | "profile" | "mode"> {
+  const conversation = target === "new" ? `${id}/${externalId}` : id;
+  if (target?.startsWith("session:") === true) {
+    return { conversation, route: target.slice("session:".length), mode: "queue" };
   }
-}
-
-/** Ids are often numbers that a double cannot represent. */
-function exactNumber(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
-  const source = context?.source;
-  return typeof value === "number" && source !== undefined && String(value) !== source ? rawJson(source) : value;
-}
-
-function rawJson(source: string): unknown {
-  const json: { rawJSON?: (text: string) => unknown } = JSON as never;
-  return json.rawJSON?.(source) ?? Number(source);
+  const isMain = profile === undefined && joinsMain(session, target);
+  return { conversation, thread: isMain ? "main" : "named", profile, ...(isMain ? { mode: "queue" } : {}) };
 }
 
 function single(header: string | string[] | undefined): string | undefined {

@@ -24,7 +24,7 @@ export function sessionKeyOf({ policy, share }: Routing, from: ConversationRef):
 type Routing = Pick<ParleySettings["session"], "policy" | "share">;
 
 /** Whether deliveries of a webhook join the owner's thread. */
-export function joinsMain({ policy, share }: Routing, target: "main" | "own" | undefined): boolean {
+export function joinsMain({ policy, share }: Routing, target: string | undefined): boolean {
   return target === undefined ? policy === "singleton" && share.includes("webhooks") : target === "main";
 }
 

@@ -1,0 +1,112 @@
+// How senders of webhooks prove who they are, and which header names a delivery, as data. The gateway verifies by it, and `parley webhooks
+// test` signs by it.
+
+/**
+ * `hmac_hex`: the hex HMAC-SHA256 with the secret as key, with or without `sha256=`. `hmac_base64`: a list of `v1,<base64>`.
+ * `secret`: the secret itself. `bearer`: `Bearer <secret>`.
+ */
+type WebhookProof = "hmac_hex" | "hmac_base64" | "secret" | "bearer";
+
+export interface WebhookScheme {
+  /** For people. */
+  title: string;
+  proof: WebhookProof;
+  /** The header with the proof. */
+  header: string;
+  /** What an HMAC covers: the raw body, or `<id>.<timestamp>.<raw body>` with the first of `ids`. */
+  signs: "body" | "id_timestamp_body";
+  /** The header with the Unix time in seconds that is signed. */
+  timestampHeader?: string;
+  /** Headers with the delivery's id; the first that is present counts. Without any the id follows from the body. */
+  ids: readonly string[];
+  /** How the sender is set up, in order. `<url>` and `<secret>` are replaced. */
+  setUp: readonly string[];
+}
+
+export const webhookSigners = ["parley", "simple", "github", "gitlab", "sentry", "alertmanager", "standard"] as const;
+export type WebhookSigner = (typeof webhookSigners)[number];
+
+export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
+  parley: {
+    title: "Parley",
+    proof: "hmac_hex",
+    header: "x-parley-signature",
+    signs: "id_timestamp_body",
+    timestampHeader: "x-parley-timestamp",
+    ids: ["x-parley-delivery"],
+    setUp: [
+      "Send POST requests to <url>, each with a new id of letters, digits, - and _ in X-Parley-Delivery and the Unix time in X-Parley-Timestamp.",
+      "Set X-Parley-Signature to `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<body>`, with <secret> as key.",
+    ],
+  },
+  simple: {
+    title: "a plain HMAC of the body",
+    proof: "hmac_hex",
+    header: "x-webhook-signature",
+    signs: "body",
+    ids: ["x-webhook-id"],
+    setUp: [
+      "Send POST requests to <url>.",
+      "Set X-Webhook-Signature to `sha256=` and the hex HMAC-SHA256 of the body, with <secret> as key. Set X-Webhook-Id to an id that a repetition keeps, if there is one.",
+    ],
+  },
+  github: {
+    title: "GitHub",
+    proof: "hmac_hex",
+    header: "x-hub-signature-256",
+    signs: "body",
+    ids: ["x-github-delivery"],
+    setUp: [
+      "Open *Settings > Webhooks > Add webhook* of the repository or organization.",
+      "Payload URL: <url>. Content type: application/json. Secret: <secret>.",
+      "Choose the events and save. GitHub sends a `ping` at once.",
+    ],
+  },
+  gitlab: {
+    title: "GitLab",
+    proof: "secret",
+    header: "x-gitlab-token",
+    signs: "body",
+    ids: ["idempotency-key", "x-gitlab-event-uuid"],
+    setUp: [
+      "Open *Settings > Webhooks > Add new webhook* of the project or group.",
+      "URL: <url>. Signing token, where your GitLab has one, otherwise secret token: <secret>.",
+      "Choose the triggers, keep SSL verification enabled, and save.",
+    ],
+  },
+  sentry: {
+    title: "Sentry",
+    proof: "hmac_hex",
+    header: "sentry-hook-signature",
+    signs: "body",
+    ids: ["request-id"],
+    setUp: [
+      "Open *Settings > Custom Integrations > Create New Integration > Internal Integration*.",
+      "Webhook URL: <url>. Enable *Alert Rule Action*, and the webhooks that you want.",
+      "Save, and set the secret of this webhook to the integration's *Client Secret*: Sentry chooses it.",
+    ],
+  },
+  alertmanager: {
+    title: "Alertmanager",
+    proof: "bearer",
+    header: "authorization",
+    signs: "body",
+    ids: [],
+    setUp: [
+      "Add a receiver to alertmanager.yml: `webhook_configs: [{ url: <url>, send_resolved: true, http_config: { authorization: { credentials: <secret> } } }]`.",
+      "Name the receiver in a route and reload Alertmanager.",
+    ],
+  },
+  standard: {
+    title: "Standard Webhooks",
+    proof: "hmac_base64",
+    header: "webhook-signature",
+    signs: "id_timestamp_body",
+    timestampHeader: "webhook-timestamp",
+    ids: ["webhook-id"],
+    setUp: ["Add an endpoint with the address <url> at the sender.", "Use <secret> as signing secret."],
+  },
+};
+
+/** How the body of a delivery becomes a message. */
+export const webhookFormats = ["event", "json", "text"] as const;
