@@ -1,0 +1,90 @@
+// Slack end to end: a person writes, the agent answers there; events come again, and the gateway that holds the connection is killed.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup, startSlackPeer, startTestCluster, type SlackPeer, type TestCluster } from "@parley/testing";
+
+const cleanup = new Cleanup();
+const owner = "U0OWNER";
+let cluster: TestCluster;
+let peer: SlackPeer;
+
+before(async () => {
+  // The retries of an event outlast the time until another gateway is connected.
+  peer = await startSlackPeer({ retryDelaysMs: [1_000, 3_000, 6_000] });
+  cleanup.add(() => peer.close());
+  cluster = await startTestCluster(cleanup, {
+    processes: ["channel-gateway"],
+    replicas: { "channel-gateway": 2 },
+    settings: `
+[channels.slack.team]
+token_env = "PARLEY_CHANNEL_SLACK"
+app_token_env = "PARLEY_CHANNEL_SLACK_APP"
+api_root = "${peer.url}"
+owners = ["${owner}"]
+groups = ["C0GENERAL"]
+`,
+    env: {
+      "channel-gateway": { PARLEY_CHANNEL_SLACK: peer.tokens.bot, PARLEY_CHANNEL_SLACK_APP: peer.tokens.app },
+    },
+  });
+  await peer.untilConnected();
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const mention = (text: string) => `<@${peer.bot.userId}> ${text}`;
+
+async function acknowledged(): Promise<void> {
+  const done = () => (peer.deliveries.every(({ acknowledgements }) => acknowledgements > 0) ? true : null);
+  await peer.until("all acknowledgements", done, 30_000);
+}
+
+// design: 004.22s
+test("answers a message where it was written, and a repeated event with nothing", async () => {
+  const { deliveries } = peer.say("say: hello **there**", { from: owner });
+  await peer.untilSent(1, 30_000);
+  const [delivery] = deliveries;
+  assert.ok(delivery !== undefined);
+  assert.equal(await peer.repeat(delivery), null);
+  const { ts } = peer.say(mention("say: in a thread"), { from: owner, channel: "C0GENERAL" });
+  await peer.untilSent(2, 30_000);
+  peer.say(mention("say: there again"), { from: owner, channel: "C0GENERAL", threadTs: ts });
+  peer.say("say: nothing, it is not mentioned", { from: owner, channel: "C0GENERAL" });
+  peer.say(mention("say: nothing, it is another channel"), { from: owner, channel: "C0OTHER" });
+  await peer.untilSent(3, 30_000);
+  await acknowledged();
+  assert.deepEqual(
+    peer.sent.map(({ channel, threadTs, text }) => [channel, threadTs, text]),
+    [
+      ["D0OWNER", null, "hello there"],
+      ["C0GENERAL", ts, "in a thread"],
+      ["C0GENERAL", ts, "there again"],
+    ],
+  );
+  assert.equal(peer.duplicates, 0);
+});
+
+test("answers once when the gateway is killed between storing an event and acknowledging it", async () => {
+  const before = peer.sent.length;
+  const connections = peer.sockets.opened;
+  await cluster.fault("inbox.after_put", "kill");
+  const { deliveries } = peer.say("say: after the crash", { from: owner });
+  await peer.until("another connection", () => (peer.sockets.opened > connections ? true : null), 30_000);
+  await acknowledged();
+  peer.say("say: done", { from: owner });
+  await peer.untilSent(before + 2, 30_000);
+  assert.deepEqual(
+    peer.sent.slice(before).map(({ text }) => text),
+    ["after the crash", "done"],
+  );
+  assert.ok((deliveries[0]?.sends ?? 0) > 1, "it was delivered again");
+  assert.equal(peer.duplicates, 0);
+});
+
+test("sends nothing but a pairing code to an unknown person", async () => {
+  const before = peer.sent.length;
+  peer.name("U0EVE", owner);
+  peer.say("say: let me in", { from: "U0EVE", fields: { username: owner } });
+  await peer.untilSent(before + 1, 30_000);
+  const sent = peer.sent.slice(before).find(({ channel }) => channel === "D0EVE");
+  assert.match(sent?.text ?? "", /pairing approve/);
+});
