@@ -163,6 +163,7 @@ describe("imports", () => {
         "packages/contracts/src/index.ts",
         `services/channel-gateway/src/channels/${name}/`,
         "packages/testing/src/",
+        "infra/local/src/test-peers.ts",
       ];
       return files
         .filter(({ path }) => path.includes("/src/") && !own.some((folder) => path.startsWith(folder)))

@@ -9,18 +9,16 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { report } from "./main/report.ts";
+import { SUITE_PROGRAMS, TEST_PROGRAMS } from "./test-peers.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
-import { SUITE_PROGRAMS, suitePrograms } from "./servers/debian-suite.ts";
+import { suitePrograms } from "./servers/debian-suite.ts";
 import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
 import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const TEST_FILES = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/*.test.ts", "test/**/*.test.ts"];
-
-/** Programs of the end-to-end tests and their packages. A test whose program is missing is skipped. */
-const TOOLS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "ii" };
 
 function say(line: string): void {
   console.error(line);
@@ -29,7 +27,7 @@ function say(line: string): void {
 async function fetchPrograms(): Promise<void> {
   await findServer("redis", SHARED_CACHE_DIR, say);
   await findServer("nats", SHARED_CACHE_DIR, say);
-  for (const [name, packageName] of Object.entries(TOOLS)) {
+  for (const [name, packageName] of Object.entries(TEST_PROGRAMS)) {
     if (onPath(name) !== null) continue;
     if (await hasApt()) await debianBinary(name, packageName, SHARED_CACHE_DIR, say).catch(report);
     else say(`${name} not found; tests that need it are skipped`);

@@ -34,6 +34,10 @@ export {
   type DiscordPeer,
   type DiscordPeerOptions,
 } from "./peers/discord/index.ts";
+export { MatrixPerson, type MatrixEvent } from "./peers/synapse/person.ts";
+export { type NioPerson } from "./peers/synapse/nio.ts";
+export { startFaultyProxy, type FaultyProxy } from "./peers/synapse/faulty-proxy.ts";
+export { missingSynapse, startSynapse, type Synapse } from "./peers/synapse/index.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,

@@ -8,8 +8,10 @@ import { ircChannel, peopleSettings, telegramChannel, type ReplyAddress, type st
 import {
   buttonsOf,
   conformanceCases,
+  missingSynapse,
   startIi,
   startInspIrcd,
+  startSynapse,
   startTelegramPeer,
   type ChannelSubject,
   type ReceivedMessage,
@@ -25,6 +27,7 @@ import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { serveSlack } from "./support/slack.ts";
 import { connectedDiscord } from "./support/discord.ts";
+import { MatrixAgent } from "./support/matrix.ts";
 import { serveWhatsApp } from "./support/whatsapp.ts";
 
 interface Opened extends AsyncDisposable {
@@ -46,6 +49,8 @@ function subjectOf(
   },
 ): ChannelSubject {
   const address: ReplyAddress = { channel: adapter.channel, account: adapter.account, conversation };
+  // A platform that deduplicates drops a second message with the same key.
+  let keys = 0;
   const send = async (to: ReplyAddress, text: string, signal: AbortSignal, actions?: readonly store.Action[]) => {
     const parts = new AnswerParts(adapter.capabilities.text);
     const outcomes: string[] = [];
@@ -53,7 +58,7 @@ function subjectOf(
       const part = parts.at("answer", text, position, adapter.maxLength?.(to));
       if (part === null) break;
       const last = part.next === null && actions !== undefined;
-      const message = { address: to, text: part.rendered, idempotencyKey: `k-${position}-${text.length}`, attempts: 0 };
+      const message = { address: to, text: part.rendered, idempotencyKey: `k-${(keys += 1)}`, attempts: 0 };
       const { state } = await adapter.send(last ? { ...message, actions } : message, signal);
       outcomes.push(state);
       if (state !== "sent") break;
@@ -206,6 +211,28 @@ async function openSlack(): Promise<Opened> {
   return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
 
+async function openMatrix(): Promise<Opened> {
+  const synapse = await startSynapse();
+  const ann = await synapse.person("ann");
+  const agent = await MatrixAgent.open(synapse, "parley", { owners: [ann.userId] });
+  const room = await agent.direct(ann);
+  const subject = subjectOf(agent.adapter, agent.host, room, {
+    nowhere: "nonsense",
+    say: (text) => ann.say(room, text),
+    seen: async (count) => {
+      const messages = await ann.untilMessages(room, agent.userId, count);
+      return messages.map(({ content }) => ({ text: String(content["body"]), buttons: [] }));
+    },
+  });
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      await agent[Symbol.asyncDispose]();
+      await synapse[Symbol.asyncDispose]();
+    },
+  };
+}
+
 async function openExample(): Promise<Opened> {
   const sent: SeenMessage[] = [];
   const chat = createServer((request, response) => {
@@ -250,15 +277,20 @@ async function openExample(): Promise<Opened> {
   };
 }
 
-for (const [name, open] of Object.entries({
+const openers = {
   Telegram: openTelegram,
   IRC: openIrc,
+  Matrix: openMatrix,
   WhatsApp: openWhatsApp,
   Slack: openSlack,
   Discord: openDiscord,
   "the example": openExample,
-})) {
-  describe(`${name} conforms`, { timeout: 60_000 }, () => {
+};
+/** Peers that cannot run on every machine. */
+const missing: Readonly<Record<string, string | false>> = { Matrix: await missingSynapse() };
+
+for (const [name, open] of Object.entries(openers)) {
+  describe(`${name} conforms`, { timeout: 60_000, skip: missing[name] ?? false }, () => {
     test("does what every channel must do", async (context) => {
       await using opened = await open();
       for (const { group, name: what, run } of conformanceCases) {

@@ -53,10 +53,6 @@ export interface SuitePrograms {
 /** Verifies the signature of the suite's lists; on other distributions the package debian-archive-keyring installs it. */
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const ARCHIVE = "http://deb.debian.org/debian";
-/** What tests run of other suites. `npm test` fetches them before the tests start; a test whose programs are missing is skipped. */
-export const SUITE_PROGRAMS = {
-  matrix: { suite: "sid", packages: ["matrix-synapse", "python3-matrix-nio"] },
-} as const;
 /** Links of the root folder into `usr`, which the package base-files has. */
 const USR_LINKS = ["bin", "sbin", "lib", "lib64"];
 

@@ -2,12 +2,14 @@
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
 import { discordChannel } from "./discord.ts";
 import { ircChannel } from "./irc.ts";
+import { matrixChannel } from "./matrix.ts";
 import { slackChannel } from "./slack.ts";
 import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
 export { discordChannel, type DiscordAccount } from "./discord.ts";
 export { ircChannel, type IrcAccount } from "./irc.ts";
+export { matrixChannel, type MatrixAccount } from "./matrix.ts";
 export { slackChannel, type SlackAccount } from "./slack.ts";
 export { telegramChannel, type TelegramAccount } from "./telegram.ts";
 export { whatsappChannel, type WhatsAppAccount } from "./whatsapp.ts";
@@ -18,6 +20,7 @@ export const channelEntries: readonly ChannelEntry[] = [
   whatsappChannel,
   slackChannel,
   discordChannel,
+  matrixChannel,
 ];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */

@@ -8,7 +8,7 @@
 // 4 rules     ask, then allow; in tainted turns only allow rules that name their tool, and what people approved in a tainted turn
 // 5 hook      PermissionRequest, if approval is required: the caller calls the hook and decides again with its result
 // 6 taint     the turn has read untrusted content and the call could act on it
-// 7 matrix    mode × risk; for guests every risk above `none` requires approval
+// 7 risk      mode × risk; for guests every risk above `none` requires approval
 //
 // If approval is required and no person can give it, the call is denied.
 import type { PermissionMode, ToolEffect, ToolRisk } from "@parley/contracts";
@@ -26,7 +26,7 @@ const careful: Row = { none: "allow", low: "allow", medium: "ask", high: "ask", 
 const everything: Row = { none: "allow", low: "allow", medium: "allow", high: "allow", critical: "allow" };
 
 /** The restrictions of plan and delegate are applied before; `dont_ask` later turns `ask` into a denial. */
-const matrix: Readonly<Record<PermissionMode, Row>> = {
+const outcomes: Readonly<Record<PermissionMode, Row>> = {
   default: careful,
   accept_edits: { ...careful, medium: "allow" },
   plan: careful,
@@ -36,7 +36,7 @@ const matrix: Readonly<Record<PermissionMode, Row>> = {
 };
 
 function modeVerdict(mode: PermissionMode, risk: ToolRisk): "allow" | "ask" {
-  return matrix[mode][risk];
+  return outcomes[mode][risk];
 }
 
 export type Principal = "owner" | "user" | "guest";
@@ -74,7 +74,7 @@ export interface HookVerdict {
   updated?: ParsedCall;
 }
 
-export type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
+export type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "risk";
 
 export interface PermissionDecision {
   decision: "allow" | "deny" | "ask";
@@ -145,13 +145,13 @@ export function decidePermission(asked: ParsedCall, context: PermissionContext):
   }
   if (principal === "guest" && risk !== "none") {
     return needsYes(
-      "matrix",
+      "risk",
       `Approval is required: a guest or a webhook started this turn, and the risk of the call is ${risk}.`,
     );
   }
   const verdict = mode === "bypass" ? modeVerdict("default", risk) : modeVerdict(mode, risk);
-  if (verdict === "allow") return decide("allow", "matrix", `Calls of risk ${risk} need no approval in mode ${mode}.`);
-  return needsYes("matrix", `Approval is required: the risk of the call is ${risk}.`);
+  if (verdict === "allow") return decide("allow", "risk", `Calls of risk ${risk} need no approval in mode ${mode}.`);
+  return needsYes("risk", `Approval is required: the risk of the call is ${risk}.`);
 }
 
 /** The reason why the mode forbids the call; null if it does not. */

@@ -98,7 +98,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
     hookDecision === undefined ? permissions : { ...permissions, hook: hookDecision },
   );
   const askedByHook = before.decision === "ask";
-  if (askedByHook && decided.decision === "allow" && decided.step === "matrix") {
+  if (askedByHook && decided.decision === "allow" && decided.step === "risk") {
     const reason = before.reason ?? "A hook requires approval.";
     decided = { ...decided, decision: "ask", reason, hookMayAnswer: false };
   }
@@ -175,7 +175,7 @@ async function resume(
     const decided = withReview(context.turn, decidePermission(call, permissions));
     deps.tools.permissionEvaluated(decided.decision);
     if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
-    const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "matrix");
+    const isAllowed = decided.decision === "allow" && !(askedByHook && decided.step === "risk");
     if (isAllowed && approval.state === "pending") return { verdict: "run", input, notes };
   }
   return resolveApproval(subject, approval, authorization);

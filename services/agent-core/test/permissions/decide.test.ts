@@ -257,7 +257,7 @@ describe("the waterfall", () => {
     assert.equal(decide({ allow: git }, { deny: git }), "deny");
     assert.equal(decide({ allow: git }, { ask: git }), "ask");
     assert.equal(decide({ allow: git }), "allow");
-    assert.equal(decide({}), "matrix");
+    assert.equal(decide({}), "risk");
   });
 
   test("applies deny and ask rules to every form of a recipient", async () => {
@@ -271,8 +271,8 @@ describe("the waterfall", () => {
       assert.equal(await decide(name, { to: "irc:#a", text: "x" }, { deny: [`${name}(irc:*)`] }), "deny deny");
       assert.equal(await decide(name, elsewhere, { deny: [`${name}(irc:*)`] }), "deny deny");
       assert.equal(await decide(name, elsewhere, { ask: [`${name}(irc:*)`] }), "ask ask");
-      assert.equal(await decide(name, elsewhere, { allow: [`${name}(irc:*)`] }), "ask matrix");
-      assert.equal(await decide(name, { text: "x" }, { deny: [`${name}(irc:*)`] }), "allow matrix");
+      assert.equal(await decide(name, elsewhere, { allow: [`${name}(irc:*)`] }), "ask risk");
+      assert.equal(await decide(name, { text: "x" }, { deny: [`${name}(irc:*)`] }), "allow risk");
     }
     assert.equal(await decide("speak", { to: "irc:#a" }, { deny: ["text_to_speech(irc:*)"] }), "deny deny");
     assert.equal(await decide("speak", { text: "x" }, { deny: ["text_to_speech"] }), "deny deny");
@@ -285,11 +285,11 @@ describe("the waterfall", () => {
     };
     for (const name of ["attach", "save_attachment"]) {
       assert.equal(await decide(name, { path: "./keys/a.pem" }, `${name}(keys/**)`), "deny");
-      assert.equal(await decide(name, { path: "out/a.png" }, `${name}(keys/**)`), "matrix");
+      assert.equal(await decide(name, { path: "out/a.png" }, `${name}(keys/**)`), "risk");
     }
     for (const name of ["mcp_read", "mcp_authorize"]) {
       assert.equal(await decide(name, { server: "files", uri: "a:b" }, `${name}(files)`), "deny");
-      assert.equal(await decide(name, { server: "web", uri: "a:b" }, `${name}(files)`), "matrix");
+      assert.equal(await decide(name, { server: "web", uri: "a:b" }, `${name}(files)`), "risk");
     }
   });
 

@@ -1,0 +1,47 @@
+// Matrix, through the client-server API of any homeserver. Limits: https://spec.matrix.org/latest/client-server-api/#size-limits and
+// https://element-hq.github.io/synapse/latest/usage/configuration/config_documentation.html#rc_message
+import { z } from "zod";
+import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+
+export const matrixChannel = channelEntry({
+  name: "matrix",
+  title: "Matrix",
+  settings: z.strictObject({
+    ...peopleSettings,
+    /** The URL of the client API, for example `https://matrix-client.matrix.org`. */
+    homeserver: z.url({ protocol: /^https?$/ }),
+    token_env: secretVariable,
+  }),
+  secrets: [{ setting: "token_env", purpose: "the access token of the agent's Matrix account", required: true }],
+  capabilities: {
+    // An event has at most 65,536 bytes. An edit has the text four times (HTML and plain, for clients with and without edits), and a
+    // UTF-16 unit has at most 3 bytes.
+    text: { format: "html", maxLength: 5_000, lengthUnit: "utf16", measured: "rendered" },
+    // The defaults of Synapse, for messages, edits and reactions together.
+    rates: { account: { burst: 10, everyMs: 5_000 } },
+    deduplicates: true,
+    typing: true,
+    // The indicator is shown for 30 s.
+    typingEveryMs: 25_000,
+    files: true,
+    actions: false,
+    preview: { everyMs: 5_000 },
+    acknowledgement: "👀",
+    // Element keeps `/` for its own commands.
+    commandPrefix: "!",
+  },
+  connection: "leased",
+  exampleAddress: "matrix:main:!abc123:example.org",
+  setUp: [
+    "Create an account for the agent on a homeserver, for example in Element in a private browser window.",
+    'Log in once to get an access token: `curl -X POST https://<homeserver>/_matrix/client/v3/login -d \'{"type": "m.login.password", "identifier": {"type": "m.id.user", "user": "<name>"}, "password": "<password>", "initial_device_display_name": "Parley"}\'`. The answer contains `access_token`. Use the token for nothing else, and do not log this session out.',
+    "Set `homeserver` to the URL of the homeserver (`https://matrix-client.matrix.org` for matrix.org), and the variable that `token_env` names to the token.",
+    "Write people as `@name:server` in `owners` and `allow_from`, and groups as room ids in `groups`. Element shows a room's id in *Room settings → Advanced → Internal room ID*; it begins with `!`.",
+    "Create a room with end-to-end encryption turned off (in Element: *New room*, not *Start chat*, whose rooms are always encrypted) and invite the agent. It joins by itself, because you are listed.",
+  ],
+  permissions: [
+    "To be invited to each room: the agent accepts invitations to rooms in `groups`, from people in `owners` and `allow_from`, and, if `dm_policy` admits new people, to direct rooms.",
+    "To send messages in the room. Encrypted rooms are not supported: the agent says so once in such a room.",
+  ],
+});
+export type MatrixAccount = z.infer<typeof matrixChannel.settings>;

@@ -1,0 +1,146 @@
+// What the connection knows about rooms: members' names, whether a room is a conversation with one person, events that others refer to,
+// invitations, and the sentence for encrypted rooms. Everything is read again from the server after a takeover.
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import type { MatrixAccount } from "@parley/contracts";
+import type { ChannelHost } from "../channel.ts";
+import { path, settled, type MatrixApi } from "./api.ts";
+import { textOf } from "./relations.ts";
+import { JoinedMembers, JoinedRooms, MatrixEvent, SentEvent, type InvitedRoom } from "./schema.ts";
+
+type People = Pick<MatrixAccount, "owners" | "allow_from" | "dm_policy" | "groups">;
+
+/** Timeout of one request. */
+const requestTimeoutMs = 15_000;
+/** Account data of a room on the homeserver: the sentence was sent. */
+const noticeType = "org.parley.encrypted_notice";
+const maxNameChars = 200;
+
+export const encryptedNotice =
+  "I cannot answer here because this room is end-to-end encrypted, which I do not support yet: please create a room with encryption turned off and invite me there.";
+
+export class Rooms {
+  readonly #api: MatrixApi;
+  readonly #people: People;
+  readonly #userId: string;
+  readonly #signal: AbortSignal;
+  readonly #names = new LRUCache<string, string>({ max: 2_000 });
+  readonly #direct = new LRUCache<string, boolean>({ max: 1_000 });
+  readonly #events = new LRUCache<string, MatrixEvent>({ max: 200 });
+  readonly #explained = new Set<string>();
+
+  /** `signal`: the connection ended. */
+  constructor(api: MatrixApi, people: People, userId: string, signal: AbortSignal) {
+    this.#api = api;
+    this.#people = people;
+    this.#userId = userId;
+    this.#signal = signal;
+  }
+
+  /** Learns names and changes of membership. */
+  observe(roomId: string, events: readonly MatrixEvent[]): void {
+    for (const { type, state_key: userId, content } of events) {
+      if (type !== "m.room.member" || userId === undefined) continue;
+      const name = textOf(content["displayname"])?.slice(0, maxNameChars).toWellFormed();
+      if (name !== undefined && name !== "") this.#names.set(`${roomId} ${userId}`, name);
+      this.#direct.delete(roomId);
+    }
+  }
+
+  nameOf(roomId: string, userId: string): string | undefined {
+    return this.#names.get(`${roomId} ${userId}`);
+  }
+
+  /** Whether at most one other person is in a room that is not a group of the settings. A flag of the inviter proves nothing. */
+  async isDirect(roomId: string): Promise<boolean> {
+    if (this.#people.groups.includes(roomId)) return false;
+    const known = this.#direct.get(roomId);
+    if (known !== undefined) return known;
+    const found = await this.#get(path`/client/v3/rooms/${roomId}/joined_members`, JoinedMembers);
+    if (found === null) return false;
+    const isDirect = Object.keys(found.joined).length <= 2;
+    this.#direct.set(roomId, isDirect);
+    return isDirect;
+  }
+
+  /** An event that another one refers to; null when the agent cannot read it. */
+  async event(roomId: string, eventId: string): Promise<MatrixEvent | null> {
+    const key = `${roomId} ${eventId}`;
+    const known = this.#events.get(key);
+    if (known !== undefined) return known;
+    const event = await this.#get(path`/client/v3/rooms/${roomId}/event/${eventId}`, MatrixEvent);
+    // The agent's own messages are edited while they are written, so they are not cached.
+    if (event !== null && event.sender !== this.#userId) this.#events.set(key, event);
+    return event;
+  }
+
+  /** Joins the groups of the settings that invited the agent before they were listed, or that anybody may join. */
+  async joinGroups(log: ChannelHost["log"]): Promise<void> {
+    if (this.#people.groups.length === 0) return;
+    const joined = await this.#get("/client/v3/joined_rooms", JoinedRooms);
+    for (const roomId of this.#people.groups) {
+      if (joined?.joined_rooms.includes(roomId) !== true) await this.#join(roomId, log);
+    }
+  }
+
+  async answerInvitation(roomId: string, room: InvitedRoom, log: ChannelHost["log"]): Promise<void> {
+    const invitation = room.invite_state.events.find(
+      ({ type, state_key: userId }) => type === "m.room.member" && userId === this.#userId,
+    );
+    const inviter = invitation?.sender ?? "";
+    if (accepts(this.#people, roomId, inviter, invitation?.content["is_direct"] === true)) {
+      await this.#join(roomId, log);
+      return;
+    }
+    log.info({ roomId, inviter }, "invitation ignored: neither the room nor its sender is in the settings");
+  }
+
+  /** Says once per room why messages of an encrypted room are not answered. */
+  async explainEncryption(roomId: string): Promise<void> {
+    if (this.#explained.has(roomId)) return;
+    if (!this.#people.groups.includes(roomId) && !(await this.isDirect(roomId))) return;
+    const record = path`/client/v3/user/${this.#userId}/rooms/${roomId}/account_data/${noticeType}`;
+    if ((await this.#get(record, z.unknown())) === null) {
+      // Sent again by another replica, the same transaction id makes it the same message.
+      const sent = await this.#put(
+        path`/client/v3/rooms/${roomId}/send/m.room.message/${noticeType}`,
+        { msgtype: "m.notice", body: encryptedNotice, "m.mentions": {} },
+        SentEvent,
+      );
+      if (sent !== null) await this.#put(record, { event_id: sent.event_id }, z.unknown());
+    }
+    this.#explained.add(roomId);
+  }
+
+  async #join(roomId: string, log: ChannelHost["log"]): Promise<void> {
+    const answer = await this.#api({
+      method: "POST",
+      path: path`/client/v3/join/${roomId}`,
+      body: {},
+      result: z.unknown(),
+      signal: this.#timely(),
+    });
+    if (answer.kind === "refused") log.warn({ roomId, reason: answer.reason }, "room not joined: invite the agent");
+    await settled(answer, this.#signal);
+  }
+
+  async #get<Result>(of: string, result: z.ZodType<Result>): Promise<Result | null> {
+    return settled(await this.#api({ method: "GET", path: of, result, signal: this.#timely() }), this.#signal);
+  }
+
+  async #put<Result>(of: string, body: object, result: z.ZodType<Result>): Promise<Result | null> {
+    return settled(await this.#api({ method: "PUT", path: of, body, result, signal: this.#timely() }), this.#signal);
+  }
+
+  #timely(): AbortSignal {
+    return AbortSignal.any([this.#signal, AbortSignal.timeout(requestTimeoutMs)]);
+  }
+}
+
+/** Whether an invitation is accepted. Joining gives no rights: every message is authorized. */
+export function accepts(people: People, roomId: string, inviter: string, direct: boolean): boolean {
+  if (people.groups.includes(roomId) || people.owners.includes(inviter)) return true;
+  if (people.dm_policy === "disabled") return false;
+  if (people.allow_from.includes(inviter)) return true;
+  return direct && (people.dm_policy === "pairing" || people.dm_policy === "open");
+}

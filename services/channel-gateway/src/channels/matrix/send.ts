@@ -1,0 +1,171 @@
+// Sends, edits, deletes and reacts. The homeserver recognises a transaction id it has seen from this access token, so a request without
+// a response is repeated. Synapse remembers the ids for at least a day.
+import { z } from "zod";
+import type { ReplyAddress } from "@parley/contracts";
+import { sha256Hex } from "../digest.ts";
+import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import type { RenderedText } from "../text/render.ts";
+import { path, type Answer, type MatrixApi } from "./api.ts";
+import { uploadMedia } from "./media.ts";
+import { objectOf, targetOf } from "./relations.ts";
+import { Relations, SentEvent } from "./schema.ts";
+
+/** Shorter than the gateway's timeouts, after which the outcome would be unknown instead of repeatable. */
+const textTimeoutMs = 8_000;
+const fileTimeoutMs = 18_000;
+const longestPauseMs = 60_000;
+
+type Room = NonNullable<ReturnType<typeof targetOf>>;
+const notMatrix: SendOutcome = { state: "dropped", reason: "not a Matrix conversation" };
+
+export async function sendPart(api: MatrixApi, part: OutboundPart, signal: AbortSignal): Promise<SendOutcome> {
+  const room = targetOf(part.address.conversation);
+  if (room === null) return notMatrix;
+  const { text, file, attempts } = part;
+  const timely = within(signal, text === null ? fileTimeoutMs : textTimeoutMs);
+  let content: object;
+  if (text !== null) content = textContent(text);
+  else if (file === undefined) return { state: "dropped", reason: "the message has neither text nor file" };
+  else {
+    const uploaded = await uploadMedia(api, file, timely);
+    if (uploaded.kind !== "ok") return outcomeOf(uploaded, attempts);
+    content = fileContent(file, uploaded.result.content_uri);
+  }
+  const related = { ...content, ...relationTo(room, part.address.replyToId) };
+  return outcomeOf(await put(api, room, "m.room.message", part.idempotencyKey, related, timely), attempts);
+}
+
+export async function editMessage(
+  api: MatrixApi,
+  { conversation }: ReplyAddress,
+  messageId: string,
+  text: RenderedText,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const room = targetOf(conversation);
+  if (room === null) return notMatrix;
+  const content = textContent(text);
+  const edit = {
+    ...content,
+    body: `* ${text.plain}`,
+    "m.new_content": content,
+    "m.relates_to": { rel_type: "m.replace", event_id: messageId },
+  };
+  const key = `edit ${messageId} ${text.text}`;
+  return outcomeOf(await put(api, room, "m.room.message", key, edit, within(signal, textTimeoutMs)), 0);
+}
+
+export async function removeMessage(
+  api: MatrixApi,
+  { conversation }: ReplyAddress,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const room = targetOf(conversation);
+  if (room === null) return notMatrix;
+  const answer = await redact(api, room, messageId, within(signal, textTimeoutMs));
+  if (answer.kind === "refused" && answer.status === 404) return { state: "sent", providerMessageId: null };
+  return outcomeOf(answer, 0);
+}
+
+/** Sets the reaction to a message; null removes it, on any replica. */
+export async function setReaction(
+  api: MatrixApi,
+  userId: string,
+  { conversation }: ReplyAddress,
+  { messageId, reaction }: { messageId: string; reaction: string | null },
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const room = targetOf(conversation);
+  if (room === null) return notMatrix;
+  const timely = within(signal, textTimeoutMs);
+  if (reaction !== null) {
+    const content = { "m.relates_to": { rel_type: "m.annotation", event_id: messageId, key: reaction } };
+    const answer = await put(api, room, "m.reaction", `reaction ${messageId} ${reaction}`, content, timely);
+    // The same reaction exists already.
+    if (answer.kind === "refused" && answer.code === "M_DUPLICATE_ANNOTATION")
+      return { state: "sent", providerMessageId: null };
+    return outcomeOf(answer, 0);
+  }
+  const found = await api({
+    method: "GET",
+    path: path`/client/v1/rooms/${room.roomId}/relations/${messageId}/m.annotation/m.reaction`,
+    result: Relations,
+    signal: timely,
+  });
+  if (found.kind !== "ok") return outcomeOf(found, 0);
+  for (const event of found.result.chunk) {
+    if (event.sender !== userId || objectOf(event.content["m.relates_to"])["event_id"] !== messageId) continue;
+    const answer = await redact(api, room, event.event_id, timely);
+    if (answer.kind !== "ok") return outcomeOf(answer, 0);
+  }
+  return { state: "sent", providerMessageId: null };
+}
+
+/** Shows or hides the typing indicator. Best effort. */
+export async function setTyping(
+  api: MatrixApi,
+  userId: string,
+  { conversation }: ReplyAddress,
+  shownForMs: number,
+): Promise<void> {
+  const room = targetOf(conversation);
+  if (room === null) return;
+  await api({
+    method: "PUT",
+    path: path`/client/v3/rooms/${room.roomId}/typing/${userId}`,
+    body: shownForMs === 0 ? { typing: false } : { typing: true, timeout: shownForMs },
+    result: z.unknown(),
+    signal: AbortSignal.timeout(textTimeoutMs),
+  });
+}
+
+function put(api: MatrixApi, room: Room, type: string, key: string, body: object, signal: AbortSignal) {
+  const of = path`/client/v3/rooms/${room.roomId}/send/${type}/${sha256Hex(key)}`;
+  return api({ method: "PUT", path: of, body, result: SentEvent, signal });
+}
+
+function redact(api: MatrixApi, room: Room, eventId: string, signal: AbortSignal) {
+  const of = path`/client/v3/rooms/${room.roomId}/redact/${eventId}/${sha256Hex(`redact ${eventId}`)}`;
+  return api({ method: "PUT", path: of, body: {}, result: SentEvent, signal });
+}
+
+function within(signal: AbortSignal, timeoutMs: number): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+}
+
+/** `m.mentions` is empty: a name in an answer notifies nobody. */
+function textContent({ text, plain, ranges }: RenderedText) {
+  const isPlain = ranges.length === 0 && !/<(?!\/?p>)/.test(text);
+  const html = isPlain ? {} : { format: "org.matrix.custom.html", formatted_body: text };
+  return { msgtype: "m.text", body: plain, ...html, "m.mentions": {} };
+}
+
+function fileContent({ name, mediaType, content }: OutboundFile, url: string) {
+  const [kind = ""] = mediaType.split("/");
+  const msgtype = ["image", "audio", "video"].includes(kind) ? `m.${kind}` : "m.file";
+  const info = { mimetype: mediaType, size: content.length };
+  return { msgtype, body: name, filename: name, url, info, "m.mentions": {} };
+}
+
+function relationTo({ thread }: Room, replyToId: string | undefined) {
+  if (thread !== undefined) {
+    // For clients without threads it is a reply.
+    const reply = { "m.in_reply_to": { event_id: replyToId ?? thread } };
+    return { "m.relates_to": { rel_type: "m.thread", event_id: thread, is_falling_back: true, ...reply } };
+  }
+  return replyToId === undefined ? {} : { "m.relates_to": { "m.in_reply_to": { event_id: replyToId } } };
+}
+
+/** The outcome of a request with a transaction id. */
+function outcomeOf(answer: Answer<{ event_id?: string }>, attempts: number): SendOutcome {
+  const backoffMs = Math.min(1_000 * 2 ** attempts, longestPauseMs);
+  if (answer.kind === "ok") return { state: "sent", providerMessageId: answer.result.event_id ?? null };
+  if (answer.kind === "failed") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
+  const { status, reason, retryAfterMs } = answer;
+  if (status === 429) return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason, scope: "account" };
+  if (status >= 500) return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason };
+  // The message can be sent once the token is corrected.
+  if (status === 401) return { state: "retry", afterMs: longestPauseMs, reason };
+  return { state: "dropped", reason };
+}

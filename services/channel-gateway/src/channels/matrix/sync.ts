@@ -1,0 +1,127 @@
+// The connection of an account: a loop of long polls. A batch's position is saved with its last message, so a crash in between delivers
+// the batch again, and the gateway recognises stored messages by their event ids.
+import type { z } from "zod";
+import { WireError, type MatrixAccount } from "@parley/contracts";
+import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
+import { MatrixUnavailableError, path, settled, type MatrixApi } from "./api.ts";
+import { parse, relatedIdOf, type Parsed } from "./parse.ts";
+import { Rooms } from "./rooms.ts";
+import { Profile, Sync, type MatrixEvent } from "./schema.ts";
+import { eventsSince, syncFilter } from "./timeline.ts";
+
+export interface SyncDeps {
+  api: MatrixApi;
+  account: string;
+  settings: MatrixAccount;
+  identify: (signal: AbortSignal) => Promise<string>;
+}
+
+const longPollMs = 30_000;
+/** A response may be large after an outage. */
+const answerTimeoutMs = longPollMs + 30_000;
+const requestTimeoutMs = 15_000;
+/** How often the position of batches without input is saved. A crash reads them again, which is harmless. */
+const idleCheckpointMs = 10_000;
+
+type Input = Exclude<Parsed, { kind: "skipped" } | { kind: "encrypted" }>;
+
+/** Receives until the lease ends. Throws AccountRejectedError, MatrixUnavailableError, or what the host throws. */
+export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef): Promise<void> {
+  const { signal } = lease;
+  const { api, account, settings } = deps;
+  const timely = () => AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
+  const userId = await deps.identify(timely());
+  const profile = await settled(
+    await api({ method: "GET", path: path`/client/v3/profile/${userId}`, result: Profile, signal: timely() }),
+    signal,
+  );
+  const rooms = new Rooms(api, settings, userId, signal);
+  await rooms.joinGroups(host.log);
+  let since = lease.cursor;
+  let connected = false;
+  let savedMs = performance.now();
+
+  const inputOf = async (roomId: string, event: MatrixEvent): Promise<Input | null> => {
+    const relatedId = event.sender === userId ? undefined : relatedIdOf(event);
+    const parsed = parse(event, {
+      account,
+      roomId,
+      me: { userId, name: rooms.nameOf(roomId, userId) ?? profile?.displayname },
+      direct: await rooms.isDirect(roomId),
+      nameOf: (of) => rooms.nameOf(roomId, of),
+      related: relatedId === undefined ? null : await rooms.event(roomId, relatedId),
+    });
+    if (parsed.kind === "encrypted") await rooms.explainEncryption(roomId);
+    return parsed.kind === "encrypted" || parsed.kind === "skipped" ? null : parsed;
+  };
+  const inputsOf = async ({ rooms: changed }: z.infer<typeof Sync>, from: string): Promise<Input[]> => {
+    const inputs: Input[] = [];
+    for (const [roomId, room] of [...Object.entries(changed.join), ...Object.entries(changed.leave)]) {
+      rooms.observe(roomId, [...room.state.events, ...room.timeline.events]);
+      const truncated = () => host.log.error({ roomId }, "messages skipped: too many since the last connection");
+      for (const event of await eventsSince({ api, userId, signal, truncated }, roomId, room, from)) {
+        const input = await inputOf(roomId, event);
+        if (input !== null) inputs.push(input);
+      }
+    }
+    return inputs;
+  };
+
+  while (!signal.aborted) {
+    const answer = await api({
+      method: "GET",
+      path: "/client/v3/sync",
+      query: {
+        filter: syncFilter,
+        timeout: connected && since !== null ? String(longPollMs) : "0",
+        ...(since === null ? {} : { since }),
+      },
+      result: Sync,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMs)]),
+    });
+    if (signal.aborted) return;
+    const batch = await settled(answer, signal);
+    if (batch === null)
+      throw new MatrixUnavailableError("the homeserver refuses to synchronise from the stored position");
+    if (!connected) host.report({ state: "connected", as: userId });
+    connected = true;
+    for (const [roomId, room] of Object.entries(batch.rooms.invite)) {
+      await rooms.answerInvitation(roomId, room, host.log);
+    }
+    // Messages from before the first connection are not answered.
+    const inputs = since === null ? [] : await inputsOf(batch, since);
+    const isSaved = await deliver(host, inputs, {
+      between: since === null ? undefined : { lease, cursor: since },
+      last: { lease, cursor: batch.next_batch },
+    });
+    const isDue = since === null || inputs.length > 0 || performance.now() - savedMs >= idleCheckpointMs;
+    if (!isSaved && isDue && batch.next_batch !== since) {
+      await host.checkpoint({ lease, cursor: batch.next_batch });
+      savedMs = performance.now();
+    }
+    since = batch.next_batch;
+  }
+}
+
+/** Passes inputs to the host in order. Returns whether the position after the batch was saved with the last one. */
+async function deliver(
+  host: ChannelHost,
+  inputs: readonly Input[],
+  position: { between: Position | undefined; last: Position },
+): Promise<boolean> {
+  for (const [index, input] of inputs.entries()) {
+    const isLast = index === inputs.length - 1;
+    const at = isLast ? position.last : position.between;
+    try {
+      if (input.kind === "change") await host.change(input.change, at);
+      else await host.accept(input.draft, at);
+    } catch (error) {
+      // It would be refused again and block everything after it.
+      if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
+      const { externalId } = input.kind === "change" ? input.change : input.draft;
+      host.log.error({ externalId, code: error.code, reason: error.message }, "event skipped: it can never be stored");
+      if (isLast) return false;
+    }
+  }
+  return inputs.length > 0;
+}
