@@ -11,6 +11,7 @@ export * from "./store/approvals.ts";
 export * from "./store/trace.ts";
 export * from "./store/usage.ts";
 export * from "./store/outbox.ts";
+export * from "./store/previews.ts";
 export * from "./store/leases.ts";
 export * from "./store/accounts.ts";
 export * from "./store/contacts.ts";

@@ -125,6 +125,23 @@ test("an edit that changes nothing is refused as Telegram refuses it", async () 
   assert.equal(peer.sent[0]?.text, "b");
 });
 
+test("grammy deletes a message and sets and removes a reaction as with the real service", async () => {
+  await using peer = await startTelegramPeer();
+  const { api } = botFor(peer);
+  const message = await api.sendMessage(42, "a");
+  await api.setMessageReaction(42, message.message_id, [{ type: "emoji", emoji: "👀" }]);
+  await api.setMessageReaction(42, message.message_id, []);
+  assert.deepEqual(
+    peer.reactions.map(({ emoji }) => emoji),
+    ["👀", null],
+  );
+  const refused = api.setMessageReaction(42, message.message_id, [{ type: "emoji", emoji: "🏷" as "👀" }]);
+  assert.match((await failure(refused)).description, /REACTION_INVALID/);
+  await api.deleteMessage(42, message.message_id);
+  assert.deepEqual(peer.sent, []);
+  assert.match((await failure(api.deleteMessage(42, message.message_id))).description, /message to delete not found/);
+});
+
 test("a webhook of grammy's gets each update with the secret, again until it answers 2xx", async () => {
   await using peer = await startTelegramPeer();
   const bot = botFor(peer);

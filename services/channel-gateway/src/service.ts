@@ -72,7 +72,16 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     for (const { accounts: number, ...labels } of states.counts()) metrics.set("parley_channel_states", labels, number);
   });
   const accounts = new Accounts(
-    { bus, log, events, inbound, owner, states, maxFileBytes: config.settings.attachments.max_bytes },
+    {
+      bus,
+      log,
+      events,
+      inbound,
+      owner,
+      states,
+      maxFileBytes: config.settings.attachments.max_bytes,
+      showsAnswers: config.settings.output.mode !== "message_tool",
+    },
     configured.accounts,
   );
   const state = { draining: false };

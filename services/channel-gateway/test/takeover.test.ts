@@ -1,20 +1,13 @@
 // Two gateways and one bot: the owner of the connection is killed at critical points. Each bot is a separate account on shared servers,
 // because most of the time is waiting for a lease to expire.
 import assert from "node:assert/strict";
-import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { healthReports } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, temporaryFolder, testBaseConfig, type TelegramPeer } from "@parley/testing";
-import { startGatewayStack, token, type GatewayStack } from "./support/stack.ts";
-
-interface GatewayProcess {
-  child: ChildProcess;
-  /** Makes this process fail once at a named fault point. */
-  failAt(point: string, action: string): Promise<void>;
-}
+import { owned, startProcess } from "./support/gateway-process.ts";
+import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 
 const secretName = "PARLEY_CHANNEL_BOT";
 
@@ -34,51 +27,6 @@ async function writeSettings(folder: string, peer: TelegramPeer, account: string
   ];
   await writeFile(file, settings.join("\n"));
   return file;
-}
-
-/** Starts the replica that is killed, as a separate process. */
-async function startProcess(
-  stack: GatewayStack,
-  replica: string,
-  folder: string,
-  env: Record<string, string>,
-): Promise<GatewayProcess> {
-  const faults = join(folder, "faults");
-  await mkdir(faults);
-  const child = fork(new URL("../src/main.ts", import.meta.url), {
-    execArgv: ["--conditions=@parley/source"],
-    stdio: ["ignore", process.env["PARLEY_TEST_LOGS"] === undefined ? "ignore" : "inherit", "inherit", "ipc"],
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
-      PARLEY_NATS_URL: stack.stack.nats.urlFor("channel-gateway"),
-      PARLEY_REPLICA: replica,
-      PARLEY_HTTP_PORT: "0",
-      PARLEY_TOKEN: token,
-      FAULT_DIR: faults,
-      ...env,
-    },
-  });
-  await once(child, "message");
-  return {
-    child,
-    failAt: async (point, action) => {
-      // Written atomically, because the process may reach the point at any moment.
-      const order = join(faults, `${point}.new`);
-      await writeFile(order, action);
-      await rename(order, join(faults, point));
-    },
-  };
-}
-
-/** Resolves when the replica owns the account's connection. */
-async function owned(stack: GatewayStack, name: string, account: string): Promise<void> {
-  const bus = await stack.stack.bus("operator");
-  for (;;) {
-    const reports = await bus.gather(healthReports["channel-gateway"], {}, 100);
-    const owner = reports.find(({ replica }) => replica === name);
-    if (owner?.details["leases"] === `telegram:${account}`) return;
-  }
 }
 
 /**

@@ -81,7 +81,7 @@ export interface ChannelSecret {
   required?: true | { setting: string; value: string };
 }
 
-/** Settings of every account: who may write to the agent. */
+/** Settings of every account: who may write to the agent, and what they see while it answers. */
 export const peopleSettings = {
   /** Platform ids of the owner's accounts: they share the owner's thread. */
   owners: z.array(z.string()).default([]),
@@ -94,6 +94,10 @@ export const peopleSettings = {
   require_mention: z.boolean().default(true),
   /** The profile that answers here instead of the agent itself; each conversation then has a session of its own. Applies to new sessions. */
   profile: z.string().optional(),
+  /** Show an answer while it is written, where the platform can edit messages. Left out: true. */
+  preview: z.boolean().optional(),
+  /** React to a message while its turn runs, where the platform has reactions. Left out: false. */
+  acknowledge: z.boolean().optional(),
 };
 
 const PeoplePolicySchema = z.object(peopleSettings);

@@ -36,6 +36,10 @@ export const telegramChannel = channelEntry({
     typing: true,
     files: true,
     actions: true,
+    // Edits count as messages: one a second in a chat.
+    preview: { everyMs: 1_000 },
+    // One of the emoji that every chat accepts: https://core.telegram.org/bots/api#reactiontypeemoji
+    acknowledgement: "👀",
   },
   connection: { setting: "mode", leased: "poll" },
   exampleAddress: "telegram:main:4711",

@@ -23,6 +23,8 @@ export const OutboxRowSchema = z.object({
   parts: z.number().int().nonnegative().optional(),
   /** The sender crashed while the message at `position` was in flight, so it may have arrived. Left out: false. */
   interrupted: z.boolean().optional(),
+  /** The platform's id of the preview that the first message of this text replaces. An empty text deletes it. Left out: none. */
+  replaces: z.string().optional(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
   /** W3C trace context of the turn that sends it; null without tracing. */
@@ -33,7 +35,14 @@ export type OutboxRow = z.infer<typeof OutboxRowSchema>;
 /** A burst, then one message per interval. */
 const SendRate = z.object({ burst: z.number().int().positive(), everyMs: z.number().positive() });
 
-const Owner = z.object({
+/** The rates of an account, shared by all replicas. */
+export const SendRatesSchema = z.object({
+  account: SendRate.optional(),
+  conversations: z.array(SendRate.extend({ pattern: z.string() })).optional(),
+});
+
+/** A process of the gateway that sends. */
+export const OwnerSchema = z.object({
   /** Stable name of the replica, e.g. the pod. */
   replica: z.string(),
   /** New on every start: rows that a previous instance of this replica left in `sending` are settled at once. */
@@ -64,10 +73,10 @@ export const outboxGet = storeRequest({
 export const outboxClaim = storeRequest({
   subject: "store.outbox.claim",
   clients: ["channel-gateway"],
-  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight, within the rates and after the pauses that the platform demanded. A claim is for one platform message: a longer text becomes `pending` again after each. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they are returned as `interrupted`, or become `unknown` where the caller cannot continue texts. Expired rows become `dropped`.",
+  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight, within the rates and after the pauses that the platform demanded. A claim is for one platform message: a longer text becomes `pending` again after each. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they are returned as `interrupted`, or become `unknown` where the caller cannot continue texts. Expired rows become `dropped`. With `previews`, the first text of an ended turn replaces the turn's preview; a preview that no text replaces is deleted by a row of its own.",
   input: z.object({
     opId: z.uuid(),
-    owner: Owner,
+    owner: OwnerSchema,
     channel: z.string(),
     account: z.string(),
     /** For channels with an owned connection: FENCED when the caller no longer owns it. */
@@ -76,12 +85,9 @@ export const outboxClaim = storeRequest({
     /** The caller sends one message of a text per claim and settles `part` and `doubtful`. Left out by an older gateway. */
     continues: z.boolean().optional(),
     /** Charged for each claimed row. Left out: no limits. */
-    rates: z
-      .object({
-        account: SendRate.optional(),
-        conversations: z.array(SendRate.extend({ pattern: z.string() })).optional(),
-      })
-      .optional(),
+    rates: SendRatesSchema.optional(),
+    /** The caller edits previews: texts replace those of their turns. Left out: there are none. */
+    previews: z.boolean().optional(),
     limit: z.number().int().min(1).max(100),
     /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),
@@ -100,7 +106,7 @@ export const outboxSettle = storeRequest({
   input: z.object({
     opId: z.uuid(),
     outboxId: z.string(),
-    owner: Owner,
+    owner: OwnerSchema,
     outcome: z.discriminatedUnion("state", [
       z.object({ state: z.literal("sent"), providerMessageId: z.string().nullable() }),
       /** One message of the text was sent; the next one begins at `position`. */
@@ -117,6 +123,8 @@ export const outboxSettle = storeRequest({
         reason: z.string(),
         /** What the platform limits; left out: only this text waits. */
         scope: z.enum(["conversation", "account"]).optional(),
+        /** The preview cannot be edited: the text is sent as a message of its own. */
+        withoutPreview: z.boolean().optional(),
       }),
       z.object({ state: z.literal("unknown"), reason: z.string() }),
       z.object({ state: z.literal("dropped"), reason: z.string() }),

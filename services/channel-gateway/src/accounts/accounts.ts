@@ -3,14 +3,21 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { errorMessage, slashCommands, store, WireError, type PeoplePolicy } from "@parley/contracts";
 import type { AccountState, AccountStates } from "../delivery/account-states.ts";
-import { AccountRejectedError, type ChannelAdapter, type ChannelHost, type Position } from "../channels/channel.ts";
+import {
+  AccountRejectedError,
+  type ChannelAdapter,
+  type ChannelHost,
+  type LeaseRef,
+  type Position,
+} from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { FileFetcher } from "../ingress/file-fetcher.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
 import { Lease } from "../delivery/leases.ts";
 import { Outbound } from "../delivery/outbound.ts";
-import { Typing } from "../delivery/typing.ts";
+import { Previews } from "../delivery/previews.ts";
+import { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 /** An adapter and its access policy. */
 export interface ChannelAccount {
@@ -27,6 +34,8 @@ export interface AccountDeps {
   states: AccountStates;
   /** The largest file that is fetched. */
   maxFileBytes: number;
+  /** People are sent what the model writes, and not only what it sends with the tool `message`. */
+  showsAnswers: boolean;
 }
 
 /** How long the cursor of ignored input waits for further input. */
@@ -41,8 +50,9 @@ export class Accounts {
   readonly hosted: readonly HostedAdapter[];
   readonly #deps: AccountDeps;
   readonly #leases = new Map<ChannelAdapter, Lease>();
-  readonly #outbound: Outbound[] = [];
-  readonly #typing: Typing[] = [];
+  readonly #outbound = new Map<ChannelAdapter, Outbound>();
+  readonly #previews = new Map<ChannelAdapter, Previews>();
+  readonly #indicators: TurnIndicators[] = [];
   readonly #files: FileFetcher;
 
   constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
@@ -68,13 +78,14 @@ export class Accounts {
     const { bus, log, events, owner } = this.#deps;
     this.#files.open();
     for (const { adapter, host } of this.hosted) {
-      const outbound = new Outbound({ bus, log, events, owner }, adapter, {
-        held: () => this.#leases.get(adapter)?.held ?? null,
-        fenced: (lease) => this.#leases.get(adapter)?.fenced(lease),
-      });
-      this.#outbound.push(outbound);
+      const lease = {
+        held: () => this.#sendingLease(adapter),
+        fenced: (lost: LeaseRef) => this.#leases.get(adapter)?.fenced(lost),
+      };
+      const outbound = new Outbound({ bus, log, events, owner }, adapter, lease, this.#previews.get(adapter));
+      this.#outbound.set(adapter, outbound);
       if (adapter.connect === undefined) continue;
-      const lease = new Lease(
+      const connection = new Lease(
         {
           bus,
           log,
@@ -88,15 +99,36 @@ export class Accounts {
         async (held) => adapter.connect?.(host, held),
         () => outbound.wake(),
       );
-      this.#leases.set(adapter, lease);
+      this.#leases.set(adapter, connection);
     }
   }
 
   /** Finishes the sends in flight, then closes the connections and releases their leases. */
   async close(): Promise<void> {
-    for (const typing of this.#typing) typing.close();
-    await Promise.all(this.#outbound.map((each) => each.close()));
+    for (const each of this.#indicators) each.close();
+    await Promise.all([...this.#previews.values()].map((each) => each.close()));
+    await Promise.all([...this.#outbound.values()].map((each) => each.close()));
     await Promise.all([...this.#leases.values(), this.#files].map((each) => each.close()));
+  }
+
+  /** The lease that sends need; null while it is not held, undefined when they need none. */
+  #sendingLease(adapter: ChannelAdapter): LeaseRef | null | undefined {
+    if (!adapter.ownedConnection || adapter.sendsWithoutConnection === true) return undefined;
+    return this.#leases.get(adapter)?.held ?? null;
+  }
+
+  /** What a conversation shows while a turn runs; undefined: nothing. */
+  #indicatorsOf(adapter: ChannelAdapter, { preview, acknowledge = false }: PeoplePolicy): TurnIndicators | undefined {
+    const { bus, log, owner, showsAnswers } = this.#deps;
+    if (adapter.capabilities.preview !== undefined && preview !== false && showsAnswers) {
+      const lease = () => this.#sendingLease(adapter);
+      const wake = () => this.#outbound.get(adapter)?.wake();
+      this.#previews.set(adapter, new Previews({ bus, log, owner, adapter, lease, wake }));
+    }
+    if (!adapter.capabilities.typing && !acknowledge && !this.#previews.has(adapter)) return undefined;
+    const indicators = new TurnIndicators(adapter, { previews: this.#previews.get(adapter), acknowledge });
+    this.#indicators.push(indicators);
+    return indicators;
   }
 
   #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
@@ -109,11 +141,8 @@ export class Accounts {
       people,
       commandPrefix,
       fetchFiles: (inboxId, files) => this.#files.start({ channel, account, inboxId, files }),
+      indicators: this.#indicatorsOf(adapter, people),
     };
-    if (adapter.capabilities.typing) {
-      policy.typing = new Typing(adapter);
-      this.#typing.push(policy.typing);
-    }
     const advance = ({ lease, cursor }: Position) => this.#leases.get(adapter)?.advance(lease, cursor);
     const fenced = async <T>(work: Promise<T>, position: Position | undefined): Promise<T> => {
       try {

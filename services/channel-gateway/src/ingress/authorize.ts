@@ -12,7 +12,7 @@ import {
   pairingText,
   pairingTtlMs,
 } from "../operations/pairing-code.ts";
-import type { Typing } from "../delivery/typing.ts";
+import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 /** The part of an account that authorization needs. */
 export interface AccessPolicy {
@@ -21,8 +21,8 @@ export interface AccessPolicy {
   people: PeoplePolicy;
   /** What commands begin with on this channel, in addition to `/`. */
   commandPrefix?: string | undefined;
-  /** Only for platforms with a typing indicator. */
-  typing?: Typing;
+  /** What a conversation shows while a turn runs. Left out: nothing. */
+  indicators?: TurnIndicators | undefined;
   /** Fetches the files of a message that was just stored. */
   fetchFiles?: (inboxId: string, files: readonly PendingFile[]) => void;
 }

@@ -33,7 +33,7 @@ import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
 import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
-import type { Typing } from "../delivery/typing.ts";
+import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
@@ -122,7 +122,7 @@ export class InboundHandler {
           ...(pending.length === 0 ? {} : { files: fileTimes }),
           ...(profile === undefined ? {} : { profile }),
         });
-      const { inboxId, duplicate, heldUpBy } = await this.#putAndShow(policy.typing, draft.replyTo, sessionKey, put);
+      const { inboxId, duplicate, heldUpBy } = await this.#putAndShow(policy.indicators, draft, sessionKey, put);
       if (pending.length > 0 && !duplicate) policy.fetchFiles?.(inboxId, pending);
       if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
         await answer(awaitingApprovalText(heldUpBy));
@@ -250,19 +250,20 @@ export class InboundHandler {
   }
 
   async #putAndShow(
-    typing: Typing | undefined,
-    address: ReplyAddress,
+    indicators: TurnIndicators | undefined,
+    draft: InboundDraft,
     sessionKey: string,
     put: () => Promise<StoredMessage>,
   ): Promise<StoredMessage> {
-    if (typing === undefined) return put();
-    const bound = typing.bound();
+    if (indicators === undefined) return put();
+    const followed = indicators.follow(draft);
+    const listener: TurnListener = { kept: () => undefined, event: (event) => followed.event(event) };
     try {
-      const { kept, end } = await followTurn(this.#deps, sessionKey, put, bound.signal);
-      void typing.until(end, address, bound);
+      const { kept, end } = await followTurn(this.#deps, sessionKey, put, followed.signal, listener);
+      void followed.until(end);
       return kept;
     } catch (error) {
-      bound.abort();
+      followed.cancel();
       throw error;
     }
   }

@@ -18,13 +18,15 @@ import {
 } from "@parley/contracts";
 
 interface Answer {
-  /** Published as deltas. */
-  deltas: string[];
+  /** Published as deltas, at once or as they come. */
+  deltas: string[] | AsyncIterable<string>;
   /** The committed text; default: all deltas joined. */
   text?: string;
   exitReason?: ExitReason;
   /** Sent after the text. */
   attachments?: Attachment[];
+  /** The turn sends nothing. */
+  unsent?: boolean;
 }
 
 export type Script = (said: string, turn: { turnId: string; sessionId: string }) => Promise<Answer> | Answer;
@@ -79,6 +81,11 @@ export class TestAgent {
     while (!this.#answered.some(fits)) await new Promise<void>((look) => this.#waiting.push(look));
   }
 
+  /** Resolves when a turn with this message has begun. */
+  async began(said: string): Promise<void> {
+    while (!this.heard.includes(said)) await new Promise<void>((look) => this.#waiting.push(look));
+  }
+
   /** Resolves when all known turns have ended; very recent messages may not be known yet. */
   async idle(): Promise<void> {
     await Promise.all(this.#busy.values());
@@ -118,13 +125,16 @@ export class TestAgent {
     this.heard.push(...texts);
     this.heardParts.push(...questions.map((message) => message.parts));
     if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), ...texts]);
+    for (const look of this.#waiting.splice(0)) look();
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
     for (const message of questions) this.#say(sessionId, { type: "message", seq: message.seq, message });
     const answer = await this.script(said, { turnId, sessionId });
-    for (const text of answer.deltas) {
+    const streamed: string[] = [];
+    for await (const text of answer.deltas) {
+      streamed.push(text);
       this.#say(sessionId, { type: "text.delta", turnId, step: nextStep, attempt: 1, text } satisfies LiveEvent);
     }
-    const text = answer.text ?? answer.deltas.join("");
+    const text = answer.text ?? streamed.join("");
     const exitReason = answer.exitReason ?? "end_turn";
     const state = exitReason === "error" ? "failed" : "done";
     const usage = { ...noUsage, inputTokens: 3, outputTokens: 2 };
@@ -141,7 +151,7 @@ export class TestAgent {
       results: 0,
       toolCalls: [],
       outgoing:
-        replyTo === null
+        replyTo === null || answer.unsent === true
           ? []
           : [{ address: replyTo, text, attachments: answer.attachments ?? [], expiresInMs: 60_000 }],
       finish: { state, exitReason, text },

@@ -2,7 +2,7 @@
 // Tests with grammy, an independent client, check that it behaves like the real service.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { shown } from "./methods.ts";
+import { shown } from "./message.ts";
 import { createApiServer } from "./server.ts";
 import { TelegramState, type ApiCall, type Fault, type SentMessage, type Webhook } from "./state.ts";
 import { deliverToWebhook } from "./webhook-delivery.ts";
@@ -53,11 +53,17 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly commands: readonly { command: string; description: string }[];
   /** Queues a fault for the next call of `method` (`*`: any method). */
   fail(method: string, fault: Fault): void;
+  /** Deletes a message of the bot, as a person may. */
+  deleteSent(messageId: number): void;
   block(chat: number): void;
   /** Removes the chat. */
   remove(chat: number): void;
   /** The messages that users have seen, in order, including those that were never acknowledged to the sender. */
   readonly sent: readonly SentMessage[];
+  /** Messages that the bot deleted; they are no longer in `sent`. */
+  readonly deleted: readonly SentMessage[];
+  /** The reactions that the bot set to messages, in order; null: removed. */
+  readonly reactions: readonly { chatId: number | string; messageId: number; emoji: string | null }[];
   readonly calls: readonly ApiCall[];
   /** How often an update was delivered. */
   deliveries(updateId: number): number;
@@ -118,9 +124,17 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
       return async () => state.until(`the answer to ${id}`, () => state.presses.get(id) ?? null);
     },
     fail: (method, fault) => void state.faults.push({ method, fault }),
+    deleteSent: (messageId) => {
+      const at = state.sent.findIndex((message) => message.messageId === messageId);
+      if (at === -1) throw new Error(`there is no message ${messageId}`);
+      state.sent.splice(at, 1);
+      state.changed();
+    },
     block: (chat) => void state.blocked.add(String(chat)),
     remove: (chat) => void state.missing.add(String(chat)),
     sent: state.sent,
+    deleted: state.deleted,
+    reactions: state.reactions,
     calls: state.calls,
     deliveries: (updateId) => state.deliveries.get(updateId) ?? 0,
     get pending() {

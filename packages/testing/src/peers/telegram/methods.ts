@@ -1,25 +1,11 @@
 // The methods of the Bot API that the fake supports, each as strict about its parameters as the real one. No HTTP in this file.
 import { z } from "zod";
-import { readHtml, type MarkupEntity } from "./markup.ts";
+import { chatId, contentOf, shown, unreachable, whole, type Bot } from "./message.ts";
+import { deleteMessage, editMessageText, editReplyMarkup, setReaction } from "./edits.ts";
 import { answerPress, buttonsOf, setCommands } from "./buttons.ts";
 import { badRequest, done, json, type MethodResult } from "./results.ts";
 import type { SentMessage, TelegramState } from "./state.ts";
 
-export interface Bot {
-  id: number;
-  username: string;
-}
-
-const longestText = 4096;
-const chatId = z.union([
-  z.number().int(),
-  z
-    .string()
-    .regex(/^-?\d+$/)
-    .transform(Number),
-  z.string().regex(/^@\w+$/),
-]);
-const whole = z.coerce.number().int();
 const SendMessage = z.object({
   chat_id: chatId,
   message_thread_id: whole.optional(),
@@ -40,14 +26,6 @@ const SendFile = z.object({
 const largestPhoto = 10 * 1024 * 1024;
 const largestUpload = 50 * 1024 * 1024;
 const largestDownload = 20 * 1024 * 1024;
-const EditMessage = z.object({
-  chat_id: chatId,
-  message_id: whole,
-  text: z.string().default(""),
-  parse_mode: z.string().optional(),
-  entities: json(z.array(z.looseObject({ type: z.string(), offset: whole, length: whole }))).optional(),
-  reply_markup: z.unknown().optional(),
-});
 const ChatAction = z.object({ chat_id: chatId, action: z.string() });
 const SetWebhook = z.object({
   url: z.string(),
@@ -114,6 +92,10 @@ export function callMethod(
       return editMessageText(parameters, state, bot);
     case "editMessageReplyMarkup":
       return editReplyMarkup(parameters, state, bot);
+    case "deleteMessage":
+      return deleteMessage(parameters, state);
+    case "setMessageReaction":
+      return setReaction(parameters, state);
     case "answerCallbackQuery":
       return answerPress(parameters, state);
     case "setMyCommands":
@@ -211,81 +193,4 @@ function sendFile(
   state.sent.push(message);
   state.changed();
   return done(shown(message, bot));
-}
-
-function editMessageText(parameters: Record<string, unknown>, state: TelegramState, bot: Bot): MethodResult {
-  const given = EditMessage.safeParse(parameters);
-  if (!given.success) return badRequest("message identifier is not specified");
-  const { chat_id: chat, message_id: messageId } = given.data;
-  const message = state.sent.find((one) => one.messageId === messageId && one.chatId === chat);
-  if (message === undefined) return badRequest("message to edit not found");
-  const content = contentOf(given.data.text, given.data.parse_mode);
-  if ("status" in content) return content;
-  const buttons = buttonsOf(given.data.reply_markup);
-  if ("status" in buttons) return buttons;
-  const unchangedButtons = JSON.stringify(buttons) === JSON.stringify(message.buttons);
-  if (
-    unchangedButtons &&
-    content.text === message.text &&
-    JSON.stringify(content.entities) === JSON.stringify(message.entities)
-  ) {
-    return badRequest(
-      "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
-    );
-  }
-  // Entities are those of the new text; without a parse mode they can be given directly.
-  const entities = given.data.entities ?? content.entities;
-  Object.assign(message, content, { buttons, entities });
-  state.changed();
-  return done(shown(message, bot));
-}
-
-function editReplyMarkup(parameters: Record<string, unknown>, state: TelegramState, bot: Bot): MethodResult {
-  const given = EditMessage.safeParse(parameters);
-  if (!given.success) return badRequest("message identifier is not specified");
-  const { chat_id: chat, message_id: messageId } = given.data;
-  const message = state.sent.find((one) => one.messageId === messageId && one.chatId === chat);
-  if (message === undefined) return badRequest("message to edit not found");
-  const buttons = buttonsOf(given.data.reply_markup);
-  if ("status" in buttons) return buttons;
-  message.buttons = buttons;
-  state.changed();
-  return done(shown(message, bot));
-}
-
-function contentOf(
-  raw: string,
-  parseMode: string | undefined,
-): { text: string; entities: MarkupEntity[] } | MethodResult {
-  if (!raw.isWellFormed()) return badRequest("strings must be encoded in UTF-8");
-  let text = raw;
-  let entities: MarkupEntity[] = [];
-  if (parseMode !== undefined) {
-    if (parseMode.toLowerCase() !== "html") return badRequest("unsupported parse_mode");
-    const markup = readHtml(raw);
-    if (!markup.ok) return { status: 400, description: markup.description };
-    ({ text, entities } = markup);
-  }
-  if (text.trim() === "") return badRequest("message text is empty");
-  if (text.trim().length > longestText) return badRequest("message is too long");
-  return { text, entities };
-}
-
-function unreachable(chat: number | string, state: TelegramState): MethodResult | null {
-  if (state.blocked.has(String(chat))) return { status: 403, description: "Forbidden: bot was blocked by the user" };
-  return state.missing.has(String(chat)) ? badRequest("chat not found") : null;
-}
-
-/** A sent message as the API returns it. */
-export function shown(message: SentMessage, bot: Bot): Record<string, unknown> {
-  const chat = message.chatId;
-  return {
-    message_id: message.messageId,
-    from: { id: bot.id, is_bot: true, first_name: "Parley", username: bot.username },
-    chat: { id: chat, type: typeof chat === "number" && chat > 0 ? "private" : "supergroup" },
-    date: Math.floor(Date.now() / 1000),
-    text: message.text,
-    entities: message.entities,
-    ...(message.threadId === null ? {} : { message_thread_id: message.threadId }),
-  };
 }

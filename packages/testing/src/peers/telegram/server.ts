@@ -1,7 +1,8 @@
 // The Bot API over HTTP on a loopback port: bot token, method and parameters, injected faults, and long polls.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
-import { callMethod, type Bot } from "./methods.ts";
+import type { Bot } from "./message.ts";
+import { callMethod } from "./methods.ts";
 import type { MethodResult } from "./results.ts";
 import type { ApiCall, Fault, StoredUpdate, TelegramState } from "./state.ts";
 

@@ -51,6 +51,10 @@ export interface Webhook {
 export class TelegramState {
   readonly updates: StoredUpdate[] = [];
   readonly sent: SentMessage[] = [];
+  /** Messages that the bot deleted. */
+  readonly deleted: SentMessage[] = [];
+  /** The reactions that the bot set to messages, in order; null: removed. */
+  readonly reactions: { chatId: number | string; messageId: number; emoji: string | null }[] = [];
   readonly calls: ApiCall[] = [];
   /** Chats that the bot may not write to; calls return 403. */
   readonly blocked = new Set<string>();

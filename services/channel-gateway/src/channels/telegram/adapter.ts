@@ -6,7 +6,7 @@ import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
 import { createCall, type Answer } from "./api.ts";
 import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
-import { sendPart, targetOf } from "./send.ts";
+import { deleteMessage, editText, sendPart, setReaction, targetOf } from "./send.ts";
 import { User } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -47,6 +47,10 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     capabilities: telegramChannel.capabilities,
     ownedConnection: settings.mode === "poll",
     send: (part, signal) => sendPart(call, part, signal),
+    edit: ({ conversation }, messageId, text, signal) => editText(call, conversation, messageId, text, signal),
+    remove: ({ conversation }, messageId, signal) => deleteMessage(call, conversation, messageId, signal),
+    react: ({ conversation }, messageId, reaction, signal) =>
+      setReaction(call, conversation, messageId, reaction, signal),
     fetchFile: download,
     async check(signal) {
       const answer = await call("getMe", {}, User, signal);

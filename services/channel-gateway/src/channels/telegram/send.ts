@@ -73,17 +73,84 @@ function replyOf(replyToId: string | undefined) {
 async function sendText(
   call: Call,
   target: Target,
-  { text, plain, ranges }: RenderedText,
+  text: RenderedText,
   signal: AbortSignal,
 ): Promise<Answer<{ message_id: number }>> {
+  return callWithText(call, "sendMessage", target, text, Sent, signal);
+}
+
+/** Calls a method with a text: with its markup, or without it when Telegram refuses the markup. */
+async function callWithText<Result>(
+  call: Call,
+  method: string,
+  target: object,
+  { text, plain, ranges }: RenderedText,
+  result: z.ZodType<Result>,
+  signal: AbortSignal,
+): Promise<Answer<Result>> {
   const parameters = { ...target, link_preview_options: { is_disabled: true } };
   if (ranges.length > 0) {
-    const answer = await call("sendMessage", { ...parameters, text, parse_mode: "HTML" }, Sent, signal);
+    const answer = await call(method, { ...parameters, text, parse_mode: "HTML" }, result, signal);
     const misread =
       answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.description);
     if (!misread) return answer;
   }
-  return call("sendMessage", { ...parameters, text: plain }, Sent, signal);
+  return call(method, { ...parameters, text: plain }, result, signal);
+}
+
+/** Replaces the text of a message. One that has the text already counts as edited. */
+export async function editText(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  text: RenderedText,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const target = messageOf(conversation, messageId);
+  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  const answer = await callWithText(call, "editMessageText", target, text, z.unknown(), signal);
+  return changed(answer, messageId, /message is not modified/i);
+}
+
+/** Deletes a message. One that does not exist counts as deleted. */
+export async function deleteMessage(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const target = messageOf(conversation, messageId);
+  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  const answer = await call("deleteMessage", target, z.unknown(), signal);
+  return changed(answer, messageId, /message to delete not found/i);
+}
+
+/** Sets the bot's reaction to a message; null removes it. */
+export async function setReaction(
+  call: Call,
+  conversation: string,
+  messageId: string,
+  reaction: string | null,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const target = messageOf(conversation, messageId);
+  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  const list = reaction === null ? [] : [{ type: "emoji", emoji: reaction }];
+  const answer = await call("setMessageReaction", { ...target, reaction: list }, z.unknown(), signal);
+  return changed(answer, messageId);
+}
+
+function messageOf(conversation: string, messageId: string): { chat_id: number | string; message_id: number } | null {
+  const target = targetOf(conversation);
+  return target === null || !/^\d+$/.test(messageId)
+    ? null
+    : { chat_id: target.chat_id, message_id: Number(messageId) };
+}
+
+/** `done`: a refusal with this text means that nothing is left to do. */
+function changed(answer: Answer<unknown>, messageId: string, done?: RegExp): SendOutcome {
+  const isDone = answer.kind === "refused" && done?.test(answer.description) === true;
+  return answer.kind === "ok" || isDone ? { state: "sent", providerMessageId: messageId } : outcomeOf(answer, 0);
 }
 
 /** Converts a failed call to the delivery outcome of its message. */

@@ -3,7 +3,7 @@ import type { store, Attachment } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
 import { counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
-import { turns } from "./turns.ts";
+import { ownedByTurn, turns } from "./turns.ts";
 
 export const outbox = parley.table(
   "outbox",
@@ -36,6 +36,7 @@ export const outbox = parley.table(
     parts: integer("parts").notNull().default(0),
     doubtfulParts: integer("doubtful_parts").notNull().default(0),
     interrupted: boolean("interrupted").notNull().default(false),
+    replaces: text("replaces"),
   },
   (table) => [
     unique("outbox_turn_id_ordinal_key").on(table.turnId, table.ordinal),
@@ -45,6 +46,24 @@ export const outbox = parley.table(
     ),
     partial(index("outbox_unknown").on(table.id), sql`state = 'unknown'`),
   ],
+);
+
+export const previews = parley.table(
+  "previews",
+  {
+    turnId: ownedByTurn(),
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    conversation: text("conversation").notNull(),
+    state: oneOf("state", ["sending", "shown", "unknown"]).notNull().default("sending"),
+    messageId: text("message_id"),
+    superseded: boolean("superseded").notNull().default(false),
+    replyContext: text("reply_context"),
+    claimReplica: text("claim_replica").notNull(),
+    claimIncarnation: text("claim_incarnation").notNull(),
+    claimUntil: time("claim_until").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account, table.conversation, table.turnId] })],
 );
 
 export const sendLimits = parley.table(

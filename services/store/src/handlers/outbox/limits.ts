@@ -14,13 +14,9 @@ export interface Allowance {
 }
 
 /** Returns how many rows the account may claim; its rates stay locked until the end of the transaction. */
-export async function lockAllowance(
-  client: PoolClient,
-  { channel, account, limit, rates }: ClaimInput,
-): Promise<Allowance> {
-  if (rates !== undefined) {
-    await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`outbox ${channel} ${account}`]);
-  }
+export async function lockAllowance(client: PoolClient, input: ClaimInput): Promise<Allowance> {
+  const { channel, account, limit, rates } = input;
+  if (rates !== undefined || input.previews === true) await lockLimits(client, input);
   const { rows } = await client.query<{ ahead_ms: number; blocked_ms: number }>({
     name: "send-limits-account",
     text: `SELECT greatest(0, extract(epoch FROM next_at - now()) * 1000)::float8 AS ahead_ms,
@@ -36,12 +32,46 @@ export async function lockAllowance(
   return { rows: Math.min(limit, Math.max(0, free)), waitMs: aheadMs - (burst - 1) * everyMs };
 }
 
-/** Charges the rates for claimed rows of these conversations. */
-export async function debit(client: PoolClient, input: ClaimInput, conversations: readonly string[]): Promise<void> {
+type Paced = Pick<ClaimInput, "channel" | "account" | "rates">;
+
+/**
+ * Whether a preview may be sent or edited: after the pauses, and within half of each burst, so that answers are not delayed. The
+ * caller holds the lock of the limits.
+ */
+export async function hasRoomForPreview(client: PoolClient, input: Paced & { conversation: string }): Promise<boolean> {
+  const { channel, account, conversation, rates } = input;
+  const { rows } = await client.query<{ conversation: string; ahead_ms: number; is_blocked: boolean }>({
+    name: "send-limits-preview",
+    text: `SELECT conversation, greatest(0, extract(epoch FROM next_at - now()) * 1000)::float8 AS ahead_ms,
+                  coalesce(blocked_until > now(), false) AS is_blocked
+           FROM parley.send_limits WHERE channel = $1 AND account = $2 AND conversation IN ('', $3)`,
+    values: [channel, account, conversation],
+  });
+  if (rows.some((row) => row.is_blocked)) return false;
+  return rows.every((row) => {
+    const rate = row.conversation === "" ? rates?.account : conversationRate(rates, conversation);
+    return rate === undefined || row.ahead_ms + rate.everyMs <= Math.max(1, rate.burst / 2) * rate.everyMs;
+  });
+}
+
+/** Taken before rows of limits and previews, so that their writers wait for each other in one order. */
+export async function lockLimits(
+  client: PoolClient,
+  { channel, account }: Pick<Paced, "channel" | "account">,
+): Promise<void> {
+  await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`outbox ${channel} ${account}`]);
+}
+
+function conversationRate(rates: Paced["rates"], conversation: string) {
+  return rates?.conversations?.find(({ pattern }) => new RegExp(pattern).test(conversation));
+}
+
+/** Charges the rates for messages to these conversations. */
+export async function debit(client: PoolClient, input: Paced, conversations: readonly string[]): Promise<void> {
   const { channel, account, rates } = input;
   if (rates === undefined || conversations.length === 0) return;
   const charges = conversations.flatMap((conversation) => {
-    const rate = rates.conversations?.find(({ pattern }) => new RegExp(pattern).test(conversation));
+    const rate = conversationRate(rates, conversation);
     return rate === undefined ? [] : [{ conversation, ms: rate.everyMs }];
   });
   if (rates.account !== undefined) charges.push({ conversation: "", ms: rates.account.everyMs * conversations.length });

@@ -9,11 +9,13 @@ import {
   type OutputOf,
   type ReplyAddress,
 } from "@parley/contracts";
-import { withClient, type PoolClient } from "../../db/database.ts";
+import { withClient } from "../../db/database.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
 import { isPaused } from "../accounts/accounts.ts";
+import { checkLease } from "./lease-check.ts";
 import { block, debit, lockAllowance } from "./limits.ts";
+import { noPreviewAhead, previewHandlers, resolvePreviews, supersedePreviews } from "./previews.ts";
 import type { Handlers } from "../handler.ts";
 
 interface Row {
@@ -33,6 +35,7 @@ interface Row {
   position: number;
   parts: number;
   interrupted: boolean;
+  replaces: string | null;
   expires_at: string;
   trace: string | null;
 }
@@ -57,6 +60,7 @@ function outboxRowOf(row: Row): OutboxRow {
     position: row.position,
     parts: row.parts,
     interrupted: row.interrupted,
+    ...(row.replaces === null ? {} : { replaces: row.replaces }),
     expiresAt: row.expires_at,
     trace: row.trace,
   };
@@ -69,7 +73,7 @@ const leftBehind = `
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
 
 const columns =
-  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, reply_context, attempts, position, parts, interrupted, expires_at, trace";
+  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, reply_context, attempts, position, parts, interrupted, replaces, expires_at, trace";
 
 /** The oldest open row of each conversation, and when its limits allow to send it. */
 const heads = (pattern: string, slackMs: string) => `
@@ -82,7 +86,8 @@ const heads = (pattern: string, slackMs: string) => `
   LEFT JOIN LATERAL (
     SELECT slack_ms FROM unnest(${pattern}::text[], ${slackMs}::float8[]) WITH ORDINALITY AS rate(pattern, slack_ms, place)
     WHERE first.conversation ~ rate.pattern ORDER BY place LIMIT 1
-  ) r ON true`;
+  ) r ON true
+  WHERE ${noPreviewAhead}`;
 
 const claimRows = {
   name: "outbox-claim",
@@ -111,14 +116,6 @@ function recovery({ deduplicates, continues }: InputOf<typeof store.outboxClaim>
     : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = '${crashed}' WHERE ${leftBehind}`;
 }
 
-async function checkLease(client: PoolClient, lease: { name: string; fence: number }): Promise<void> {
-  const { rowCount } = await client.query("SELECT FROM parley.leases WHERE name = $1 AND fence = $2 FOR SHARE", [
-    lease.name,
-    lease.fence,
-  ]);
-  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
-}
-
 const settleRow = {
   name: "outbox-settle",
   text: `
@@ -133,12 +130,15 @@ const settleRow = {
       -- Each message of a text has its own attempts.
       attempts = CASE WHEN $3 IN ('part', 'doubtful') THEN 0 ELSE attempts END,
       interrupted = false,
+      replaces = CASE WHEN $8 THEN NULL ELSE replaces END,
       settled_at = CASE WHEN $3 IN ('retry', 'part', 'doubtful') THEN NULL ELSE now() END
     WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2
     RETURNING channel, account, conversation`,
 };
 
 export const outboxHandlers = {
+  ...previewHandlers,
+
   async outboxPut({ database, bus }, input) {
     const { address } = input.outgoing;
     faultPoint("store.before_outbox_put");
@@ -187,6 +187,7 @@ export const outboxHandlers = {
           ]);
           const allowance = await lockAllowance(client, input);
           if (allowance.rows === 0) return { result: { rows: [], waitMs: allowance.waitMs } };
+          if (input.previews === true) await resolvePreviews(client, input);
           const tolerances = [
             input.rates?.conversations?.map(({ pattern }) => pattern) ?? [],
             input.rates?.conversations?.map(({ burst, everyMs }) => (burst - 1) * everyMs) ?? [],
@@ -195,11 +196,9 @@ export const outboxHandlers = {
             ...claimRows,
             values: [channel, account, owner.replica, owner.incarnation, input.claimMs, allowance.rows, ...tolerances],
           });
-          await debit(
-            client,
-            input,
-            rows.map(({ conversation }) => conversation),
-          );
+          const conversations = rows.map(({ conversation }) => conversation);
+          await debit(client, input, conversations);
+          if (input.previews === true) await supersedePreviews(client, input, conversations);
           const next = await client.query<{ wait_ms: number | null }>({
             ...nextDue,
             values: [channel, account, ...tolerances],
@@ -241,6 +240,7 @@ export const outboxHandlers = {
               "reason" in outcome ? outcome.reason : null,
               outcome.state === "retry" ? outcome.afterMs : 0,
               "position" in outcome ? outcome.position : null,
+              outcome.state === "retry" && outcome.withoutPreview === true,
             ],
           });
           const [address] = rows;
