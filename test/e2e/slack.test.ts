@@ -22,6 +22,8 @@ app_token_env = "PARLEY_CHANNEL_SLACK_APP"
 api_root = "${peer.url}"
 owners = ["${owner}"]
 groups = ["C0GENERAL"]
+[permissions]
+ask = ["write(secret*)"]
 `,
     env: {
       "channel-gateway": { PARLEY_CHANNEL_SLACK: peer.tokens.bot, PARLEY_CHANNEL_SLACK_APP: peer.tokens.app },
@@ -33,6 +35,11 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const mention = (text: string) => `<@${peer.bot.userId}> ${text}`;
 
+/** Resolves when the message with this number has this text: it may be shown while it is written. */
+async function untilText(number: number, text: string): Promise<void> {
+  await peer.until(`"${text}"`, () => (peer.sent[number]?.text === text ? true : null), 30_000);
+}
+
 async function acknowledged(): Promise<void> {
   const done = () => (peer.deliveries.every(({ acknowledgements }) => acknowledgements > 0) ? true : null);
   await peer.until("all acknowledgements", done, 30_000);
@@ -41,16 +48,16 @@ async function acknowledged(): Promise<void> {
 // design: 004.22s
 test("answers a message where it was written, and a repeated event with nothing", async () => {
   const { deliveries } = peer.say("say: hello **there**", { from: owner });
-  await peer.untilSent(1, 30_000);
+  await untilText(0, "hello there");
   const [delivery] = deliveries;
   assert.ok(delivery !== undefined);
   assert.equal(await peer.repeat(delivery), null);
   const { ts } = peer.say(mention("say: in a thread"), { from: owner, channel: "C0GENERAL" });
-  await peer.untilSent(2, 30_000);
+  await untilText(1, "in a thread");
   peer.say(mention("say: there again"), { from: owner, channel: "C0GENERAL", threadTs: ts });
   peer.say("say: nothing, it is not mentioned", { from: owner, channel: "C0GENERAL" });
   peer.say(mention("say: nothing, it is another channel"), { from: owner, channel: "C0OTHER" });
-  await peer.untilSent(3, 30_000);
+  await untilText(2, "there again");
   await acknowledged();
   assert.deepEqual(
     peer.sent.map(({ channel, threadTs, text }) => [channel, threadTs, text]),
@@ -63,6 +70,23 @@ test("answers a message where it was written, and a repeated event with nothing"
   assert.equal(peer.duplicates, 0);
 });
 
+test("asks with buttons in the thread, and only the owner's press decides", async () => {
+  const before = peer.sent.length;
+  const script = 'tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written';
+  const { ts } = peer.say(mention(script), { from: owner, channel: "C0GENERAL" });
+  const asking = () => peer.sent.slice(before).find(({ buttons }) => buttons.length > 0) ?? null;
+  const question = await peer.until("the question", asking, 30_000);
+  assert.deepEqual([question.threadTs, question.buttons[0]?.label], [ts, "Approve"]);
+  peer.press(question.ts, "Approve", "U0EVE");
+  const refusal = () => peer.sent.find(({ onlyFor }) => onlyFor === "U0EVE") ?? null;
+  assert.match((await peer.until("the refusal", refusal, 30_000)).text, /may not decide|owner only/);
+  const press = peer.press(question.ts, "Approve", owner);
+  await peer.until("the answer", () => (peer.sent.at(-1)?.text === "written" ? true : null), 30_000);
+  await peer.until("the decision", () => (question.buttons.length === 0 ? true : null), 30_000);
+  assert.match(question.text, /U0OWNER: Allowed|u0owner: Allowed/i);
+  assert.equal(press.acknowledgements, 1);
+});
+
 test("answers once when the gateway is killed between storing an event and acknowledging it", async () => {
   const before = peer.sent.length;
   const connections = peer.sockets.opened;
@@ -71,11 +95,9 @@ test("answers once when the gateway is killed between storing an event and ackno
   await peer.until("another connection", () => (peer.sockets.opened > connections ? true : null), 30_000);
   await acknowledged();
   peer.say("say: done", { from: owner });
-  await peer.untilSent(before + 2, 30_000);
-  assert.deepEqual(
-    peer.sent.slice(before).map(({ text }) => text),
-    ["after the crash", "done"],
-  );
+  await untilText(before, "after the crash");
+  await untilText(before + 1, "done");
+  assert.equal(peer.sent.length, before + 2);
   assert.ok((deliveries[0]?.sends ?? 0) > 1, "it was delivered again");
   assert.equal(peer.duplicates, 0);
 });

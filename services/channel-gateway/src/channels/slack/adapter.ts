@@ -102,10 +102,12 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     typing: ({ conversation }) => showStatus(conversation, "is thinking…"),
     stopTyping: ({ conversation }) => showStatus(conversation, ""),
   };
+  /** One for all connections of this replica: it keeps the order of a conversation. */
+  let intake: Intake | undefined;
   const takeOf = (host: ChannelHost) => {
     hostFetch = host.fetch;
-    const intake = new Intake(slackApp, host);
-    return (type: string, payload: unknown) => intake.take(type, payload);
+    const shared = (intake ??= new Intake(slackApp, host));
+    return (type: string, payload: unknown) => shared.take(type, payload);
   };
   if (mode === "socket") {
     adapter.connect = async (host, lease) => {
