@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
+import { parley } from "../../packages/cli/test/support/parley.ts";
 import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -66,6 +67,29 @@ test("runs a profile by itself with its own words, tools, limits and session", a
   const next = await fixture.ended((await post({ text: "say: hi", profile: "worker", conversation: "c" })).messageId);
   assert.notEqual(next.sessionId, turn.sessionId);
   assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
+});
+
+// design: 001.33
+test("runs a profile from the command line, with limits and as a named conversation", async () => {
+  const run = async (...args: string[]) =>
+    parley(fixture.cluster.home, ["run", ...args])
+      .endInput()
+      .outcome();
+  const { code, stdout } = await run("--profile", "worker", "--max-turns", "3", `${exec}\nthen\nsay: by the worker`);
+  assert.deepEqual([code, stdout], [0, "by the worker\n"]);
+  assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
+  for (const text of ["say: one", "say: two"]) {
+    const named = await run("--profile", "worker", "--conversation", "desk", text);
+    assert.equal(named.code, 0, named.stderr);
+  }
+  const session = await fixture.session("http:default:desk@worker");
+  assert.deepEqual([session.profile, session.messageCount], ["worker", 4]);
+  const unknown = await run("--profile", "nobody", "hello");
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.stderr, /there is no profile "nobody"; known: reader, worker/);
+  const continued = await run("--profile", "worker", "--continue", "hello");
+  assert.equal(continued.code, 2);
+  assert.match(continued.stderr, /keeps its profile/);
 });
 
 test("refuses a profile that does not exist and names those that do", async () => {

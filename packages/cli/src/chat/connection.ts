@@ -28,6 +28,8 @@ export interface MessageExtras {
   readonly attachments?: readonly AttachmentRef[] | undefined;
   /** Instructions of the calling program, before the text. */
   readonly instructions?: string | undefined;
+  /** The profile that answers; the session must be new or its own. */
+  readonly profile?: string | undefined;
   /** The sender reviews every tool call of the turn, also those that need no approval. */
   readonly review?: boolean | undefined;
 }

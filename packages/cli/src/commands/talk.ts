@@ -146,6 +146,7 @@ call: a call that needs approval is denied at once, and standard error names it.
       "input-format": text("<format>", "text or stream-json", inputFormats),
       "max-turns": text("<n>", "stop after this many model calls of the run"),
       "max-usd": text("<amount>", "stop when the run has cost this much"),
+      profile: text("<name>", "let this profile of parley.toml answer, in a session of its own"),
       "permission-mode": text("<mode>", "what runs without approval during this run", permissionModeNames),
       resume: text("<id>", "continue this session, by id, key or title"),
       continue: flag("continue the most recently used session"),

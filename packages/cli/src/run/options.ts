@@ -25,6 +25,8 @@ export interface RunOptions {
   readonly queueMode: QueueMode | undefined;
   /** Settings of the session during the run. */
   readonly setup: SessionSetup;
+  /** The profile that answers, in a session of its own; null: the agent itself. */
+  readonly profile: string | null;
   /** The named chat, if any. */
   readonly conversation: string | undefined;
   /** The session to continue: an id, key or title, or the most recently used one. `new`: a new one in any case. */
@@ -43,6 +45,8 @@ export interface RunOptions {
   readonly prompt: string | null;
 }
 
+export const profileOfSession = "A continued session keeps its profile: use --profile without --resume and --continue.";
+
 /** Reads the options. Throws UsageError for values that are not valid, such as bad numbers, and for options that exclude each other. */
 export function runOptions(values: OptionValues, positionals: readonly string[]): RunOptions {
   const output = outputFormats.find((each) => each === (values.text("output") ?? "text")) ?? "text";
@@ -60,6 +64,8 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
   const session = sessionChoice(values);
   const fork = values.has("fork");
   if (fork && (session === null || session === "new")) throw new UsageError("--fork needs --resume or --continue.");
+  const profile = values.text("profile") ?? null;
+  if (profile !== null && session !== null && session !== "new") throw new UsageError(profileOfSession);
   return {
     output,
     streamInput,
@@ -68,6 +74,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     partial: values.has("partial"),
     queueMode: modeOf(values),
     setup: { permissionMode: permissionModeOf(values) },
+    profile,
     conversation: values.text("conversation"),
     session,
     fork,

@@ -12,8 +12,11 @@ export type RunPlace = Pick<ChatPlace, "conversation" | "thread" | "exclusive" |
 
 /** Throws CliError for a session that does not exist or cannot be identified. */
 export async function runPlace(gateway: Gateway, options: RunOptions, text: string): Promise<RunPlace> {
-  const { session: choice, conversation: named, fork } = options;
-  const place = callPlace("run", named, text);
+  const { session: choice, conversation: named, fork, profile } = options;
+  const call = callPlace("run", named, text);
+  // A profile has a conversation of its own of the same name.
+  const isShared = profile !== null && call.thread === undefined;
+  const place = isShared ? { ...call, conversation: `${call.conversation}@${profile}` } : call;
   if (choice === "new") {
     // A new session also where the settings let calls share one.
     const route = `${ownPrefix}${place.conversation}`;

@@ -136,6 +136,7 @@ export class Running {
     const outcome = await this.#conversation.say(input.text, mode, {
       ...(files.length === 0 ? {} : { attachments: files }),
       ...(instructions === "" ? {} : { instructions }),
+      ...(this.#options.profile === null ? {} : { profile: this.#options.profile }),
       ...(this.#hooks.has("PreToolUse") ? { review: true } : {}),
     });
     await this.#settled(outcome);

@@ -5,7 +5,7 @@ import { builtInToolNames, efforts, ownToolName, parsePermissionRule } from "@pa
 import { readPermissionMode } from "@parley/projections";
 
 import { UsageError } from "../io/io.ts";
-import { type OutputFormat, outputFormats, readDollars, type RunOptions } from "../run/options.ts";
+import { type OutputFormat, outputFormats, profileOfSession, readDollars, type RunOptions } from "../run/options.ts";
 
 /** Flags without a value that change nothing. */
 const switches = new Set([
@@ -33,6 +33,7 @@ const flagNames = new Set([
   "dangerously-skip-permissions",
   "permission-prompt-tool",
   "model",
+  "agent",
   "effort",
   "thinking",
   "max-turns",
@@ -79,7 +80,6 @@ const refusals: Readonly<Record<string, string>> = {
   "resume-drops-turn": "resume the whole session, or copy it with --fork-session",
   "no-session-persistence": "Parley stores every session; `[session] call_retention_days` deletes those of runs",
   "add-dir": "tools run in the cluster's workspace",
-  agent: "define profiles of sub-agents in parley.toml, [profiles.<name>]",
   agents: "define profiles of sub-agents in parley.toml, [profiles.<name>]",
   "plugin-dir": "hooks, skills and MCP servers belong to the cluster",
   "plugin-dir-no-mcp": "hooks, skills and MCP servers belong to the cluster",
@@ -107,6 +107,9 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
   const resume = text("resume");
   if (resume !== undefined && flags.has("continue"))
     throw new UsageError("Use either --resume or --continue, not both.");
+  const profile = text("agent") ?? null;
+  const continues = resume !== undefined || flags.has("continue");
+  if (profile !== null && continues) throw new UsageError(profileOfSession);
   return {
     output,
     streamInput,
@@ -121,6 +124,7 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
       allow: rules(flags, "allowedTools"),
       deny: denied(flags, tools),
     },
+    profile,
     conversation: undefined,
     session: resume === undefined ? (flags.has("continue") ? "last" : null) : { resume },
     fork: flags.has("fork-session"),

@@ -63,7 +63,7 @@ export function inputFor<I extends AuthorizedInput>(
     const text = `there is no profile "${profile}"; known: ${known.join(", ")}`;
     throw new HttpError(400, "invalid_request", `profile: ${text}`);
   }
-  const own = input.thread === "own" || input.thread === "separate";
+  const own = ["own", "separate"].includes(input.thread ?? "") || input.conversation.endsWith(`@${profile}`);
   return { ...input, profile, conversation: own ? input.conversation : `${input.conversation}@${profile}` };
 }
 
