@@ -79,10 +79,10 @@ test("runs a profile from the command line, with limits and as a named conversat
   assert.deepEqual([code, stdout], [0, "by the worker\n"]);
   assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
   for (const text of ["say: one", "say: two"]) {
-    const named = await run("--profile", "worker", "--conversation", "desk", text);
+    const named = await run("--profile", "worker", "--conversation", "office", text);
     assert.equal(named.code, 0, named.stderr);
   }
-  const session = await fixture.session("http:default:desk@worker");
+  const session = await fixture.session("http:default:office@worker");
   assert.deepEqual([session.profile, session.messageCount], ["worker", 4]);
   const unknown = await run("--profile", "nobody", "hello");
   assert.equal(unknown.code, 1);
