@@ -3,6 +3,7 @@
 export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";
 export { suitePrograms, type SuiteMounts, type SuiteOptions, type SuitePrograms } from "./servers/debian-suite.ts";
+export { npmPackage, type NpmPackage } from "./servers/npm-package.ts";
 export { onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";
@@ -22,5 +23,5 @@ export { readState, sha256, type ClusterState, type ReplicaState } from "./home.
 export { natsUsers, type GivenServers, type SupervisedServer } from "./supervisor/backing.ts";
 export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
-export { SUITE_PROGRAMS } from "./test-peers.ts";
+export { NPM_PROGRAMS, SUITE_PROGRAMS } from "./test-peers.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

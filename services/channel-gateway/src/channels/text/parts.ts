@@ -1,7 +1,7 @@
 // The messages of one answer on a channel: which text begins at a position, in the channel's format. Pure, but for a cache of parsed answers.
 import type { TextFormat, TextLimits } from "@parley/contracts";
 import { LRUCache } from "lru-cache";
-import { withUrls } from "./render.ts";
+import { withSpoilers, withUrls } from "./render.ts";
 import { richTextOf, type RichText } from "./rich-text.ts";
 import { markdownSource, sourcePartAt, type MarkdownSource } from "./source-parts.ts";
 import { partAt, type TextPart } from "./split.ts";
@@ -39,5 +39,8 @@ export class AnswerParts {
 
 function parsedFor(format: TextFormat, markdown: string): RichText | MarkdownSource {
   if (format === "markdown" || format === "html") return markdownSource(markdown);
-  return format === "plain" ? withUrls(richTextOf(markdown)) : richTextOf(markdown);
+  const rich = richTextOf(markdown);
+  // Positions have no place for the address of a link.
+  if (format === "ranges") return withSpoilers(withUrls(rich));
+  return format === "plain" ? withUrls(rich) : rich;
 }

@@ -70,7 +70,14 @@ function marked({ text, ranges }: RichText, { escape, tags, quote }: Markup): st
   return out;
 }
 
-const simpleTags = { bold: "b", italic: "i", strikethrough: "s", code: "code", blockquote: "blockquote" } as const;
+const simpleTags = {
+  bold: "b",
+  italic: "i",
+  strikethrough: "s",
+  spoiler: "tg-spoiler",
+  code: "code",
+  blockquote: "blockquote",
+} as const;
 
 function htmlTags(range: Range): readonly [string, string] {
   if (range.type === "link") return [`<a href="${escapeHtml(range.url)}">`, "</a>"];
@@ -83,7 +90,7 @@ function htmlTags(range: Range): readonly [string, string] {
   return [`<${tag}>`, `</${tag}>`];
 }
 
-const marks = { bold: "*", italic: "_", strikethrough: "~", code: "`", blockquote: "" } as const;
+const marks = { bold: "*", italic: "_", strikethrough: "~", spoiler: "", code: "`", blockquote: "" } as const;
 
 function asteriskTags(link: (url: string) => readonly [string, string]): Markup["tags"] {
   return (range) => {
@@ -101,7 +108,7 @@ function escapeHtml(text: string): string {
   return escapeEntities(text).replaceAll('"', "&quot;");
 }
 
-/** The text in which the URL of a link follows its label; of its ranges, only code blocks remain. */
+/** The text in which the URL of a link follows its label. The label keeps its other ranges; the URL has none. */
 export function withUrls({ text, ranges }: RichText): RichText {
   let plain = "";
   let at = 0;
@@ -116,11 +123,46 @@ export function withUrls({ text, ranges }: RichText): RichText {
     plain += address;
     inserted.push({ at: end, length: address.length });
   }
-  const moved = (position: number): number =>
-    position + inserted.reduce((sum, each) => (each.at <= position ? sum + each.length : sum), 0);
-  const code = ranges.filter(({ type }) => type === "pre");
+  const moved = (position: number, isEnd: boolean): number =>
+    position +
+    inserted.reduce((sum, each) => ((isEnd ? each.at < position : each.at <= position) ? sum + each.length : sum), 0);
   return {
     text: plain + text.slice(at),
-    ranges: code.map((range) => ({ ...range, start: moved(range.start), end: moved(range.end) })),
+    ranges: ranges
+      .filter(({ type }) => type !== "link")
+      .map((range) => ({ ...range, start: moved(range.start, false), end: moved(range.end, true) })),
   };
+}
+
+/** The text without the marks of `||hidden||` texts, which become ranges. Marks in code stay, and marks that cross other ranges. */
+export function withSpoilers({ text, ranges }: RichText): RichText {
+  const spoilers = [...text.matchAll(/\|\|(?=\S)[^]{1,1000}?(?<=\S)\|\|/g)]
+    .map((match) => ({ start: match.index, end: match.index + match[0].length }))
+    .filter((spoiler) =>
+      ranges.every((range) => mayContain(range, spoiler) || mayContain(spoiler, range, spoilerMark)),
+    );
+  const cuts = spoilers.flatMap(({ start, end }) => [start, end - spoilerMark]);
+  const moved = (position: number): number =>
+    position - cuts.reduce((sum, cut) => sum + Math.min(spoilerMark, Math.max(0, position - cut)), 0);
+  const hidden = spoilers.map(({ start, end }) => ({ type: "spoiler" as const, start, end }));
+  return {
+    text: cuts.reduceRight((rest, cut) => rest.slice(0, cut) + rest.slice(cut + spoilerMark), text),
+    ranges: [...ranges, ...hidden]
+      .toSorted((left, right) => left.start - right.start || right.end - left.end)
+      .map((range) => ({ ...range, start: moved(range.start), end: moved(range.end) }))
+      .filter((range) => range.end > range.start),
+  };
+}
+
+const spoilerMark = "||".length;
+
+/** Whether `inner` is inside `outer`, without its marks, or apart from it. Code contains nothing. */
+function mayContain(
+  outer: { start: number; end: number; type?: Range["type"] },
+  inner: { start: number; end: number },
+  markLength = 0,
+): boolean {
+  if (inner.end <= outer.start || outer.end <= inner.start) return true;
+  if (outer.type === "code" || outer.type === "pre") return false;
+  return outer.start + markLength <= inner.start && inner.end <= outer.end - markLength;
 }

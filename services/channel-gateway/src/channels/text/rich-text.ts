@@ -6,7 +6,7 @@ import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
 
 type Style =
-  | { type: "bold" | "italic" | "strikethrough" | "code" | "blockquote" }
+  | { type: "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "blockquote" }
   | { type: "pre"; language: string | null }
   | { type: "link"; url: string };
 

@@ -1,0 +1,57 @@
+// Signal, through a signal-cli daemon (https://github.com/AsamK/signal-cli): one daemon per number, JSON-RPC and events over HTTP.
+import { z } from "zod";
+import { channelEntry, peopleSettings } from "./entry.ts";
+
+export const signalChannel = channelEntry({
+  name: "signal",
+  title: "Signal",
+  settings: z
+    .strictObject({
+      ...peopleSettings,
+      /** The account's phone number in international format. */
+      number: z.string().regex(/^\+[1-9]\d{4,14}$/, "must be a phone number such as +4915112345678"),
+      /** Where the daemon listens. It has no password of its own: anyone who reaches it can read and write as this number. */
+      daemon_url: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8080"),
+      /** The gateway starts the daemon and ends it with itself. */
+      start_daemon: z.boolean().default(false),
+      /** The program that `start_daemon` runs. */
+      command: z.string().min(1).default("signal-cli"),
+      /** The folder with the account's keys; required for `start_daemon`. Every replica that may start the daemon needs the same folder. */
+      data_dir: z.string().min(1).optional(),
+    })
+    .refine((account) => !account.start_daemon || account.data_dir !== undefined, {
+      message: "start_daemon = true requires data_dir",
+      path: ["data_dir"],
+    }),
+  // The keys of the account are the daemon's.
+  secrets: [],
+  capabilities: {
+    // 4,000 characters a message. Clients show up to 64 KiB; signal-cli sends what exceeds 2,000 bytes as a text attachment.
+    text: { format: "ranges", maxLength: 4_000, lengthUnit: "utf16", measured: "plain" },
+    // Signal-Server allows 60 messages from one sender to one recipient, then one a second; half of that leaves room for the phone.
+    rates: { conversations: [{ pattern: "", burst: 30, everyMs: 1_000 }] },
+    deduplicates: false,
+    typing: true,
+    // Clients hide the indicator after 15 s.
+    typingEveryMs: 8_000,
+    // A message to a group is encrypted and sent for each member.
+    sendTimeoutMs: 20_000,
+    files: true,
+    actions: false,
+    acknowledgement: "👀",
+  },
+  connection: "leased",
+  exampleAddress: "signal:main:8f6b3c1e-5a0d-4c0a-9d57-0e5f6a7b8c9d",
+  setUp: [
+    "Install [signal-cli](https://github.com/AsamK/signal-cli) 0.13 or newer, which needs a Java runtime 21 or newer. Use a number of its own for the agent, not yours.",
+    "Register the number: `signal-cli --config DIR -a +49… register`, then `signal-cli --config DIR -a +49… verify CODE`. Or link it to a phone that already has the number: `signal-cli --config DIR link -n Parley` prints a URI; show it as a QR code and scan it in Signal under *Settings → Linked devices*.",
+    "Give the account a name, so that people can see who writes: `signal-cli --config DIR -a +49… updateProfile --given-name Parley`.",
+    'Either let the gateway run the daemon: `start_daemon = true`, `data_dir = "DIR"`. Or start it yourself, on the loopback interface only: `signal-cli --config DIR -a +49… daemon --http 127.0.0.1:8080 --receive-mode=manual`, and set `daemon_url` if the address differs.',
+    "Write to the number from your own phone. The answer contains a pairing code; `parley pairing approve CODE --role owner` makes you the owner. Or write your account id (a UUID, shown by `signal-cli -o json listContacts`) in `owners`: a phone number may belong to somebody else tomorrow, so numbers are refused there.",
+    "For a group: add the number to it, read its id from `signal-cli -o json listGroups`, and write the id in `groups`. In a group, mention the agent or reply to it.",
+  ],
+  permissions: [
+    "In a group: to be a member. In a group where only administrators may send messages: to be an administrator.",
+  ],
+});
+export type SignalAccount = z.infer<typeof signalChannel.settings>;

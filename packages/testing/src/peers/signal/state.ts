@@ -1,0 +1,112 @@
+// What the Signal stand-in has: the account, the people and groups it knows, what was sent to them, and what waits on Signal's servers.
+
+/** A person with an account of Signal. */
+export interface Person {
+  uuid: string;
+  number: string;
+  name: string;
+  /** The account was deleted: sends to it fail. */
+  unregistered?: boolean;
+}
+
+export interface Group {
+  id: string;
+  name: string;
+  /** Account ids; the account of the daemon is a member too. */
+  members: string[];
+}
+
+export interface SentFile {
+  name: string | null;
+  mediaType: string;
+  content: Buffer;
+}
+
+/** A message of the account as people see it. */
+export interface SentMessage {
+  /** An account id, or `group:<id>`. */
+  to: string;
+  text: string;
+  /** The styled parts of the text, in order. */
+  styles: { style: string; text: string }[];
+  files: SentFile[];
+  quote: { timestamp: number; author: string } | null;
+  timestamp: number;
+  /** How often it was edited; clients ignore more than ten edits. */
+  edits: number;
+  deleted: boolean;
+}
+
+/** `kind` says what happens to the next call: an error of the daemon, or of the connection. */
+export type Fault =
+  | { kind: "rate_limit"; retryAfterSeconds?: number }
+  | { kind: "network_failure" | "untrusted" | "internal_error" }
+  /** An IO error before anything was sent, such as `(UnknownHostException)`. */
+  | { kind: "io_error"; message: string }
+  | { kind: "status"; status: number }
+  | { kind: "reset_before_commit" | "reset_after_commit" | "hang_after_commit" };
+
+export interface RpcCall {
+  method: string;
+  params: Readonly<Record<string, unknown>>;
+}
+
+export const maxEdits = 10;
+
+export class SignalState {
+  readonly number: string;
+  readonly people = new Map<string, Person>();
+  readonly groups = new Map<string, Group>();
+  readonly sent: SentMessage[] = [];
+  readonly typing: { to: string; stop: boolean }[] = [];
+  readonly reactions: { to: string; emoji: string; timestamp: number; author: string; remove: boolean }[] = [];
+  readonly attachments = new Map<string, Buffer>();
+  readonly calls: RpcCall[] = [];
+  readonly faults: { method: string; fault: Fault }[] = [];
+  /** Envelopes that the daemon has not fetched from Signal's servers. */
+  readonly waiting: unknown[] = [];
+  readonly #watchers = new Set<() => void>();
+  #lastTimestamp = 0;
+
+  constructor(number: string) {
+    this.number = number;
+  }
+
+  /** A new message's timestamp, in milliseconds; no two are equal. */
+  nextTimestamp(): number {
+    this.#lastTimestamp = Math.max(Date.now(), this.#lastTimestamp + 1);
+    return this.#lastTimestamp;
+  }
+
+  takeFault(method: string): Fault | null {
+    const index = this.faults.findIndex((each) => each.method === method || each.method === "*");
+    return index === -1 ? null : (this.faults.splice(index, 1)[0]?.fault ?? null);
+  }
+
+  /** Calls `look` after every change; returns a function that ends this. */
+  watch(look: () => void): () => void {
+    this.#watchers.add(look);
+    return () => void this.#watchers.delete(look);
+  }
+
+  changed(): void {
+    for (const look of this.#watchers) look();
+  }
+
+  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const look = (): void => {
+      const value = done();
+      if (value !== null) resolve(value);
+    };
+    const stop = this.watch(look);
+    const timer = setTimeout(() => reject(new Error(`waited ${timeoutMs} ms for ${what}`)), timeoutMs);
+    look();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      stop();
+    }
+  }
+}

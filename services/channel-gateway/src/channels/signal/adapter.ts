@@ -1,0 +1,87 @@
+// The Signal channel: one number, through a signal-cli daemon. One replica holds the event stream; it also sends. It depends neither on
+// the store nor on access rules.
+import { isIP } from "node:net";
+import { signalChannel, type SignalAccount } from "@parley/contracts";
+import { z } from "zod";
+import type { ChannelAdapter } from "../channel.ts";
+import { maxAttachmentBytes, type FileHandle } from "./parse.ts";
+import { receive, requireAccount } from "./receive.ts";
+import { createCall } from "./rpc.ts";
+import { editMessage, reactTo, removeMessage, sendPart, showTyping } from "./send.ts";
+
+const typingWithinMs = 5_000;
+
+class SignalSettingsError extends Error {
+  override readonly name = "SignalSettingsError";
+}
+
+class DownloadFailed extends Error {
+  override readonly name = "DownloadFailed";
+}
+
+/** Overrides for tests. */
+export interface SignalTuning {
+  /** After this silence the event stream counts as broken. */
+  silenceMs?: number;
+}
+
+export function createSignal(
+  account: string,
+  settings: SignalAccount,
+  { silenceMs }: SignalTuning = {},
+): ChannelAdapter {
+  validate(account, settings);
+  let hostFetch: typeof fetch = globalThis.fetch;
+  const call = createCall(settings.daemon_url, settings.number, () => hostFetch);
+  const AttachmentData = z.object({ data: z.base64() });
+  const soon = () => AbortSignal.timeout(typingWithinMs);
+  const { acknowledgement: emoji = "" } = signalChannel.capabilities;
+
+  return {
+    channel: signalChannel.name,
+    account,
+    capabilities: signalChannel.capabilities,
+    ownedConnection: true,
+    connect(host, lease) {
+      hostFetch = host.fetch;
+      return receive({ account, settings, call, silenceMs }, host, lease);
+    },
+    async check(signal) {
+      await requireAccount(call, settings.number, signal);
+      return { as: settings.number };
+    },
+    send: (part, signal) => sendPart(call, part, signal),
+    edit: ({ conversation }, messageId, text, signal) => editMessage(call, conversation, messageId, text, signal),
+    remove: ({ conversation }, messageId, signal) => removeMessage(call, conversation, messageId, signal),
+    react: ({ conversation }, messageId, reaction, signal) =>
+      reactTo(call, conversation, messageId, { emoji: reaction ?? emoji, remove: reaction === null }, signal),
+    typing: ({ conversation }) => showTyping(call, conversation, false, soon()),
+    stopTyping: ({ conversation }) => showTyping(call, conversation, true, soon()),
+    async fetchFile(handle, maxBytes, signal) {
+      const answer = await call("getAttachment", { ...(JSON.parse(handle) as FileHandle) }, AttachmentData, signal);
+      if (answer.kind === "refused") throw new DownloadFailed(`getAttachment: ${answer.message}`);
+      if (answer.kind !== "ok") throw new DownloadFailed(`getAttachment: ${answer.reason}`);
+      const content = Buffer.from(answer.result.data, "base64");
+      return content.length > Math.min(maxBytes, maxAttachmentBytes) ? "too_large" : content;
+    },
+  };
+}
+
+/** Throws a SignalSettingsError for settings that cannot work or would be unsafe. */
+function validate(account: string, { owners, allow_from: allowed, groups, ...settings }: SignalAccount): void {
+  const fail = (problem: string): never => {
+    throw new SignalSettingsError(`channels.signal.${account}: ${problem}`);
+  };
+  const person = [...owners, ...allowed].find((id) => !z.uuid().safeParse(id).success || id !== id.toLowerCase());
+  if (person !== undefined) {
+    fail(`"${person}" in owners or allow_from is not an account id (a UUID in lower case; \`listContacts\` shows it).`);
+  }
+  const group = groups.find((id) => !/^[A-Za-z0-9+/]{16,}={0,2}$/.test(id));
+  if (group !== undefined) fail(`"${group}" in groups is not a group id (base64; \`listGroups\` shows it).`);
+  const { hostname, protocol } = new URL(settings.daemon_url);
+  const isLoopback =
+    hostname === "localhost" || hostname === "[::1]" || (isIP(hostname) === 4 && hostname.startsWith("127."));
+  if (settings.start_daemon && (!isLoopback || protocol !== "http:")) {
+    fail("start_daemon requires a daemon_url on the loopback interface, because the daemon has no password.");
+  }
+}
