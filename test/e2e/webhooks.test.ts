@@ -6,7 +6,15 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { after, before, test } from "node:test";
 import { sign } from "@octokit/webhooks-methods";
-import { Cleanup, startTelegramPeer, startTestCluster, type TelegramPeer, type TestCluster } from "@parley/testing";
+import {
+  Cleanup,
+  missingAlertmanager,
+  startAlertmanager,
+  startTelegramPeer,
+  startTestCluster,
+  type TelegramPeer,
+  type TestCluster,
+} from "@parley/testing";
 import { runCommandLine } from "../../packages/cli/src/commands/index.ts";
 
 const cleanup = new Cleanup();
@@ -61,7 +69,7 @@ before(async () => {
     steps,
     /1\. Set the secret.*\n2\. Restart Parley.*\n3\. Open \*Settings > Webhooks[\s\S]*parley webhooks test repo/,
   );
-  await addWebhook("alerts", "--from", "alertmanager", "--target", "new");
+  await addWebhook("alerts", "--from", "alertmanager", "--target", "new", "--reply-to", "telegram:main:42");
   cluster = await startTestCluster(cleanup, {
     processes: [],
     settings: readFileSync(file, "utf8"),
@@ -99,6 +107,23 @@ test("answers an event that GitHub's own library signed, with its description as
   assert.equal(response.status, 202);
   const answers = await telegram.untilSent(count + 1, 30_000);
   assert.match(answers.at(-1)?.text ?? "", /I read the comment/);
+});
+
+const withAlertmanager = { skip: await missingAlertmanager() };
+
+test("answers what a real Alertmanager notifies of a firing and a resolved alert", withAlertmanager, async () => {
+  const url = `${cluster.httpUrls[0] ?? ""}/hooks/alerts`;
+  await using alertmanager = await startAlertmanager({ url, secret: secrets["PARLEY_CHANNEL_HOOK_ALERTS"] ?? "" });
+  const labels = { alertname: "DiskFull", instance: "db-1" };
+  const startsAt = new Date(Date.now() - 60_000).toISOString();
+  const count = telegram.sent.length;
+  await alertmanager.alert({ labels, annotations: { summary: "The disk of db-1 is full" }, startsAt });
+  const [fired] = (await telegram.untilSent(count + 1, 30_000)).slice(count);
+  assert.match(fired?.text ?? "", /Alertmanager: firing \(1\) alertname=DiskFull/);
+  assert.match(fired?.text ?? "", /instance=db-1\n +The disk of db-1 is full/);
+  await alertmanager.alert({ labels, startsAt, endsAt: new Date(Date.now() - 1_000).toISOString() });
+  const [resolved] = (await telegram.untilSent(count + 2, 30_000)).slice(count + 1);
+  assert.match(resolved?.text ?? "", /Alertmanager: resolved \(1\)[\s\S]*until: /);
 });
 
 test("lists webhooks, and names what is wrong with a delivery, a name or a missing secret", async () => {

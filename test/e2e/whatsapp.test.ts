@@ -1,5 +1,6 @@
 // WhatsApp end to end: a person writes, the agent answers there; deliveries come again, and the gateway that stored a message is killed.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup, startTestCluster, startWhatsAppPeer, type TestCluster, type WhatsAppPeer } from "@parley/testing";
 
@@ -71,6 +72,16 @@ test("answers once when the gateway is killed between storing a message and ackn
   peer.say("say: done", { from: owner });
   assert.deepEqual((await untilTexts(before + 2)).slice(before), ["after the crash", "done"]);
   assert.equal(peer.duplicates, 0);
+});
+
+test("stores a file of a person and sends it back", async () => {
+  const content = Buffer.from("a note with an ä");
+  const id = createHash("sha256").update(content).digest("hex");
+  const call = JSON.stringify({ text: "here it is", attachments: [{ id, name: "note.txt" }] });
+  const caption = `tool: message ${call}\nthen\nsay: sent it`;
+  peer.sendMedia("document", content, "text/plain", { filename: "note.txt", caption }, { from: owner });
+  const file = await peer.until("the file", () => peer.sent.find((sent) => sent.file !== null)?.file ?? null, 30_000);
+  assert.deepEqual(file, { name: "note.txt", mediaType: "text/plain", content });
 });
 
 test("answers nothing to a stranger but a pairing code", async () => {

@@ -8,6 +8,8 @@ export const TEST_PROGRAMS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "i
 
 /** Programs of other Debian suites, by the name of their cache folder. */
 export const SUITE_PROGRAMS = {
+  // It opens its templates below /usr, so it runs only with an unpacked system.
+  alertmanager: { suite: "trixie", packages: ["prometheus-alertmanager"] },
   synapse: { suite: "sid", packages: ["matrix-synapse", "python3-matrix-nio"] },
   java: { suite: "trixie", packages: ["openjdk-25-jre-headless"] },
 } as const;

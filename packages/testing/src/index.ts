@@ -1,3 +1,4 @@
+export { missingAlertmanager, startAlertmanager, type Alertmanager } from "./peers/alertmanager.ts";
 export { startIi, type Ii, type IiLine, type IiOptions } from "./peers/ii.ts";
 export { startInspIrcd, type InspIrcd, type InspIrcdOptions } from "./peers/inspircd.ts";
 export {
