@@ -22,6 +22,7 @@ app_token_env = "PARLEY_CHANNEL_SLACK_APP"
 api_root = "${peer.url}"
 owners = ["${owner}"]
 groups = ["C0GENERAL"]
+acknowledge = true
 [permissions]
 ask = ["write(secret*)"]
 `,
@@ -68,6 +69,22 @@ test("answers a message where it was written, and a repeated event with nothing"
     ],
   );
   assert.equal(peer.duplicates, 0);
+});
+
+test("shows a long answer while it is written, in one message, and marks the question meanwhile", async () => {
+  const before = peer.sent.length;
+  const { ts } = peer.say(mention("wait: 60\nwords: 45"), { from: owner, channel: "C0GENERAL" });
+  const [growing] = (await peer.untilSent(before + 1, 30_000)).slice(before);
+  assert.ok(growing !== undefined);
+  assert.match(growing.text, / …$/);
+  const mark = `C0GENERAL:${ts}:eyes`;
+  assert.equal(peer.reactions.has(mark), true);
+  const whole = () => (growing.text.split(" ").length === 45 && !growing.text.endsWith("…") ? true : null);
+  await peer.until("the whole answer", whole, 30_000);
+  await peer.until("the end of the mark", () => (peer.reactions.has(mark) ? null : true), 30_000);
+  assert.equal(peer.sent.length, before + 1);
+  assert.ok(growing.edits > 0 && growing.threadTs === ts);
+  assert.equal(peer.statuses.find(({ threadTs }) => threadTs === ts)?.status, "is thinking…");
 });
 
 test("asks with buttons in the thread, and only the owner's press decides", async () => {
