@@ -8,10 +8,13 @@ import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { typedCommands } from "../src/channels/text/typed-commands.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
 import { parseQuickAnswer } from "../src/operations/quick-answer.ts";
-import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
 let stack: GatewayStack;
 let peer: TelegramPeer;
+/** Starts a replica of the gateway; all have the same account. */
+let startReplica: (name: string) => Promise<Replica>;
+let replica: Replica;
 /** Ends the turns that wait for a decision, at the end. */
 const ended = Promise.withResolvers<void>();
 
@@ -23,7 +26,9 @@ describe("approvals on channels", { timeout: 60_000 }, () => {
       `[session]\npolicy = "singleton"\n[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_T"\napi_root = "${peer.url}"\nowners = ["42"]\nallow_from = ["43"]\ngroups = ["-7"]`,
       "test",
     );
-    await stack.gateway({ config: { settings, channelSecrets: new Map([["PARLEY_CHANNEL_T", peer.token]]) } });
+    const config = { settings, channelSecrets: new Map([["PARLEY_CHANNEL_T", peer.token]]) };
+    startReplica = (name) => stack.gateway({ name, config });
+    replica = await startReplica("first");
     await peer.until("the menu", () => (peer.commands.length > 0 ? true : null));
   });
   after(async () => {
@@ -33,7 +38,7 @@ describe("approvals on channels", { timeout: 60_000 }, () => {
   });
 
   /** A turn whose call asks for an approval in the chat; returns the message with the buttons. */
-  async function asked(id: string, conversation = "42") {
+  async function asked(id: string, conversation = "42", expiresInMs = 600_000) {
     const core = await stack.stack.bus("agent-core");
     const gateway = await stack.stack.bus("channel-gateway");
     const { epoch } = stack.agent;
@@ -83,7 +88,7 @@ describe("approvals on channels", { timeout: 60_000 }, () => {
       callHash: "a".repeat(64),
       summary: "exec: ls",
       reason: "It needs approval.",
-      expiresInMs: 600_000,
+      expiresInMs,
       outgoing: [
         {
           address: { channel: "telegram", account: "main", conversation },
@@ -121,6 +126,26 @@ describe("approvals on channels", { timeout: 60_000 }, () => {
     assert.match(await peer.press(messageId, "Approve", 99)(), /for the owner only|may not decide/);
     assert.equal(peer.sent.find((each) => each.messageId === messageId)?.buttons.length, 2);
     assert.match(await peer.press(messageId, "Deny")(), /^Denied/);
+  });
+
+  test("answers a press that comes too late, and removes the buttons", async () => {
+    const { messageId } = await asked("EEEEE", "42", 1);
+    assert.match(await peer.press(messageId, "Approve")(), /expired/);
+    const message = peer.sent.find((each) => each.messageId === messageId);
+    await peer.until("the edit", () => (message?.buttons.length === 0 ? true : null));
+    const gateway = await stack.stack.bus("channel-gateway");
+    const { approvals } = await gateway.request(store.approvalList, { pending: false, limit: 10 });
+    assert.notEqual(approvals.find(({ id }) => id === "EEEEE")?.state, "allowed");
+  });
+
+  test("decides once when the button is pressed after a restart on another replica", async () => {
+    const { messageId } = await asked("FFFFF");
+    await replica.close();
+    const presses = [peer.press(messageId, "Deny"), peer.press(messageId, "Approve")];
+    replica = await startReplica("second");
+    const [first, second] = await Promise.all(presses.map((answer) => answer()));
+    assert.match(first ?? "", /^Denied/);
+    assert.match(second ?? "", /already denied by User 42/);
   });
 
   test("decides by y, and by n with a reason, only while a question is open in the chat", async () => {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
+import { keepBlob } from "@parley/bus";
 import { store, type ParleySettings } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -93,9 +94,10 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await start(platform, { owners: ["boss"] });
     const began = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
-    stack.agent.script = async (said) => {
+    const { script } = stack.agent;
+    stack.agent.script = async (said, turn) => {
       // The other tests run concurrently.
-      if (said !== "long") return { deltas: ["You said: ", said] };
+      if (said !== "long") return script(said, turn);
       began.resolve();
       await goOn.promise;
       return { deltas: [said] };
@@ -284,6 +286,37 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await platform.until(() => platform.owners.length === 1);
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs < 5_500, `taken after ${tookMs} ms`);
+  });
+
+  test("sends the files of an answer with the last message of its text where the channel can", async () => {
+    const platform = new Platform("together");
+    const account = platform.account({ owners: ["boss"] });
+    const capabilities = { ...account.adapter.capabilities, files: true, filesWithText: true as const };
+    const sent: [string | undefined, string[]][] = [];
+    platform.fate = async ({ text, files = [] }) => {
+      sent.push([text?.plain[0], files.map(({ name, content }) => `${name}: ${Buffer.from(content).toString()}`)]);
+      return null;
+    };
+    const bus = await stack.stack.bus("channel-gateway");
+    const attachments = await Promise.all(
+      ["one", "two"].map(async (name) => ({ ...(await keepBlob(bus, Buffer.from(`content of ${name}`))), name })),
+    );
+    const { script } = stack.agent;
+    stack.agent.script = async (said, turn) =>
+      said === "with files"
+        ? { deltas: [`${"a".repeat(900)}\n\n${"b".repeat(900)}`], attachments }
+        : script(said, turn);
+    const gateway = await stack.gateway({
+      name: "together",
+      overrides: { accounts: [{ ...account, adapter: { ...account.adapter, capabilities } }] },
+    });
+    platform.say({ conversation: "c", from: "boss", text: "with files" });
+    await platform.until(() => platform.sent.length === 2);
+    assert.deepEqual(sent, [
+      ["a", []],
+      ["b", ["one: content of one", "two: content of two"]],
+    ]);
+    await gateway.close();
   });
 
   test("delivers without the lease where sends do not need the connection", async () => {

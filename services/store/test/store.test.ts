@@ -353,6 +353,12 @@ describe("outbox", () => {
     );
   });
 
+  test("claims only as many long texts as fit into a reply", async () => {
+    for (const conversation of ["a", "b", "c", "d"]) await queue("large", conversation, "x".repeat(150_000));
+    assert.equal((await claimOutbox("large")).rows.length, 2);
+    assert.equal((await claimOutbox("large")).rows.length, 2);
+  });
+
   test("a crashed sender's text is unknown, and sent again only where the platform deduplicates", async () => {
     for (const account of ["plain", "dedup"]) {
       const { outboxId } = await queue(account, "c", "text");
@@ -382,8 +388,8 @@ describe("outbox", () => {
     assert.deepEqual([second?.text, second?.position, second?.parts], ["long", 40, 1], "the next text waits");
     assert.notEqual(second?.idempotencyKey, first?.idempotencyKey);
     await settleRow(outboxId, { state: "sent", providerMessageId: "2" }, other);
-    const { state, providerMessageId } = await gateway.request(store.outboxGet, { outboxId });
-    assert.deepEqual([state, providerMessageId], ["sent", "1"]);
+    const { state, providerMessageId, providerMessageIds } = await gateway.request(store.outboxGet, { outboxId });
+    assert.deepEqual([state, providerMessageId, providerMessageIds], ["sent", "1", ["1", "2"]]);
   });
 
   test("a message in flight at a crash is interrupted, and its text ends as unknown after the rest", async () => {

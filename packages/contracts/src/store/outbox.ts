@@ -12,6 +12,8 @@ export const OutboxRowSchema = z.object({
   /** Empty where the row is an attachment. */
   text: z.string(),
   attachment: AttachmentSchema.nullable(),
+  /** Sent together with the last message of the text. Left out: none. */
+  files: z.array(AttachmentSchema).optional(),
   /** Left out: none. */
   actions: z.array(ActionSchema).optional(),
   /** Passed to platforms that deduplicate. */
@@ -65,7 +67,10 @@ export const outboxGet = storeRequest({
   output: z.object({
     state: z.enum(["pending", "sending", "sent", "unknown", "dropped"]),
     attempts: z.number().int(),
+    /** The platform's id of the first message. */
     providerMessageId: z.string().nullable(),
+    /** The platform's ids of all messages that it reported, in order. */
+    providerMessageIds: z.array(z.string()),
     error: z.string().nullable(),
   }),
 });
@@ -88,6 +93,8 @@ export const outboxClaim = storeRequest({
     rates: SendRatesSchema.optional(),
     /** The caller edits previews: texts replace those of their turns. Left out: there are none. */
     previews: z.boolean().optional(),
+    /** The caller sends the files of a turn together with the text before them. Left out: each file is a row of its own. */
+    filesWithText: z.boolean().optional(),
     limit: z.number().int().min(1).max(100),
     /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),

@@ -108,6 +108,7 @@ export class Outbound {
         deduplicates: capabilities.deduplicates,
         continues: true,
         previews: capabilities.preview !== undefined,
+        filesWithText: capabilities.filesWithText === true,
         ...(capabilities.rates === undefined ? {} : { rates: ratesOf(capabilities.rates) }),
         limit: maxInFlight - this.#sending.size,
         claimMs,

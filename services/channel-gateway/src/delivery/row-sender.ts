@@ -1,8 +1,16 @@
 // Sends the message at the position of a claimed outbox row: prepares its content, and sends it or replaces the turn's preview with it.
 import { fetchBlob, type Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { errorMessage, sizeText, WireError, type InputOf, type OutboxRow, type store } from "@parley/contracts";
-import type { ChannelAdapter, OutboundPart, SendOutcome } from "../channels/channel.ts";
+import {
+  errorMessage,
+  sizeText,
+  WireError,
+  type Attachment,
+  type InputOf,
+  type OutboxRow,
+  type store,
+} from "@parley/contracts";
+import type { ChannelAdapter, OutboundFile, OutboundPart, SendOutcome } from "../channels/channel.ts";
 import { AnswerParts } from "../channels/text/parts.ts";
 import type { RenderedText } from "../channels/text/render.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
@@ -19,7 +27,7 @@ const editRetryMs = 1_000;
 /** The outcome of one message, and where the next one begins. */
 export type PartOutcome = InputOf<typeof store.outboxSettle>["outcome"];
 
-type PreparedPart = Pick<OutboundPart, "text" | "file" | "actions"> & { next: number | null };
+type PreparedPart = Pick<OutboundPart, "text" | "file" | "files" | "actions"> & { next: number | null };
 
 /** A crashed sender had begun to send the message: it may have arrived, so it is not sent again. */
 const interrupted: SendOutcome = { state: "unknown", reason: "the sender crashed while sending" };
@@ -49,6 +57,11 @@ export class RowSender {
     const { next, ...content } = prepared;
     const { actions } = row;
     if (next === null && actions !== undefined && this.#adapter.capabilities.actions) content.actions = actions;
+    if (next === null && row.files !== undefined) {
+      const files = await this.#filesOf(row, row.files);
+      if ("state" in files) return files;
+      content.files = files;
+    }
     const outcome =
       replaces !== undefined && position === 0 && content.text !== null
         ? await this.#replace(row, replaces, content.text)
@@ -95,7 +108,10 @@ export class RowSender {
     call: (signal: AbortSignal) => Promise<SendOutcome | undefined>,
   ): Promise<SendOutcome> {
     const { sendTimeoutMs = defaultSendTimeoutMs } = this.#adapter.capabilities;
-    const withinMs = Math.min(row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs, sendFileTimeoutMs);
+    const withinMs = Math.min(
+      row.attachment === null && row.files === undefined ? sendTimeoutMs : sendFileTimeoutMs,
+      sendFileTimeoutMs,
+    );
     const timeout = AbortSignal.timeout(withinMs);
     const late = Promise.withResolvers<SendOutcome>();
     timeout.addEventListener("abort", () =>
@@ -117,13 +133,29 @@ export class RowSender {
     // A text with actions is Parley's own and names commands.
     const prefix = row.actions === undefined ? undefined : this.#adapter.capabilities.commandPrefix;
     if (attachment === null) return this.#textAt(row, typedCommands(row.text, prefix));
-    const { name, mediaType, bytes, sha256 } = attachment;
+    const { name, bytes } = attachment;
     if (!this.#adapter.capabilities.files) {
       return this.#textAt(row, `[file: ${name}, ${sizeText(bytes)}; this channel cannot send files]`);
     }
+    const file = await this.#contentOf(attachment);
+    return "state" in file ? file : { text: null, file, next: null };
+  }
+
+  /** The files of a text. One whose content is lost is left out, so that the others and the text arrive. */
+  async #filesOf({ outboxId }: OutboxRow, attachments: readonly Attachment[]): Promise<OutboundFile[] | SendOutcome> {
+    const files: OutboundFile[] = [];
+    for (const attachment of attachments) {
+      const file = await this.#contentOf(attachment);
+      if (!("state" in file)) files.push(file);
+      else if (file.state === "retry") return file;
+      else this.#deps.log.error({ outboxId, file: attachment.name, ...file }, "file not sent: its content is lost");
+    }
+    return files;
+  }
+
+  async #contentOf({ name, mediaType, sha256 }: Attachment): Promise<OutboundFile | SendOutcome> {
     try {
-      const file = { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) };
-      return { text: null, file, next: null };
+      return { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) };
     } catch (error) {
       if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
       const reason = errorMessage(error);

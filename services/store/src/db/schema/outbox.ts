@@ -37,6 +37,8 @@ export const outbox = parley.table(
     doubtfulParts: integer("doubtful_parts").notNull().default(0),
     interrupted: boolean("interrupted").notNull().default(false),
     replaces: text("replaces"),
+    files: json<Attachment[]>("files"),
+    providerMessageIds: text("provider_message_ids").array().notNull().default([]),
   },
   (table) => [
     unique("outbox_turn_id_ordinal_key").on(table.turnId, table.ordinal),

@@ -15,6 +15,7 @@ import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
 import { isPaused } from "../accounts/accounts.ts";
 import { checkLease } from "./lease-check.ts";
 import { block, debit, lockAllowance } from "./limits.ts";
+import { joinFiles } from "./join-files.ts";
 import { noPreviewAhead, previewHandlers, resolvePreviews, supersedePreviews } from "./previews.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -29,6 +30,7 @@ interface Row {
   reply_to_id: string | null;
   body: string;
   attachment: string | null;
+  files: string | null;
   actions: string | null;
   reply_context: string | null;
   attempts: number;
@@ -54,6 +56,7 @@ function outboxRowOf(row: Row): OutboxRow {
     },
     text: JSON.parse(row.body) as string,
     attachment: row.attachment === null ? null : (JSON.parse(row.attachment) as OutboxRow["attachment"]),
+    ...(row.files === null ? {} : { files: JSON.parse(row.files) as OutboxRow["files"] }),
     ...(row.actions === null ? {} : { actions: JSON.parse(row.actions) as store.Action[] }),
     idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}${row.position === 0 ? "" : `-${row.position}`}`,
     attempts: row.attempts - 1,
@@ -73,13 +76,13 @@ const leftBehind = `
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
 
 const columns =
-  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, actions, reply_context, attempts, position, parts, interrupted, replaces, expires_at, trace";
+  "id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, files, actions, reply_context, attempts, position, parts, interrupted, replaces, expires_at, trace";
 
 /** The oldest open row of each conversation, and when its limits allow to send it. */
 const heads = (pattern: string, slackMs: string) => `
-  SELECT first.id, first.state, greatest(first.not_before, l.blocked_until, l.next_at - r.slack_ms * interval '1 millisecond') AS due_at
+  SELECT first.id, first.state, first.bytes, greatest(first.not_before, l.blocked_until, l.next_at - r.slack_ms * interval '1 millisecond') AS due_at
   FROM (
-    SELECT DISTINCT ON (conversation) id, state, not_before, conversation FROM parley.outbox
+    SELECT DISTINCT ON (conversation) id, state, not_before, conversation, octet_length(body) AS bytes FROM parley.outbox
     WHERE channel = $1 AND account = $2 AND state IN ('pending', 'sending') ORDER BY conversation, id
   ) AS first
   LEFT JOIN parley.send_limits l ON l.channel = $1 AND l.account = $2 AND l.conversation = first.conversation
@@ -89,6 +92,9 @@ const heads = (pattern: string, slackMs: string) => `
   ) r ON true
   WHERE ${noPreviewAhead}`;
 
+/** Texts beyond this size wait for the next claim: the reply of a claim must fit into one message of the bus. */
+const maxClaimBytes = 200_000;
+
 const claimRows = {
   name: "outbox-claim",
   text: `
@@ -96,7 +102,10 @@ const claimRows = {
       state = 'sending', attempts = attempts + 1, claim_replica = $3, claim_incarnation = $4,
       claim_until = now() + $5 * interval '1 millisecond', error = CASE WHEN doubtful_parts > 0 THEN error END
     WHERE state = 'pending' AND id IN (
-      SELECT id FROM (${heads("$7", "$8")}) AS head WHERE state = 'pending' AND due_at <= now() ORDER BY id LIMIT $6
+      SELECT id FROM (
+        SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS bytes_before
+        FROM (${heads("$7", "$8")}) AS head WHERE state = 'pending' AND due_at <= now() ORDER BY id LIMIT $6
+      ) AS due WHERE bytes_before < ${maxClaimBytes}
     )
     RETURNING ${columns}`,
 };
@@ -122,6 +131,7 @@ const settleRow = {
     UPDATE parley.outbox SET
       state = CASE WHEN $3 IN ('retry', 'part', 'doubtful') THEN 'pending' WHEN $3 = 'sent' AND doubtful_parts > 0 THEN 'unknown' ELSE $3 END,
       provider_message_id = coalesce(provider_message_id, $4),
+      provider_message_ids = CASE WHEN $4::text IS NULL THEN provider_message_ids ELSE provider_message_ids || $4::text END,
       error = CASE WHEN $3 IN ('part', 'sent') THEN (CASE WHEN doubtful_parts > 0 THEN error END) ELSE $5 END,
       not_before = now() + $6 * interval '1 millisecond',
       position = coalesce($7, position),
@@ -156,7 +166,8 @@ export const outboxHandlers = {
 
   async outboxGet({ database }, { outboxId }) {
     const { rows } = await database.query<OutputOf<typeof store.outboxGet>>(
-      `SELECT state, attempts, provider_message_id AS "providerMessageId", error FROM parley.outbox WHERE id = $1`,
+      `SELECT state, attempts, provider_message_id AS "providerMessageId",
+         provider_message_ids AS "providerMessageIds", error FROM parley.outbox WHERE id = $1`,
       [outboxId],
     );
     if (rows[0] === undefined) throw new WireError("NOT_FOUND", `no outbox row ${outboxId}`);
@@ -199,6 +210,7 @@ export const outboxHandlers = {
           const conversations = rows.map(({ conversation }) => conversation);
           await debit(client, input, conversations);
           if (input.previews === true) await supersedePreviews(client, input, conversations);
+          if (input.filesWithText === true) await joinFiles(client, rows);
           const next = await client.query<{ wait_ms: number | null }>({
             ...nextDue,
             values: [channel, account, ...tolerances],
