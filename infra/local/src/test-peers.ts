@@ -12,6 +12,7 @@ export const SUITE_PROGRAMS = {
   alertmanager: { suite: "trixie", packages: ["prometheus-alertmanager"] },
   synapse: { suite: "sid", packages: ["matrix-synapse", "python3-matrix-nio"] },
   java: { suite: "trixie", packages: ["openjdk-25-jre-headless"] },
+  discord: { suite: "trixie", packages: ["python3-discord"] },
 } as const;
 
 /** Programs that only npm has. */

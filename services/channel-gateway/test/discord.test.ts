@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { WireError } from "@parley/contracts";
 import { startDiscordPeer } from "@parley/testing";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { AccountRejectedError } from "../src/channels/channel.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { connectedDiscord, discordAdapter, keepConnected } from "./support/discord.ts";
@@ -57,6 +58,38 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
     await next.ended;
     assert.deepEqual(host.texts, ["stored", "received by the dead replica", "after"]);
     assert.equal(peer.gateway.identified, 1, "the session was resumed");
+  });
+
+  test("loses and repeats nothing over takeovers under traffic", async () => {
+    const many = { limit: 100_000, windowMs: 1_000 };
+    await using peer = await startDiscordPeer({ limits: { channel: many, global: many } });
+    const host = new TestHost();
+    const takeovers = propertyRuns(1_000) / 10;
+    const written: string[] = [];
+    const writing = setInterval(() => written.push(peer.say(`message ${written.length}`)), 2);
+    // A person who writes before the first connection has no session that would keep the message.
+    let from: string | undefined;
+    for (let done = 0; done < takeovers; done++) {
+      const owner = keepConnected(host, discordAdapter(peer));
+      if (done % 3 === 1) host.refuseNext();
+      if (done % 4 === 1) peer.gateway.disconnect("drop");
+      await host.untilAccepted(host.accepted.length + 3);
+      from ??= host.accepted[0]?.externalId;
+      owner.lose();
+      await owner.ended;
+    }
+    clearInterval(writing);
+    const last = keepConnected(host, discordAdapter(peer));
+    const expected = written.slice(written.indexOf(from ?? ""));
+    await host.untilAccepted(expected.length);
+    last.lose();
+    await last.ended;
+    assert.deepEqual(
+      host.accepted.map(({ externalId }) => externalId),
+      expected,
+    );
+    assert.equal(peer.gateway.identified, 1);
+    assert.ok(peer.gateway.resumed >= takeovers);
   });
 
   test("receives a message again that could not be stored, before all later ones", async () => {

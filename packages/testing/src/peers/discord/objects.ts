@@ -1,6 +1,28 @@
 // Objects of the API as JSON, from the state. Pure.
 import type { Channel, DiscordState, Interaction, StoredFile, StoredMessage, User } from "./state.ts";
 
+export function applicationObject(
+  { applicationId, bot }: DiscordState,
+  messageContent: boolean,
+): Record<string, unknown> {
+  return {
+    id: applicationId,
+    name: bot.username,
+    icon: null,
+    description: "",
+    summary: "",
+    bot,
+    bot_public: true,
+    bot_require_code_grant: false,
+    owner: bot,
+    team: null,
+    verify_key: "00".repeat(32),
+    // GATEWAY_MESSAGE_CONTENT_LIMITED: the intent of a bot that is not verified.
+    flags: messageContent ? 1 << 19 : 0,
+    hook: true,
+  };
+}
+
 export function channelObject(channel: Channel): Record<string, unknown> {
   const thread =
     channel.type === 11

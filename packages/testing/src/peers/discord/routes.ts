@@ -3,7 +3,7 @@ import { z } from "zod";
 import { apiError, invalidForm, noContent, ok, unknownChannel, unknownMessage, type ApiResult } from "./errors.ts";
 import { respondToInteraction, interactionMessage } from "./interactions.ts";
 import { messageBodyOf, type MessageBody } from "./message-body.ts";
-import { channelObject, gatewayFields, messageObject } from "./objects.ts";
+import { applicationObject, channelObject, gatewayFields, messageObject } from "./objects.ts";
 import type { Channel, DiscordState, StoredMessage } from "./state.ts";
 
 export interface RouteContext {
@@ -80,13 +80,7 @@ export function callRoute(context: RouteContext, call: RouteCall): ApiResult | n
     }
     case "GET /applications/@me":
     case "GET /oauth2/applications/@me":
-      return ok({
-        id: state.applicationId,
-        name: state.bot.username,
-        description: "",
-        flags: context.messageContent ? 1 << 19 : 0,
-        bot: state.bot,
-      });
+      return ok(applicationObject(state, context.messageContent));
     case `PUT /applications/${id}/commands`: {
       if (id !== state.applicationId) return apiError(404, 10_002, "Unknown Application");
       const given = Commands.safeParse(call.body["list"]);

@@ -30,7 +30,7 @@ export function createRestServer(
     state.changed();
 
     // Requests without a proper user agent are blocked in front of the API.
-    if (!/^DiscordBot \(\S+, [^)]+\)/.test(request.headers["user-agent"] ?? "")) {
+    if (!/^DiscordBot \([^ )]+[ ,][^)]+\)/.test(request.headers["user-agent"] ?? "")) {
       response.writeHead(403, { "content-type": "text/html" }).end("<html>error code: 1010</html>");
       return;
     }
@@ -139,7 +139,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   const type = request.headers["content-type"] ?? "";
   if (body.length === 0) return {};
   if (!type.startsWith("multipart/form-data")) {
-    const json: unknown = JSON.parse(body.toString("utf8"));
+    const json = parseBody(body.toString("utf8"));
     return Array.isArray(json) ? { list: json } : Fields.parse(json);
   }
   const form = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
@@ -149,7 +149,16 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
       fields[name] = { name: value.name, mediaType: value.type, content: Buffer.from(await value.arrayBuffer()) };
     else
       fields =
-        name === "payload_json" ? { ...fields, ...Fields.parse(JSON.parse(value)) } : { ...fields, [name]: value };
+        name === "payload_json" ? { ...fields, ...Fields.parse(parseBody(value)) } : { ...fields, [name]: value };
   }
   return fields;
+}
+
+/** Ids may be numbers, as some clients send them: those that JavaScript cannot represent become texts. */
+function parseBody(text: string): unknown {
+  const exact = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^\d+$/.test(context?.source ?? "")
+      ? context?.source
+      : value;
+  return JSON.parse(text, exact);
 }

@@ -55,7 +55,9 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
   return async (request, result, signal) => {
     if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
     const route = routeOf(request);
-    const afterMs = waitMs(route);
+    // Responses to interactions have no part in the limits of the bot.
+    const isResponse = /^\/(?:interactions|webhooks)\//.test(request.path);
+    const afterMs = isResponse ? 0 : waitMs(route);
     // Calls that Discord would refuse count towards a ban of the address (10,000 in 10 minutes).
     if (afterMs > 0) return { kind: "limited", afterMs: Math.ceil(afterMs), global: waitMs("global") > 0 };
     let response: Response;
@@ -78,7 +80,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
       const seconds = limited?.retry_after ?? Number(headers.get("retry-after") ?? "1");
       const global = limited?.global === true || headers.get("x-ratelimit-scope") === "global";
       const retryMs = Math.ceil((Number.isFinite(seconds) ? seconds : 1) * 1_000);
-      close(global ? "global" : route, retryMs);
+      if (!isResponse) close(global ? "global" : route, retryMs);
       return { kind: "limited", afterMs: retryMs, global };
     }
     const resetSeconds = Number(headers.get("x-ratelimit-reset-after") ?? "NaN");
