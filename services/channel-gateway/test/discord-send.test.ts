@@ -60,21 +60,18 @@ describe("sending to Discord", { concurrency: true, timeout: 30_000 }, () => {
     assert.equal(late.state, "unknown", "the nonce may be forgotten by then");
   });
 
-  test("sends the messages of one answer although they share a key", async () => {
-    await using peer = await startDiscordPeer();
-    const adapter = discordAdapter(peer);
-    for (const text of ["part one", "part two"]) await adapter.send(partOf(peer, text), soon());
-    assert.equal(peer.sent.length, 2);
-  });
-
   test("keeps the limits that Discord reports, for the channel or for the account", async () => {
     await using peer = await startDiscordPeer({ limits: { channel: { limit: 2, windowMs: 5_000 } } });
     const adapter = discordAdapter(peer);
-    for (const text of ["a", "b"]) assert.equal((await adapter.send(partOf(peer, text), soon())).state, "sent");
+    for (const text of ["a", "b"])
+      assert.equal((await adapter.send(partOf(peer, text, { idempotencyKey: text }), soon())).state, "sent");
     const third = await adapter.send(partOf(peer, "c"), soon());
     assert.ok(third.state === "retry" && third.scope === "conversation" && third.afterMs <= 5_000);
     assert.equal(peer.calls.length, 2, "a call that would be refused is not made");
-    const other = partOf(peer, "c", { address: { ...partOf(peer, "").address, conversation: peer.directChannelId() } });
+    const other = partOf(peer, "c", {
+      idempotencyKey: "direct",
+      address: { ...partOf(peer, "").address, conversation: peer.directChannelId() },
+    });
     assert.equal((await adapter.send(other, soon())).state, "sent");
     peer.fail(messages, { kind: "too_many", retryAfterSeconds: 0.25, global: true });
     const direct = { ...other, idempotencyKey: "other" };
@@ -113,7 +110,7 @@ describe("sending to Discord", { concurrency: true, timeout: 30_000 }, () => {
     const adapter = discordAdapter(peer);
     const file = { name: "a b.txt", mediaType: "text/plain", content: Buffer.from("content") };
     await adapter.send(partOf(peer, "two files", { files: [file, { ...file, name: "ä.txt" }] }), soon());
-    await adapter.send({ ...partOf(peer, ""), text: null, file }, soon());
+    await adapter.send({ ...partOf(peer, ""), text: null, file, idempotencyKey: "second" }, soon());
     assert.deepEqual(
       peer.sent.map(({ content, files }) => [content, files.map(({ name }) => name)]),
       [
@@ -125,6 +122,8 @@ describe("sending to Discord", { concurrency: true, timeout: 30_000 }, () => {
     const large = { ...file, content: Buffer.alloc(10 * 1024 * 1024 + 1) };
     const dropped = await adapter.send({ ...partOf(peer, ""), text: null, file: large }, soon());
     assert.ok(dropped.state === "dropped" && /larger than Discord accepts/.test(dropped.reason));
+    await adapter.send(partOf(peer, "the text", { files: [large], idempotencyKey: "third" }), soon());
+    assert.equal(peer.sent[2]?.content, "the text\n[not sent, larger than Discord accepts: a b.txt]");
   });
 
   test("edits, deletes and reacts, repeatedly, and shows that it types", async () => {

@@ -1,14 +1,15 @@
-// Sends, edits and deletes messages. A message has a nonce that is derived from its idempotency key and content: Discord answers a
+// Sends, edits and deletes messages. A message has a nonce that is derived from its idempotency key: Discord answers a
 // repetition within a few minutes with the first message, so that a send with an unknown outcome may be repeated for so long.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { OutboundPart, SendOutcome } from "../channel.ts";
+import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
 import type { Answer, Call } from "./api.ts";
 import { discordMarkdown } from "./markdown.ts";
 import { Snowflake } from "./schema.ts";
 
 const Sent = z.object({ id: Snowflake });
+const maxContent = 2_000;
 const maxNonceChars = 25;
 const suppressEmbeds = 1 << 2;
 const buttonsInRow = 5;
@@ -20,13 +21,30 @@ const textWithinMs = 8_000;
 const filesWithinMs = 18_000;
 
 export async function sendPart(call: Call, part: OutboundPart, signal: AbortSignal): Promise<SendOutcome> {
-  const { conversation, replyToId } = part.address;
+  const { conversation } = part.address;
   if (!Snowflake.safeParse(conversation).success) return { state: "dropped", reason: "not a Discord channel" };
   const files = part.files ?? (part.file === undefined ? [] : [part.file]);
   const content = part.text === null ? "" : discordMarkdown(part.text.text);
-  const body = {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(files.length === 0 ? textWithinMs : filesWithinMs)]);
+  const path = `/channels/${conversation}/messages`;
+  const send = (text: string, attached: readonly OutboundFile[]) =>
+    call({ method: "POST", path, body: bodyOf(part, text, attached), files: attached }, Sent, limit);
+  let answer = await send(content, files);
+  if (answer.kind === "refused" && answer.status === 413 && content !== "") {
+    // The text arrives without its files: how large they may be depends on the server.
+    const note = `\n[not sent, larger than Discord accepts: ${files.map(({ name }) => name).join(", ")}]`;
+    answer = await send(content.length + note.length > maxContent ? content : content + note, []);
+  }
+  return answer.kind === "ok"
+    ? { state: "sent", providerMessageId: answer.result.id }
+    : outcomeOf(answer, part.attempts);
+}
+
+function bodyOf(part: OutboundPart, content: string, files: readonly OutboundFile[]) {
+  const { replyToId } = part.address;
+  return {
     ...contentOf(content),
-    nonce: nonceOf(part, content),
+    nonce: nonceOf(part),
     enforce_nonce: true,
     ...(Snowflake.safeParse(replyToId).success
       ? { message_reference: { message_id: replyToId, fail_if_not_exists: false } }
@@ -34,12 +52,6 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
     ...(part.actions === undefined ? {} : { components: rowsOf(part.actions) }),
     ...(files.length === 0 ? {} : { attachments: files.map(({ name: filename }, id) => ({ id, filename })) }),
   };
-  const request = { method: "POST", path: `/channels/${conversation}/messages`, body, files } as const;
-  const limit = AbortSignal.timeout(files.length === 0 ? textWithinMs : filesWithinMs);
-  const answer = await call(request, Sent, AbortSignal.any([signal, limit]));
-  return answer.kind === "ok"
-    ? { state: "sent", providerMessageId: answer.result.id }
-    : outcomeOf(answer, part.attempts);
 }
 
 export async function editText(
@@ -106,9 +118,8 @@ function rowsOf(actions: NonNullable<OutboundPart["actions"]>) {
   }));
 }
 
-/** The content is part of it: the messages of a long answer differ. */
-function nonceOf({ idempotencyKey, address, file }: OutboundPart, content: string): string {
-  const key = JSON.stringify([address.account, address.conversation, idempotencyKey, content, file?.name ?? null]);
+function nonceOf({ idempotencyKey, address }: OutboundPart): string {
+  const key = JSON.stringify([address.account, address.conversation, idempotencyKey]);
   return createHash("sha256").update(key).digest("base64url").slice(0, maxNonceChars);
 }
 
