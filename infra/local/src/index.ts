@@ -1,7 +1,7 @@
 // @parley/local: private servers and a supervised cluster on one machine.
 
 export { LocalError, type LocalErrorCode } from "./errors.ts";
-export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";
+export { debianBinary, debianLibrary, hasApt, type DebianBinary } from "./servers/debian.ts";
 export { suitePrograms, type SuiteMounts, type SuiteOptions, type SuitePrograms } from "./servers/debian-suite.ts";
 export { npmPackage, type NpmPackage } from "./servers/npm-package.ts";
 export { onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";

@@ -4,7 +4,14 @@
 import type { NpmPackage } from "./servers/npm-package.ts";
 
 /** Programs of this machine's Debian suite, and their packages. */
-export const TEST_PROGRAMS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "ii" };
+export const TEST_PROGRAMS = {
+  bwrap: "bubblewrap",
+  inspircd: "inspircd",
+  ii: "ii",
+  exim4: "exim4-daemon-light",
+  dovecot: "dovecot-imapd",
+  swaks: "swaks",
+};
 
 /** Programs of other Debian suites, by the name of their cache folder. */
 export const SUITE_PROGRAMS = {

@@ -26,6 +26,7 @@ import {
   type SeenMessage,
 } from "@parley/testing";
 import Fastify from "fastify";
+import { simpleParser } from "mailparser";
 import { z } from "zod";
 import { createExample } from "../../../examples/channel/adapter.ts";
 import type { ChannelAdapter, InboundDraft } from "../src/channels/channel.ts";
@@ -34,6 +35,7 @@ import { createIrc } from "../src/channels/irc/index.ts";
 import { createSignal } from "../src/channels/signal/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
+import { serveMail } from "./support/mail.ts";
 import { serveSlack } from "./support/slack.ts";
 import { connectedDiscord } from "./support/discord.ts";
 import { MatrixAgent } from "./support/matrix.ts";
@@ -183,6 +185,24 @@ async function openDiscord(): Promise<Opened> {
   return { subject, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
 }
 
+async function openEmail(): Promise<Opened> {
+  const served = await serveMail();
+  const { peer, host, adapter } = served;
+  // A mail is longer than any text here, so the host is given a limit at which it splits.
+  const short: ChannelAdapter = { ...adapter, maxLength: () => 3_000 };
+  const seen = async (count: number): Promise<SeenMessage[]> => {
+    const mails = await Promise.all((await peer.untilMails("ann", count)).map((raw) => simpleParser(raw)));
+    return mails.map(({ text = "" }) => ({ text, buttons: [] }));
+  };
+  const headers = ["References: <root@test.local>"];
+  const subject = subjectOf(short, host, "ann@test.local/<root@test.local>", {
+    nowhere: "nobody@test.local",
+    say: (body) => peer.write({ body, headers }),
+    seen,
+  });
+  return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
+}
+
 async function openWhatsApp(): Promise<Opened> {
   const served = await serveWhatsApp();
   const { peer, host, adapter } = served;
@@ -314,6 +334,7 @@ async function openExample(): Promise<Opened> {
 const openers = {
   Telegram: openTelegram,
   IRC: openIrc,
+  "e-mail": openEmail,
   Matrix: openMatrix,
   WhatsApp: openWhatsApp,
   Slack: openSlack,

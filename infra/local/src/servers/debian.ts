@@ -55,18 +55,38 @@ export async function debianBinary(
 ): Promise<DebianBinary> {
   const home = join(cacheDir, packageName);
   const binary: DebianBinary = { path: join(home, "bin", name), root: join(home, "root") };
-  if (existsSync(binary.path)) return binary;
+  await unpackOnce(packageName, cacheDir, (folder) => existsSync(join(folder, "bin", name)), `program ${name}`, log);
+  return binary;
+}
+
+/** The path of the shared library `name` of a Debian package, unpacked like `debianBinary` does. */
+export async function debianLibrary(name: string, packageName: string, cacheDir: string): Promise<string> {
+  const root = join(cacheDir, packageName, "root");
+  await unpackOnce(packageName, cacheDir, (folder) => existsSync(join(folder, "root")), `library ${name}`);
+  const path = sharedObjects(root).find((file) => file.endsWith(`/${name}`));
+  if (path === undefined) throw lacks(packageName, `library ${name}`);
+  return path;
+}
+
+/** Unpacks a package into its folder unless it is there; `isComplete` checks the folder before it is renamed into place. */
+async function unpackOnce(
+  packageName: string,
+  cacheDir: string,
+  isComplete: (folder: string) => boolean,
+  wanted: string,
+  log?: (line: string) => void,
+): Promise<void> {
+  const home = join(cacheDir, packageName);
+  if (isComplete(home)) return;
   mkdirSync(cacheDir, { recursive: true });
   await withLock(join(cacheDir, `${packageName}.lock`), async () => {
-    if (existsSync(binary.path)) return;
+    if (isComplete(home)) return;
     log?.(`downloading ${packageName} (unpacked in ${cacheDir}, not installed)`);
     const draft = mkdtempSync(join(cacheDir, `.${packageName}-`));
     try {
       await unpackWhole(packageName, draft, cacheDir);
       makeStarters(draft);
-      if (!existsSync(join(draft, "bin", name))) {
-        throw new LocalError("binary_missing", `The Debian package ${packageName} has no program ${name}.`);
-      }
+      if (!isComplete(draft)) throw lacks(packageName, wanted);
       chmodSync(draft, 0o755);
       rmSync(home, { recursive: true, force: true });
       renameSync(draft, home);
@@ -74,7 +94,10 @@ export async function debianBinary(
       rmSync(draft, { recursive: true, force: true });
     }
   });
-  return binary;
+}
+
+function lacks(packageName: string, wanted: string): LocalError {
+  return new LocalError("binary_missing", `The Debian package ${packageName} has no ${wanted}.`);
 }
 
 /** Unpacks a package into `<draft>/root`, with its dependencies if it cannot run on this machine without them. */

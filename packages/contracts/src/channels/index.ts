@@ -1,6 +1,7 @@
 // All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
 import { discordChannel } from "./discord.ts";
+import { emailChannel } from "./email.ts";
 import { ircChannel } from "./irc.ts";
 import { matrixChannel } from "./matrix.ts";
 import { slackChannel } from "./slack.ts";
@@ -9,6 +10,7 @@ import { telegramChannel } from "./telegram.ts";
 import { whatsappChannel } from "./whatsapp.ts";
 
 export { discordChannel, type DiscordAccount } from "./discord.ts";
+export { emailChannel, type EmailAccount } from "./email.ts";
 export { ircChannel, type IrcAccount } from "./irc.ts";
 export { matrixChannel, type MatrixAccount } from "./matrix.ts";
 export { slackChannel, type SlackAccount } from "./slack.ts";
@@ -19,6 +21,7 @@ export { whatsappChannel, type WhatsAppAccount } from "./whatsapp.ts";
 export const channelEntries: readonly ChannelEntry[] = [
   telegramChannel,
   ircChannel,
+  emailChannel,
   whatsappChannel,
   slackChannel,
   discordChannel,

@@ -1,0 +1,173 @@
+// Mail for tests: a real Exim, a real Dovecot, people who write with swaks, and their mailboxes. Nothing leaves the machine.
+import { execFile } from "node:child_process";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { startDovecot, type Dovecot } from "./dovecot.ts";
+import { authservId, mailDomain, startExim, type Exim } from "./exim.ts";
+
+const password = "s3cret-mail";
+const waitsMs = 20_000;
+
+export interface MailPeerOptions {
+  /** Mail for the agent goes to this LMTP port; omitted: to a mailbox that an IMAP server serves. */
+  lmtpPort?: number;
+}
+
+/** A mail that a person writes. */
+export interface WrittenMail {
+  /** Default: `ann@test.local`, in the header and the envelope. */
+  from?: string;
+  /** The envelope sender when it differs; `<>` for a bounce. */
+  envelopeFrom?: string;
+  to?: string;
+  messageId?: string;
+  subject?: string;
+  body?: string;
+  /** Further header lines, for example `In-Reply-To: <a@b>`. */
+  headers?: readonly string[];
+  /** Paths of files to attach. */
+  attach?: readonly string[];
+  /** The whole mail instead: header, empty line, body. */
+  raw?: string;
+}
+
+export interface MailPeer extends AsyncDisposable {
+  readonly host: string;
+  readonly smtpPort: number;
+  /** 0: the agent's mail goes to LMTP. */
+  readonly imapPort: number;
+  /** The password of the user `agent` for SMTP and IMAP. */
+  readonly password: string;
+  readonly domain: string;
+  readonly authservId: string;
+  readonly exim: Exim;
+  readonly dovecot: Dovecot | null;
+  /** Sends a mail with swaks. Resolves when the mail server has accepted it; rejects with the transcript when it refuses. */
+  write(mail: WrittenMail): Promise<void>;
+  /** The mails in a person's mailbox, as they were delivered, oldest first. */
+  mails(user: string): string[];
+  /** Waits until a person has `count` mails. */
+  untilMails(user: string, count: number): Promise<string[]>;
+  /** What Exim logged, one line each. */
+  log(): string;
+  untilLogged(pattern: RegExp): Promise<void>;
+}
+
+export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise<MailPeer> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-mail-")));
+  const people = ["ann", "bob"];
+  const agent = lmtpPort === undefined ? "maildir" : { lmtpPort };
+  const swaks = await debianBinary("swaks", "swaks", SHARED_CACHE_DIR);
+  const dovecot = lmtpPort === undefined ? await startDovecot(folder, password) : null;
+  const exim = await startExim({ folder, people, agent, password });
+  let written = 0;
+
+  const write = async (mail: WrittenMail): Promise<void> => {
+    const data = join(folder, `written-${(written += 1)}.eml`);
+    const from = mail.from ?? `ann@${mailDomain}`;
+    const header = [
+      `From: ${from}`,
+      `To: ${mail.to ?? `agent@${mailDomain}`}`,
+      `Subject: ${mail.subject ?? "Hello"}`,
+      `Message-Id: ${mail.messageId ?? `<m${written}.${process.pid}.${Date.now()}@${mailDomain}>`}`,
+      `Date: ${new Date().toUTCString().replace("GMT", "+0000")}`,
+      ...(mail.headers ?? []),
+    ];
+    const typed = mail.attach === undefined && !(mail.headers ?? []).some((line) => /^content-type:/i.test(line));
+    if (typed)
+      header.push("MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: 8bit");
+    const args = ["--server", `127.0.0.1:${exim.port}`, "--timeout", "10", "--suppress-data"];
+    args.push("--from", mail.envelopeFrom ?? /<([^>]*)>/.exec(from)?.[1] ?? from);
+    args.push("--to", /<([^>]*)>/.exec(mail.to ?? "")?.[1] ?? mail.to ?? `agent@${mailDomain}`);
+    if (mail.attach === undefined) {
+      writeFileSync(data, mail.raw ?? `${header.join("\n")}\n\n${mail.body ?? "hello"}\n`);
+      args.push("--data", `@${data}`);
+    } else {
+      const named = header.flatMap((line) => ["--header", line]);
+      args.push(...named, "--body", mail.body ?? "hello", ...mail.attach.flatMap((path) => ["--attach", `@${path}`]));
+    }
+    await new Promise<void>((resolve, reject) => {
+      execFile(swaks.path, args, { maxBuffer: 64 << 20 }, (error, stdout) =>
+        error === null ? resolve() : reject(new Error(`swaks: ${stdout.slice(-1_500)}`)),
+      );
+    });
+  };
+  const mails = (user: string): string[] => {
+    const box = join(folder, "mail", user);
+    const files = ["new", "cur"].flatMap((name) => {
+      const path = join(box, name);
+      return existsSync(path) ? readdirSync(path).map((file) => join(path, file)) : [];
+    });
+    return files.toSorted(byDelivery).map((path) => readFileSync(path, "utf8"));
+  };
+  const log = (): string => {
+    const path = join(folder, "log/mainlog");
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  };
+  const until = async <T>(what: string, look: () => T | null): Promise<T> => {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const check = (): void => {
+      const value = look();
+      if (value !== null) resolve(value);
+    };
+    // Deliveries are written to the log, also those to a mailbox.
+    const watcher = watch(join(folder, "log"), check);
+    const again = setInterval(check, 200);
+    const timer = setTimeout(
+      () => reject(new Error(`waited for ${what}; Exim logged:\n${log().slice(-2_000)}`)),
+      waitsMs,
+    );
+    check();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      clearInterval(again);
+      watcher.close();
+    }
+  };
+  return {
+    host: "127.0.0.1",
+    smtpPort: exim.port,
+    imapPort: dovecot?.port ?? 0,
+    password,
+    domain: mailDomain,
+    authservId,
+    exim,
+    dovecot,
+    write,
+    mails,
+    untilMails: (user, count) =>
+      until(`${count} mails of ${user}`, () => {
+        const found = mails(user);
+        return found.length >= count ? found : null;
+      }),
+    log,
+    untilLogged: async (pattern) => void (await until(String(pattern), () => (pattern.test(log()) ? true : null))),
+    [Symbol.asyncDispose]: async () => {
+      await exim.kill();
+      await dovecot?.stop();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** Names in a maildir begin with the second, then contain the microsecond of the delivery. */
+function byDelivery(a: string, b: string): number {
+  const [one, two] = [a, b].map((path) => {
+    const [, seconds = "0", micros = "0"] = /\/(\d+)\.[^/]*?M?(?:H|M)(\d+)/.exec(path) ?? [];
+    return Number(seconds) * 1_000_000 + Number(micros);
+  });
+  return (one ?? 0) - (two ?? 0);
+}

@@ -1,0 +1,68 @@
+// The process of a mail server: its start, until its port accepts connections, and its end.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { asServerUser } from "./unprivileged.ts";
+
+const startsWithinMs = 20_000;
+
+export interface ServerProcess {
+  /** Ends the server without a goodbye: every connection is cut. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Starts a server and waits until `port` accepts connections. Rejects with its output when it ends first. */
+export async function startServer(
+  command: string,
+  args: readonly string[],
+  options: { folder: string; port: number; env: Record<string, string> },
+): Promise<ServerProcess> {
+  let child: ChildProcess | null = null;
+  let output = "";
+  const start = async (): Promise<void> => {
+    const [program, all] = asServerUser(command, args);
+    const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", ...options.env };
+    const started = spawn(program, all, {
+      cwd: options.folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    child = started;
+    for (const stream of [started.stdout, started.stderr])
+      stream.on("data", (part: Buffer) => (output += part.toString()));
+    const until = performance.now() + startsWithinMs;
+    while (!(await accepts(options.port))) {
+      if (started.exitCode !== null || performance.now() > until) {
+        started.kill("SIGKILL");
+        throw new Error(`${command} did not start:\n${output.slice(-2_000)}`);
+      }
+      await delay(20);
+    }
+  };
+  const kill = async (): Promise<void> => {
+    const ending = child;
+    child = null;
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
+    const exited = once(ending, "exit");
+    // The whole process group: a server has a process for each connection.
+    if (ending.pid !== undefined) process.kill(-ending.pid, "SIGKILL");
+    await exited;
+  };
+  await start();
+  return { kill, start };
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
