@@ -128,7 +128,10 @@ describe("e-mail over LMTP", { timeout: 60_000 }, () => {
     const [draft] = await host.untilAccepted(1);
     assert.ok(draft);
     const files = [{ name: "résumé.txt", mediaType: "text/plain", content: Buffer.from("content") }];
-    const part = { ...partOf(draft.conversation, "It is **done**.\n\n| a | b |\n|---|---|\n| 1 | 2 |"), files };
+    const part = {
+      ...partOf(draft.conversation, "It is **done** [here](https://example.com/a).\n\n| a | b |\n|---|---|\n| 1 | 2 |"),
+      files,
+    };
     const outcome = await adapter.send({ ...part, address: draft.replyTo }, soon());
     assert.equal(outcome.state, "sent");
     const raw = (await peer.untilMails("ann", before + 1))[before] ?? "";
@@ -139,7 +142,7 @@ describe("e-mail over LMTP", { timeout: 60_000 }, () => {
     assert.equal(mail.from?.text, '"Parley" <agent@test.local>');
     assert.equal(mail.headers.get("auto-submitted"), "auto-replied");
     assert.match(mail.html === false ? "" : (mail.html ?? ""), /<strong>done<\/strong>[^]*<table>/);
-    assert.match(mail.text ?? "", /It is \**done/);
+    assert.match(mail.text ?? "", /^It is done here \(https:\/\/example\.com\/a\)\./);
     assert.deepEqual(
       mail.attachments.map(({ filename, content }) => [filename, content.toString()]),
       [["résumé.txt", "content"]],
@@ -202,6 +205,17 @@ describe("e-mail over LMTP", { timeout: 60_000 }, () => {
     const answer = await adapter.send({ ...partOf("", "x"), address: draft.replyTo }, soon());
     assert.deepEqual(answer, { state: "dropped", reason: "auto_reply is off: mail is not answered" });
     assert.equal((await adapter.send(partOf("bob@test.local", "news"), soon())).state, "sent");
+  });
+
+  test("never logs in without the TLS that the settings require", async () => {
+    const sender = createEmail("main", mailSettings(peer, { mode: "lmtp", smtp_tls: "starttls" }), {
+      password: peer.password,
+    });
+    const outcome = await sender.send(partOf("ann@test.local", "x"), soon());
+    assert.ok(outcome.state === "retry" && outcome.scope === "account", JSON.stringify(outcome));
+    assert.match(outcome.reason, /STARTTLS/);
+    const implicit = createEmail("main", mailSettings(peer, { mode: "lmtp", smtp_tls: "implicit" }), {});
+    assert.equal((await implicit.send(partOf("ann@test.local", "x"), soon())).state, "retry");
   });
 
   // design: 004.22e
@@ -290,6 +304,7 @@ describe("e-mail over IMAP", { timeout: 60_000 }, () => {
     await peer.dovecot?.start();
     await assert.rejects(async () => create("wr0ng").connect?.(host, lease), AccountRejectedError);
     await assert.rejects(async () => create("wr0ng").check?.(soon()), /refused the username or password/);
+    await assert.rejects(async () => create(undefined, { imap_tls: "starttls" }).check?.(soon()), /STARTTLS/);
     assert.deepEqual(await create().check?.(soon()), { as: "agent@test.local" });
     assert.doesNotMatch(host.logText, /wr0ng|s3cret-mail/);
   });

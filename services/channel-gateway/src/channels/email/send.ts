@@ -4,6 +4,7 @@ import { errorMessage, type EmailAccount } from "@parley/contracts";
 import MailComposer from "nodemailer/lib/mail-composer";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
 import type { OutboundPart, SendOutcome } from "../channel.ts";
+import { withUrls } from "../text/render.ts";
 import { normalAddress } from "./authentication.ts";
 import { loopHeader } from "./automatic.ts";
 import { answerSubject, messageIdOf, parseContext, parseConversation } from "./threads.ts";
@@ -117,7 +118,8 @@ async function compose(
     messageId,
     references,
     ...(references.length === 0 ? {} : { inReplyTo: references.at(-1) ?? "" }),
-    text: part.text?.plain ?? "",
+    // With the URLs of links, for readers of plain text.
+    text: part.text === null ? "" : withUrls({ text: part.text.plain, ranges: [...part.text.ranges] }).text,
     ...(part.text === null ? {} : { html: part.text.text }),
     attachments: files.map(({ name, mediaType, content }) => ({
       filename: name,
@@ -153,11 +155,15 @@ function outcomeOf(error: unknown, transmitted: boolean, attempts: number): Send
   const afterMs = Math.min(retryMs.first * 2 ** Math.min(attempts, 20), retryMs.last);
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const status = error instanceof Error && "responseCode" in error ? Number(error.responseCode) : Number.NaN;
-  if (code === "EAUTH" || status === 530) return { state: "retry", afterMs: refusedRetryMs, reason, scope: "account" };
+  const ofThisMail = code === "EMESSAGE" || code === "EENVELOPE";
+  if (status >= 400 && status < 500) return { state: "retry", afterMs, reason };
+  // The login, TLS or the greeting failed: every other mail fails too, until somebody changes the settings or the server.
+  if (code === "EAUTH" || status === 530 || (status >= 500 && !ofThisMail)) {
+    return { state: "retry", afterMs: refusedRetryMs, reason, scope: "account" };
+  }
   if (status >= 500) return { state: "dropped", reason };
-  if (status >= 400) return { state: "retry", afterMs, reason };
   if (transmitted) return { state: "unknown", reason };
   // Too large for the server, or an address that it cannot take: found before anything was sent.
-  if (code === "EMESSAGE" || code === "EENVELOPE") return { state: "dropped", reason };
+  if (ofThisMail) return { state: "dropped", reason };
   return { state: "retry", afterMs, reason };
 }
