@@ -1,7 +1,7 @@
 // What the e-mail channel reads from a mail: its sender, its thread, its text and whether a person wrote it.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { emailChannel } from "@parley/contracts";
+import { emailChannel, ReplyAddressSchema } from "@parley/contracts";
 import { propertyRuns } from "@parley/testing/property-runs";
 import fc from "fast-check";
 import { isAuthenticated, normalAddress } from "../src/channels/email/authentication.ts";
@@ -331,6 +331,47 @@ describe("hostile mail", () => {
         const raw = Buffer.concat([Buffer.from(text.join("\r\n")), Buffer.from(bytes)]);
         const result = await receive(raw, { account: "main", settings, nullSender: false });
         assert.equal(result.kind, "ignored");
+      }),
+      { numRuns: propertyRuns(20_000) },
+    );
+  });
+
+  test("of an authenticated person becomes a message that the store accepts", { timeout: 120_000 }, async () => {
+    const any = fc.string({ unit: "binary", maxLength: 80 }).map((text) => text.replaceAll(/[\r\n]/g, " "));
+    const long = fc.nat({ max: 3_000 }).map((length) => `<${"x".repeat(length)}@y>`);
+    const value = fc.oneof(
+      any,
+      long,
+      fc.constantFrom("multipart/mixed; boundary=b", "text/html", "base64", "=?x?B?y?="),
+    );
+    const name = fc.constantFrom(
+      "Subject",
+      "Message-ID",
+      "References",
+      "In-Reply-To",
+      "Content-Type",
+      "Content-Transfer-Encoding",
+      "Date",
+    );
+    const header = fc.tuple(name, value).map((parts) => parts.join(": "));
+    const body = fc.array(fc.oneof(any, fc.constantFrom("", "--b", "> x", "-- ", "<p>", "/new")), { maxLength: 20 });
+    const from = any.map((who) => `From: ${who.replaceAll(/[<>,;:@"()\\]/g, "")} <ann@test.local>`);
+    const trusted = [
+      "Authentication-Results: mx.test.local; dmarc=pass header.from=test.local",
+      "To: agent@test.local",
+    ];
+    await fc.assert(
+      fc.asyncProperty(from, fc.array(header, { maxLength: 12 }), body, async (sender, headers, lines) => {
+        const raw = Buffer.from([...trusted, sender, ...headers, "", ...lines].join("\r\n"));
+        const result = await receive(raw, { account: "main", settings, nullSender: false });
+        if (result.kind === "ignored") return;
+        const { draft } = result;
+        ReplyAddressSchema.parse(draft.replyTo);
+        assert.equal(draft.contact.id, "Ann@Test.local");
+        assert.doesNotMatch(draft.contact.name ?? "", /\p{C}/u);
+        for (const id of [draft.externalId, draft.conversation]) assert.match(id, /^[^\p{C}]{1,512}$/u);
+        assert.ok(draft.text.length <= settings.max_body_chars + 1_000 && draft.text.isWellFormed());
+        assert.equal(parseConversation(draft.conversation)?.person, "ann@test.local");
       }),
       { numRuns: propertyRuns(20_000) },
     );

@@ -17,7 +17,8 @@ interface AuthenticationResults {
 export function normalAddress(address: string): string | null {
   const at = address.lastIndexOf("@");
   const [local, domain] = [address.slice(0, at).trim().toLowerCase(), domainToASCII(address.slice(at + 1).trim())];
-  if (at < 1 || local === "" || domain === "" || address.length > 320 || /[\s<>,;:"()\\]/.test(local)) return null;
+  if (at < 1 || local === "" || domain === "" || address.length > 320 || /[\s\p{C}<>,;:"()\\]/u.test(local))
+    return null;
   return `${local}@${domain.toLowerCase()}`;
 }
 

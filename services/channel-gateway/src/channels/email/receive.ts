@@ -68,7 +68,7 @@ function draftOf(mail: ParsedMail, { account, settings, nullSender }: ReceiveCon
     draft: {
       externalId: externalId.length <= maxExternalId ? externalId : sha256Hex(externalId),
       conversation,
-      contact: { id: spelledAs(from, settings), ...(name === "" ? {} : { name: name.slice(0, 200).toWellFormed() }) },
+      contact: { id: spelledAs(from, settings), ...(name === "" ? {} : { name }) },
       direct: true,
       addressed: true,
       text: textOf(subject, limitedText(written.text, settings.max_body_chars), earlier.length > 0),
@@ -109,7 +109,7 @@ function soleSender(mail: ParsedMail, headers: MailHeaders): { address: string; 
   const [only] = senders;
   if (only === undefined || senders.length !== 1 || headers.get("from")?.length !== 1) return null;
   const address = normalAddress(only.address);
-  return address === null ? null : { address, name: only.name };
+  return address === null ? null : { address, name: only.name.replaceAll(/\p{C}/gu, "").slice(0, 200).toWellFormed() };
 }
 
 function addressesIn(field: AddressObject | AddressObject[] | undefined): { address: string; name: string }[] {

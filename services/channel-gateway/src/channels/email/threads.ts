@@ -27,9 +27,9 @@ export function isOwnMessageId(id: string, ownAddress: string): boolean {
   return ownId.test(id) && id.toLowerCase().endsWith(`@${domainOf(ownAddress)}>`);
 }
 
-/** The Message-IDs of a header, in order. */
+/** The Message-IDs of a header, in order. They become ids in the store, so they contain no control characters. */
 export function messageIds(header: string): string[] {
-  return header.match(/<[^<>\s]{1,400}>/g) ?? [];
+  return header.match(/<[^<>\s\p{C}]{1,400}>/gu) ?? [];
 }
 
 /** The conversation with a person in the thread that begins with `root`. A thread that we began has no root: it is the person's own. */
