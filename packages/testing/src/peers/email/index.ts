@@ -125,7 +125,16 @@ export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise
     const watcher = watch(join(folder, "log"), check);
     const again = setInterval(check, 200);
     const timer = setTimeout(
-      () => reject(new Error(`waited for ${what}; Exim logged:\n${log().slice(-2_000)}`)),
+      () =>
+        reject(
+          new Error(
+            `waited for ${what}; Exim logged:\n${log()
+              .split("\n")
+              .filter((line) => !line.includes("queue run"))
+              .join("\n")
+              .slice(-3_000)}`,
+          ),
+        ),
       waitsMs,
     );
     check();
