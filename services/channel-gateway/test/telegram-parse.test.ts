@@ -151,7 +151,9 @@ test("selects the largest size of a photo and the reported file otherwise", () =
 });
 
 test("skips other updates with a reason", () => {
-  assert.match(reasonOf({ edited_message: {} }), /edited_message/);
+  assert.match(reasonOf({ edited_message: {} }), /invalid message/);
+  assert.match(reasonOf({ my_chat_member: {} }), /invalid change/);
+  assert.match(reasonOf({ message_reaction: {} }), /message_reaction/);
   assert.match(reasonOf({ hologram: {} }), /hologram/);
   assert.match(reasonOf({}), /empty/);
   assert.match(reasonOf({ message: { message_id: 1, chat: group, new_chat_title: "x" } }), /no sender/);

@@ -1,7 +1,7 @@
 // Messages whose files are fetched after their commit: what waits for them, claims of replicas, and the bound; on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { keepBlob } from "@parley/bus";
 import { store, type InboundMessage, type InputOf, type Part } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -134,4 +134,48 @@ test("recognizes a redelivery after the files were stored, and goes on when the 
   await scene.put("again", saying("after it"));
   await scene.gateway.request(store.inboxEdit, { inboxId: withdrawn.inboxId, change: { do: "cancel" } });
   assert.deepEqual(await nextTurn(sessionId), [[note("after it")]]);
+});
+
+describe("a change by the sender on the platform", () => {
+  const changed = (messageId: string, change: InputOf<typeof store.inboxChange>["change"], contactId = "7") =>
+    scene.gateway.request(store.inboxChange, {
+      channel: "telegram",
+      account: "main",
+      conversation: "42",
+      messageId,
+      contactId,
+      change,
+    });
+
+  test("replaces the text of a queued message and keeps its files and quotes", async () => {
+    const quote = { type: "quote" as const, text: "before", ofAgent: true };
+    const { inboxId, sessionId } = await photo("edited", "x", {
+      messageId: "m1",
+      parts: [quote, note("lok"), file],
+    });
+    const edit = { do: "text", text: "look" } as const;
+    assert.equal((await changed("m1", edit, "8")).outcome, "unknown");
+    assert.deepEqual(await changed("m1", edit), { outcome: "changed", running: false, text: "lok" });
+    assert.equal((await changed("m1", edit)).outcome, "unchanged");
+    await complete(inboxId, store.firstFileFence, [note("[file]")]);
+    assert.deepEqual(await nextTurn(sessionId), [[quote, note("look"), note("[file]")]]);
+    assert.equal((await changed("m1", { do: "text", text: "later" })).outcome, "processed");
+  });
+
+  test("withdraws a queued message, whoever deleted it, and nothing else", async () => {
+    const { sessionId } = await scene.put("deleted", { ...saying("oops"), messageId: "m2" });
+    await scene.put("deleted", saying("stays"));
+    assert.equal((await changed("m2", { do: "withdraw" }, "moderator")).outcome, "changed");
+    assert.equal((await changed("unknown", { do: "withdraw" })).outcome, "unknown");
+    assert.deepEqual(await nextTurn(sessionId), [[note("stays")]]);
+  });
+
+  test("reports whether a turn that read the message is running", async () => {
+    const { sessionId } = await scene.put("read", { ...saying("a"), messageId: "m3" });
+    const { turnId } = await scene.started(sessionId);
+    const edit = { do: "text", text: "b" } as const;
+    assert.deepEqual(await changed("m3", edit), { outcome: "processed", running: true, text: "a" });
+    await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+    assert.equal((await changed("m3", edit)).running, false);
+  });
 });

@@ -88,10 +88,15 @@ export const peopleSettings = {
   /** Platform ids of people who may talk to the agent. Empty: only the owners and people admitted by pairing. */
   allow_from: z.array(z.string()).default([]),
   dm_policy: z.enum(["pairing", "allowlist", "open", "disabled"]).default("pairing"),
-  /** Groups the agent takes part in. Empty: none. */
+  /** Groups the agent takes part in; `*`: every group it is added to. Empty: none. */
   groups: z.array(z.string()).default([]),
   /** In a group, answer only when mentioned. */
   require_mention: z.boolean().default(true),
+  /**
+   * Which edits of a message reach the agent after it has read the message: none (`queued`: only waiting messages change), those while it
+   * works on the message (default), or all, each of which it answers.
+   */
+  edits: z.enum(["queued", "running", "always"]).optional(),
   /** The profile that answers here instead of the agent itself; each conversation then has a session of its own. Applies to new sessions. */
   profile: z.string().optional(),
   /** Show an answer while it is written, where the platform can edit messages. Left out: true. */

@@ -106,6 +106,33 @@ export const inboxEdit = storeRequest({
   output: z.object({ changed: z.boolean() }),
 });
 
+export const inboxChange = storeRequest({
+  subject: "store.inbox.change",
+  clients: ["channel-gateway"],
+  doc: "Apply what the sender did to a message on the platform: a queued row gets the new text, or is withdrawn. A row that a turn has read does not change.",
+  input: z.object({
+    channel: z.string(),
+    account: z.string(),
+    conversation: z.string(),
+    /** As in `messageId` of the stored message. */
+    messageId: z.string(),
+    /** Who changed it; only the sender changes a text. */
+    contactId: z.string(),
+    change: z.discriminatedUnion("do", [
+      z.object({ do: z.literal("text"), text: z.string().min(1) }),
+      z.object({ do: z.literal("withdraw") }),
+    ]),
+  }),
+  output: z.object({
+    /** `unchanged`: it has this text already. `processed`: it is no longer queued. `unknown`: there is no such message of this person. */
+    outcome: z.enum(["changed", "unchanged", "processed", "unknown"]),
+    /** The turn that read the message is running. */
+    running: z.boolean(),
+    /** The text before the change, truncated to 2,000 characters. */
+    text: z.string(),
+  }),
+});
+
 export const inboxFlush = storeRequest({
   subject: "store.inbox.flush",
   clients: ["channel-gateway"],

@@ -185,8 +185,10 @@ export class Accounts {
         return result;
       },
       change: async (change, position) => {
-        inbound.change(policy, change);
-        if (position !== undefined) saveLater(position);
+        const result = await fenced(inbound.change(policy, change, position), position);
+        if (position === undefined) return;
+        if (result === "ignored") saveLater(position);
+        else advance(position);
       },
       commands: slashCommands,
       checkpoint,

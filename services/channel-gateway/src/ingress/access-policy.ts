@@ -37,7 +37,7 @@ export function decideAccess(
 ): AccessDecision {
   if (sender.contactId === "") return { verdict: "ignore", reason: "no_identity" };
   if (!sender.direct) {
-    if (!policy.groups.includes(sender.group ?? sender.conversation))
+    if (!policy.groups.includes("*") && !policy.groups.includes(sender.group ?? sender.conversation))
       return { verdict: "ignore", reason: "group_not_listed" };
     if (policy.require_mention && !sender.addressed) return { verdict: "ignore", reason: "not_addressed" };
   }

@@ -22,12 +22,13 @@ import type {
 } from "../channels/channel.ts";
 import { OperationError, type OperationDeps, type Speaker } from "../operations/operation.ts";
 import { runCommand } from "../operations/registry.ts";
-import { parseInput, type CommandLine } from "../operations/parse-input.ts";
+import { parseInput, type CommandLine, type ParsedInput } from "../operations/parse-input.ts";
 import { accessRefusal } from "../operations/access.ts";
 import { answerApproval } from "../operations/answer-approval.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
 import { accessOf, authorizeSender, type AccessPolicy } from "./authorize.ts";
 import { fileTimes, isPendingFile, partsOfFiles } from "./attachments.ts";
+import { applyChange } from "./changes.ts";
 import { messageOfDraft } from "./draft-message.ts";
 import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
@@ -71,8 +72,13 @@ export class InboundHandler {
     };
   }
 
-  /** Accepts a draft from an adapter. Rejects when nothing was stored. */
-  async accept(policy: AccessPolicy, draft: InboundDraft, position?: Position): Promise<AcceptResult> {
+  /** Accepts a draft from an adapter. Rejects when nothing was stored. `literal`: a message in any case, without commands. */
+  async accept(
+    policy: AccessPolicy,
+    draft: InboundDraft,
+    position?: Position,
+    literal?: Extract<ParsedInput, { kind: "message" }>,
+  ): Promise<AcceptResult> {
     const { channel, account } = policy;
     const role = await authorizeSender(this.#deps, policy, draft);
     if (role === null) return "ignored";
@@ -84,10 +90,10 @@ export class InboundHandler {
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
     // A forwarded message is never a command, because the sender did not write it.
-    const spoken =
-      draft.forwarded === undefined
-        ? parseInput(draft.text, policy.commandPrefix)
-        : ({ kind: "message", text: draft.text } as const);
+    const isOwnText = literal === undefined && draft.forwarded === undefined;
+    const spoken: ParsedInput = isOwnText
+      ? parseInput(draft.text, policy.commandPrefix)
+      : (literal ?? { kind: "message", text: draft.text });
     const { conversation, contact, replyTo, direct } = draft;
     // Commands of other people never act on the owner's thread.
     const route = role === "owner" ? sessionKey : conversationKey(from);
@@ -95,7 +101,7 @@ export class InboundHandler {
     const result =
       spoken.kind === "command"
         ? await this.runCommand(spoken.command, speaker)
-        : role === "owner" && draft.forwarded === undefined
+        : role === "owner" && isOwnText
           ? await answerApproval(this.operations, draft.text, speaker)
           : undefined;
     if (result !== undefined) {
@@ -139,9 +145,13 @@ export class InboundHandler {
     }
   }
 
-  /** Records a change of an earlier message. */
-  change({ channel }: AccessPolicy, { change }: InboundChange): void {
-    this.#deps.events.inbound(channel, "change", change.kind);
+  /** Applies a change of an earlier message. Rejects when the store is unavailable; applying it again has no further effect. */
+  async change(policy: AccessPolicy, change: InboundChange, position?: Position): Promise<AcceptResult> {
+    const draft = await applyChange({ ...this.#deps, refresh: () => this.#deps.live.refresh() }, policy, change);
+    // An edit runs no command and answers no question.
+    return draft === undefined
+      ? "ignored"
+      : this.accept(policy, draft, position, { kind: "message", text: draft.text, mode: "steer" });
   }
 
   /**

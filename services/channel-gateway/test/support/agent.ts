@@ -76,6 +76,11 @@ export class TestAgent {
     return this.#heardOn.get(account) ?? [];
   }
 
+  /** Resolves when a turn has read this text through one account. */
+  async hears(account: string, text: string): Promise<void> {
+    while (!this.heardOn(account).includes(text)) await new Promise<void>((look) => this.#waiting.push(look));
+  }
+
   /** Resolves when a turn with a matching message has ended. */
   async answered(fits: (parts: readonly Part[]) => boolean): Promise<void> {
     while (!this.#answered.some(fits)) await new Promise<void>((look) => this.#waiting.push(look));
@@ -125,7 +130,7 @@ export class TestAgent {
     this.heard.push(...texts);
     this.heardParts.push(...questions.map((message) => message.parts));
     if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), ...texts]);
-    for (const look of this.#waiting.splice(0)) look();
+    this.#changed();
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
     for (const message of questions) this.#say(sessionId, { type: "message", seq: message.seq, message });
     const answer = await this.script(said, { turnId, sessionId });
@@ -176,9 +181,13 @@ export class TestAgent {
       cost: committed.cost,
     });
     this.#answered.push(...questions.map((message) => message.parts));
-    for (const look of this.#waiting.splice(0)) look();
+    this.#changed();
     // Input that waited for the files of this one has no further hint.
     if (committed.queued) this.#work(sessionId);
+  }
+
+  #changed(): void {
+    for (const look of this.#waiting.splice(0)) look();
   }
 
   #say(sessionId: string, event: SessionEvent): void {

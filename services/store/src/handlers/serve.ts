@@ -17,6 +17,7 @@ import { mcpHandlers } from "./coordination/mcp.ts";
 import { callDocumentHandlers } from "./documents/call-documents.ts";
 import { documentHandlers } from "./documents/documents.ts";
 import { rewindDocumentHandlers } from "./documents/rewind-documents.ts";
+import { changeHandlers } from "./inbox/changes.ts";
 import { fileHandlers } from "./inbox/files.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
 import { queueHandlers } from "./inbox/queue.ts";
@@ -66,6 +67,7 @@ const handlers: Handlers = combined(
   callDocumentHandlers,
   documentHandlers,
   rewindDocumentHandlers,
+  changeHandlers,
   fileHandlers,
   inboxHandlers,
   queueHandlers,

@@ -30,6 +30,10 @@ export async function handleUpdate(
     await handleAction(host, call, parsed, position);
     return;
   }
+  if (parsed.kind === "change") {
+    await host.change(parsed.change, position);
+    return;
+  }
   try {
     const moreOfAlbum = behind.some((other) => sameAlbum(parsed, parse(other, me, account)));
     await host.accept({ ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) }, position);

@@ -1,7 +1,15 @@
 // Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
-import type { InboundAction, InboundDraft } from "../channel.ts";
+import type { InboundAction, InboundChange, InboundDraft } from "../channel.ts";
 import { filesOf } from "./files.ts";
-import { attachmentKinds, CallbackQuery, Message, type Entity, type Update, type User } from "./update-schema.ts";
+import {
+  attachmentKinds,
+  CallbackQuery,
+  MembershipUpdate,
+  Message,
+  type Entity,
+  type Update,
+  type User,
+} from "./update-schema.ts";
 
 /** A pressed button, and the message with it. */
 export interface ParsedAction {
@@ -11,13 +19,19 @@ export interface ParsedAction {
   message: { chatId: number; messageId: number; text: string; entities: readonly unknown[] } | null;
 }
 
-export type Parsed = { kind: "message"; draft: InboundDraft } | ParsedAction | { kind: "skipped"; reason: string };
+export type Parsed =
+  | { kind: "message"; draft: InboundDraft }
+  | ParsedAction
+  | { kind: "change"; change: InboundChange }
+  | { kind: "skipped"; reason: string };
 
 /** The update types requested from Telegram. */
-export const allowedUpdates = ["message", "callback_query"] as const;
+export const allowedUpdates = ["message", "edited_message", "callback_query", "my_chat_member"] as const;
 
 export function parse(update: Update, me: User, account: string): Parsed {
   if ("callback_query" in update) return parseAction(update, account);
+  if ("my_chat_member" in update) return parseMembership(update, account);
+  if ("edited_message" in update) return parseEdit(update, me, account);
   if (!("message" in update)) {
     return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
   }
@@ -60,6 +74,36 @@ export function parse(update: Update, me: User, account: string): Parsed {
         // No reply quote in a private chat, where it is clear what is answered.
         ...(direct ? {} : { replyToId: String(message.message_id) }),
       },
+    },
+  };
+}
+
+/** An edit has the form of a message, so it is read as one. */
+function parseEdit({ update_id, edited_message: message }: Update, me: User, account: string): Parsed {
+  const parsed = parse({ update_id, message }, me, account);
+  if (parsed.kind !== "message") return parsed;
+  const { externalId, messageId = "", conversation, group, contact, direct, replyTo, text } = parsed.draft;
+  const where = { conversation, ...(group === undefined ? {} : { group }), contact, direct, replyTo };
+  return { kind: "change", change: { externalId, messageId, ...where, change: { kind: "edited", text } } };
+}
+
+function parseMembership(update: Update, account: string): Parsed {
+  const parsed = MembershipUpdate.safeParse(update.my_chat_member);
+  if (!parsed.success) return skipped("invalid change of membership");
+  const { chat, from, new_chat_member: member } = parsed.data;
+  if (chat.type === "private") return skipped("a person blocked or unblocked the bot");
+  const name = nameOf(from);
+  const conversation = String(chat.id);
+  return {
+    kind: "change",
+    change: {
+      externalId: String(update.update_id),
+      messageId: String(update.update_id),
+      conversation,
+      contact: { id: String(from.id), ...(name ? { name } : {}) },
+      direct: false,
+      replyTo: { channel: "telegram", account, conversation },
+      change: { kind: "membership", joined: member.status !== "left" && member.status !== "kicked" },
     },
   };
 }

@@ -123,6 +123,9 @@ export const CallbackQuery = z.object({
   data: z.string().optional(),
 });
 
+/** The bot was added to or removed from a chat, or its rights there changed. */
+export const MembershipUpdate = z.object({ chat: Chat, from: User, new_chat_member: z.object({ status: z.string() }) });
+
 /** One raw update; only its id is guaranteed. */
 export const Update = z.looseObject({ update_id: z.number().int() });
 export type Update = z.infer<typeof Update>;

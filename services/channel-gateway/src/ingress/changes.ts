@@ -1,0 +1,78 @@
+// What an adapter reports about an earlier message: an edit, a deletion, a reaction, or a change of the agent's membership of a group.
+// Queued messages change; an edit of a message that the agent is working on reaches it as a new message; everything else is recorded.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { store, type PeoplePolicy } from "@parley/contracts";
+import type { InboundChange, InboundDraft } from "../channels/channel.ts";
+import type { GatewayEvents } from "../events.ts";
+import { parseInput } from "../operations/parse-input.ts";
+import { accessOf, type AccessPolicy } from "./authorize.ts";
+
+interface ChangeDeps {
+  bus: Bus;
+  log: Pick<Logger, "info" | "warn">;
+  events: GatewayEvents;
+  /** Shows clients that a queue has changed. */
+  refresh(): void;
+}
+
+/** Applies a change. Returns the draft of a message that tells the agent about an edit; undefined: nothing is left to do. */
+export async function applyChange(
+  deps: ChangeDeps,
+  policy: AccessPolicy,
+  changed: InboundChange,
+): Promise<InboundDraft | undefined> {
+  const { channel, account, people } = policy;
+  const { change, conversation, messageId, contact } = changed;
+  deps.events.inbound(channel, "change", change.kind);
+  if (change.kind === "membership") recordMembership(deps.log, policy, changed, change.joined);
+  if (change.kind !== "edited" && change.kind !== "deleted") return undefined;
+  const access = await accessOf(deps, policy, { ...changed, addressed: true });
+  // A deletion only withdraws a message that was let in, so it needs no rights of its own.
+  if (change.kind === "edited" && (access.verdict !== "let_in" || change.text.trim() === "")) return undefined;
+  const edited = change.kind === "edited" ? textOf(change.text, policy.commandPrefix) : "";
+  const { outcome, running, text } = await deps.bus.request(store.inboxChange, {
+    channel,
+    account,
+    conversation,
+    messageId,
+    contactId: contact.id,
+    change: change.kind === "edited" ? { do: "text", text: edited } : { do: "withdraw" },
+  });
+  if (outcome === "changed") deps.refresh();
+  if (change.kind !== "edited" || outcome !== "processed" || !reachesAgent(people.edits, running)) return undefined;
+  const { externalId, group, direct, replyTo } = changed;
+  return {
+    externalId,
+    conversation,
+    ...(group === undefined ? {} : { group }),
+    contact,
+    direct,
+    addressed: true,
+    replyTo,
+    quote: { text, ofSender: true },
+    text: `[I edited the quoted message. It now says:]\n${edited}`,
+  };
+}
+
+/** Without a prefix that chooses the queue mode, as in the stored message. A command is text here: an edit runs nothing. */
+function textOf(written: string, commandPrefix: string | undefined): string {
+  const spoken = parseInput(written, commandPrefix);
+  return spoken.kind === "message" ? spoken.text : written;
+}
+
+function reachesAgent(edits: PeoplePolicy["edits"], running: boolean): boolean {
+  return edits === "always" || (edits !== "queued" && running);
+}
+
+function recordMembership(
+  log: ChangeDeps["log"],
+  { channel, account, people }: AccessPolicy,
+  { conversation, group = conversation, contact }: InboundChange,
+  joined: boolean,
+): void {
+  const about = { channel, account, group, by: contact.id };
+  if (!joined) log.info(about, "agent removed from a group");
+  else if (people.groups.includes("*") || people.groups.includes(group)) log.info(about, "agent added to a group");
+  else log.warn(about, "agent added to a group that the account's `groups` do not list: its messages are ignored");
+}

@@ -1,0 +1,125 @@
+// Edits, deletions and membership: what the agent reads after a person changed a message, on a real store and a strict Telegram peer.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { parseSettings } from "@parley/chassis";
+import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
+
+let stack: GatewayStack;
+/** Resolved by a test to end the turn of its first message. */
+const turns = new Map<string, PromiseWithResolvers<void>>();
+
+/** The text that a message of the peer has, as an edit of it. */
+function edited(peer: TelegramPeer, messageId: number, text: string, from = 42): number {
+  const person = { id: from, is_bot: false, first_name: `User ${from}` };
+  return peer.push("edited_message", {
+    message_id: messageId,
+    date: 1_790_000_000,
+    edit_date: 1_790_000_100,
+    from: person,
+    chat: { id: 42, type: "private", first_name: "User 42" },
+    text,
+  });
+}
+
+async function gatewayFor(peer: TelegramPeer, account: string, more = ""): Promise<void> {
+  const settings = `
+[session]
+policy = "per_conversation"
+[channels.telegram.${account}]
+token_env = "PARLEY_CHANNEL_BOT"
+api_root = "${peer.url}"
+owners = ["42"]
+${more}`;
+  await stack.gateway({
+    name: account,
+    config: {
+      settings: parseSettings(settings, "test"),
+      channelSecrets: new Map([["PARLEY_CHANNEL_BOT", peer.token]]),
+    },
+  });
+}
+
+/** Starts a turn that runs until the returned function is called. */
+async function working(peer: TelegramPeer, account: string): Promise<() => void> {
+  const turn = Promise.withResolvers<void>();
+  turns.set(account, turn);
+  peer.say(`${account}: work`, { fields: { message_id: 100 } });
+  await stack.agent.hears(account, `${account}: work`);
+  return () => turn.resolve();
+}
+
+describe("changes of messages", { concurrency: true, timeout: 60_000 }, () => {
+  before(async () => {
+    stack = await startGatewayStack();
+    stack.agent.script = async (said) => {
+      const [account = "", word] = said.split(": ");
+      if (word === "work") await turns.get(account)?.promise;
+      return { deltas: [`answer to ${said}`] };
+    };
+  });
+  after(() => stack[Symbol.asyncDispose]());
+
+  test("an edit replaces the text of a waiting message", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "waiting");
+    const finish = await working(peer, "waiting");
+    peer.say("waiting: firts", { fields: { message_id: 101 } });
+    edited(peer, 101, "waiting: first");
+    edited(peer, 101, "not mine", 43);
+    await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
+    finish();
+    await peer.untilSent(2);
+    assert.deepEqual(stack.agent.heardOn("waiting"), ["waiting: work", "waiting: first"]);
+  });
+
+  test("an edit of the message that the agent works on reaches it as a new message", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "running");
+    const finish = await working(peer, "running");
+    edited(peer, 100, "running: work");
+    edited(peer, 100, "/stop");
+    await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
+    finish();
+    await peer.untilSent(2);
+    assert.deepEqual(stack.agent.heardOn("running"), [
+      "running: work",
+      "[I edited the quoted message. It now says:]\n/stop",
+    ]);
+    const parts = stack.agent.heardParts.find(([first]) => first?.type === "quote");
+    assert.deepEqual(parts?.[0], { type: "quote", text: "running: work", ofSender: true });
+  });
+
+  test("an edit of an answered message reaches the agent only when the account asks for it", async () => {
+    for (const [account, edits, heard] of [
+      ["default", "", 2],
+      ["always", 'edits = "always"', 3],
+      ["never", 'edits = "queued"', 2],
+    ] as const) {
+      await using peer = await startTelegramPeer();
+      await gatewayFor(peer, account, edits);
+      peer.say(`${account}: one`, { fields: { message_id: 100 } });
+      await peer.untilSent(1);
+      edited(peer, 100, `${account}: two`);
+      await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
+      peer.say(`${account}: three`);
+      await peer.untilSent(heard);
+      assert.equal(stack.agent.heardOn(account).length, heard, account);
+    }
+  });
+
+  test("acknowledges a change of membership", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "member");
+    await peer.untilCalls("getUpdates", 1);
+    const update = peer.push("my_chat_member", {
+      chat: { id: -5, type: "supergroup", title: "Team" },
+      from: { id: 43, is_bot: false, first_name: "Bob" },
+      date: 1_790_000_000,
+      old_chat_member: { user: peer.bot, status: "left" },
+      new_chat_member: { user: peer.bot, status: "member" },
+    });
+    await peer.until("it to be confirmed", () => (peer.pending === 0 ? true : null));
+    assert.equal(peer.deliveries(update), 1);
+  });
+});
