@@ -12,6 +12,7 @@ import { listenHttp } from "./http/server.ts";
 import { OpenRequests } from "./http/open-requests.ts";
 import { InboundHandler } from "./ingress/inbound.ts";
 import { EventHub } from "./live/event-hub.ts";
+import { LeasePool } from "./delivery/lease-pool.ts";
 import { createObservers, openObservers } from "./delivery/observers.ts";
 import { SessionStreams } from "./live/session-stream.ts";
 import { SessionDirectory } from "./live/session-directory.ts";
@@ -71,6 +72,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     metrics.forget("parley_channel_states");
     for (const { accounts: number, ...labels } of states.counts()) metrics.set("parley_channel_states", labels, number);
   });
+  const leases = new LeasePool({ bus, log, events, owner: `${owner.replica}/${owner.incarnation}` });
   const accounts = new Accounts(
     {
       bus,
@@ -79,6 +81,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
       inbound,
       owner,
       states,
+      leases,
       maxFileBytes: config.settings.attachments.max_bytes,
       showsAnswers: config.settings.output.mode !== "message_tool",
     },
@@ -108,10 +111,8 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     throw error;
   });
   accounts.open();
-  const observers = openObservers(
-    { bus, log, metrics, events, owner: `${owner.replica}/${owner.incarnation}`, states },
-    toObserve.observers,
-  );
+  openObservers({ bus, metrics, states, leases }, toObserve.observers);
+  leases.open();
   const names = new Set(configured.accounts.map(({ adapter }) => adapter.channel));
   for (const { name } of channelEntries) names.add(name);
   bus.serve(accountReports, async () => ({ accounts: states.reports((channel) => names.has(channel)) }));
@@ -150,7 +151,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
           ),
         graceMs(config.drainMs),
       );
-      await Promise.all([closedHttp, accounts.close(), observers.close()]);
+      await Promise.all([closedHttp, accounts.close().then(() => leases.close())]);
       clearTimeout(grace);
       live.close();
       await bus.drain();

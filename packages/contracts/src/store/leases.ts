@@ -18,10 +18,41 @@ export const leadershipAcquire = storeRequest({
   output: z.object({ epoch: z.number().int() }),
 });
 
+export const leaseSync = storeRequest({
+  subject: "store.lease.sync",
+  clients: ["channel-gateway"],
+  doc: "Renew all leases of a replica, acquire others that nobody holds, and record that the replica is alive. A replica with no `names` leaves.",
+  input: z.object({
+    /** The process instance. */
+    owner: z.string(),
+    ttlMs: z.number().int().positive(),
+    /** The leases that the replica can hold. */
+    names: z.array(z.string()).max(1_000),
+    held: z.array(LeaseRef).max(1_000),
+    acquire: z.array(z.string()).max(1_000),
+  }),
+  output: z.object({
+    /** Leases of `held` that were extended by `ttlMs`; another replica holds the others. */
+    renewed: z.array(z.string()),
+    granted: z.array(
+      z.object({
+        name: z.string(),
+        fence: z.number().int(),
+        /** The cursor saved with the last message of this connection. */
+        cursor: z.string().nullable(),
+      }),
+    ),
+    /** When the next lease of `acquire` expires unless its holder renews it; null: nobody else holds one. */
+    expiresInMs: z.number().int().nullable(),
+    /** The live replicas, in the order of their owners. */
+    members: z.array(z.object({ owner: z.string(), names: z.array(z.string()) })),
+  }),
+});
+
 export const leaseAcquire = storeRequest({
   subject: "store.lease.acquire",
   clients: ["channel-gateway"],
-  doc: "Acquire a connection that must have exactly one owner. Granted when it has no holder or the holder's lease has expired; each grant has a higher fence.",
+  doc: "For gateways of the version before, like `store.lease.renew`: acquire a connection that must have exactly one owner. Granted when it has no holder or the holder's lease has expired; each grant has a higher fence.",
   input: z.object({ name: z.string(), owner: z.string(), ttlMs: z.number().int().positive() }),
   output: z.object({
     granted: z.boolean(),

@@ -14,7 +14,8 @@ import type { GatewayEvents } from "../events.ts";
 import { FileFetcher } from "../ingress/file-fetcher.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
-import { Lease } from "../delivery/leases.ts";
+import type { LeasePool } from "../delivery/lease-pool.ts";
+import type { Lease } from "../delivery/leases.ts";
 import { Outbound } from "../delivery/outbound.ts";
 import { Previews } from "../delivery/previews.ts";
 import { TurnIndicators } from "../delivery/turn-indicators.ts";
@@ -32,6 +33,7 @@ export interface AccountDeps {
   inbound: InboundHandler;
   owner: { replica: string; incarnation: string };
   states: AccountStates;
+  leases: LeasePool;
   /** The largest file that is fetched. */
   maxFileBytes: number;
   /** People are sent what the model writes, and not only what it sends with the tool `message`. */
@@ -49,7 +51,7 @@ export interface HostedAdapter {
 export class Accounts {
   readonly hosted: readonly HostedAdapter[];
   readonly #deps: AccountDeps;
-  readonly #leases = new Map<ChannelAdapter, Lease>();
+  readonly #leases = new Map<ChannelAdapter, Lease[]>();
   readonly #outbound = new Map<ChannelAdapter, Outbound>();
   readonly #previews = new Map<ChannelAdapter, Previews>();
   readonly #indicators: TurnIndicators[] = [];
@@ -70,7 +72,7 @@ export class Accounts {
 
   /** The names of the leases that this replica holds. */
   get leasesHeld(): string[] {
-    return [...this.#leases.values()].filter((lease) => lease.held !== null).map((lease) => lease.name);
+    return [...this.#leases.values()].flat().flatMap(({ held }) => (held === null ? [] : [held.name]));
   }
 
   /** Starts connecting and sending. */
@@ -80,41 +82,50 @@ export class Accounts {
     for (const { adapter, host } of this.hosted) {
       const lease = {
         held: () => this.#sendingLease(adapter),
-        fenced: (lost: LeaseRef) => this.#leases.get(adapter)?.fenced(lost),
+        fenced: (lost: LeaseRef) => this.#fenced(adapter, lost),
       };
       const outbound = new Outbound({ bus, log, events, owner }, adapter, lease, this.#previews.get(adapter));
       this.#outbound.set(adapter, outbound);
       if (adapter.connect === undefined) continue;
-      const connection = new Lease(
-        {
-          bus,
-          log,
-          events,
-          owner: `${owner.replica}/${owner.incarnation}`,
-          heldCount: () => this.leasesHeld.length,
-          failed: (error) => this.#deps.states.set(nameOf(adapter), failureOf(error)),
-          released: () => this.#deps.states.set(nameOf(adapter), { state: "standby" }),
-        },
-        adapter,
-        async (held) => adapter.connect?.(host, held),
-        () => outbound.wake(),
+      const name = nameOf(adapter);
+      const slots = adapter.slots ?? 1;
+      const added = Array.from({ length: slots }, (_, slot) =>
+        this.#deps.leases.add({
+          name: slots === 1 ? name : `${name}#${slot}`,
+          slot,
+          connect: async (held) => adapter.connect?.(host, held),
+          onHeld: () => outbound.wake(),
+          failed: (error) => this.#deps.states.set(name, failureOf(error)),
+          released: () => {
+            if (this.#heldBy(adapter) === null) this.#deps.states.set(name, { state: "standby" });
+          },
+        }),
       );
-      this.#leases.set(adapter, connection);
+      this.#leases.set(adapter, added);
     }
   }
 
-  /** Finishes the sends in flight, then closes the connections and releases their leases. */
+  /** A lease of the account that this replica holds. */
+  #heldBy(adapter: ChannelAdapter): LeaseRef | null {
+    return this.#leases.get(adapter)?.find((lease) => lease.held !== null)?.held ?? null;
+  }
+
+  #fenced(adapter: ChannelAdapter, held: LeaseRef): void {
+    for (const lease of this.#leases.get(adapter) ?? []) lease.fenced(held);
+  }
+
+  /** Finishes the sends in flight; the connections are closed by the pool of leases. */
   async close(): Promise<void> {
     for (const each of this.#indicators) each.close();
     await Promise.all([...this.#previews.values()].map((each) => each.close()));
     await Promise.all([...this.#outbound.values()].map((each) => each.close()));
-    await Promise.all([...this.#leases.values(), this.#files].map((each) => each.close()));
+    await this.#files.close();
   }
 
   /** The lease that sends need; null while it is not held, undefined when they need none. */
   #sendingLease(adapter: ChannelAdapter): LeaseRef | null | undefined {
     if (!adapter.ownedConnection || adapter.sendsWithoutConnection === true) return undefined;
-    return this.#leases.get(adapter)?.held ?? null;
+    return this.#heldBy(adapter);
   }
 
   /** What a conversation shows while a turn runs; undefined: nothing. */
@@ -143,12 +154,14 @@ export class Accounts {
       fetchFiles: (inboxId, files) => this.#files.start({ channel, account, inboxId, files }),
       indicators: this.#indicatorsOf(adapter, people),
     };
-    const advance = ({ lease, cursor }: Position) => this.#leases.get(adapter)?.advance(lease, cursor);
+    const advance = ({ lease, cursor }: Position) => {
+      for (const each of this.#leases.get(adapter) ?? []) each.advance(lease, cursor);
+    };
     const fenced = async <T>(work: Promise<T>, position: Position | undefined): Promise<T> => {
       try {
         return await work;
       } catch (error) {
-        if (position !== undefined && WireError.is(error, "FENCED")) this.#leases.get(adapter)?.fenced(position.lease);
+        if (position !== undefined && WireError.is(error, "FENCED")) this.#fenced(adapter, position.lease);
         throw error;
       }
     };

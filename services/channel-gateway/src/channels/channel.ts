@@ -104,8 +104,10 @@ export type AcceptResult = "stored" | "duplicate" | "executed" | "ignored";
 /** A held lease: the right to open the account's only connection. */
 export interface LeaseRef {
   readonly name: string;
+  /** Which of the account's connections this is, from 0; omitted: 0. */
+  readonly slot?: number;
   readonly fence: number;
-  /** Saved with the last accepted message; null at the very first connection. */
+  /** Saved with the last accepted message of this connection; null at the very first one. */
   readonly cursor: string | null;
   /** Aborted when the lease is lost or released: close the connection immediately. */
   readonly signal: AbortSignal;
@@ -179,6 +181,8 @@ export interface ChannelAdapter {
   readonly capabilities: ChannelCapabilities;
   /** The platform allows one connection per account. The connection is leased; only the lease holder receives and sends. */
   readonly ownedConnection: boolean;
+  /** How many connections the account has, each with a lease and a cursor of its own; omitted: 1. */
+  readonly slots?: number;
   /** With an owned connection: sends do not need it, so every replica delivers and not only the lease holder. */
   readonly sendsWithoutConnection?: true;
   /** For platforms that call the gateway: registers webhook routes below `/channels/<channel>/<account>`. The host limits the body size. */

@@ -3,12 +3,10 @@
 //
 //   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
 import type { Bus } from "@parley/bus";
-import type { Chassis, Logger } from "@parley/chassis";
+import type { Chassis } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
 import type { AccountStates, Disabled } from "./account-states.ts";
-import type { LeaseRef } from "../channels/channel.ts";
-import type { GatewayEvents } from "../events.ts";
-import { Lease } from "./leases.ts";
+import type { LeasePool } from "./lease-pool.ts";
 import { Batches, bodyOf, type Batch } from "./observer-batches.ts";
 
 /** An observer with its resolved token. */
@@ -21,16 +19,9 @@ export interface Observer {
 
 export interface ObserverDeps {
   bus: Bus;
-  log: Logger;
   metrics: Chassis["metrics"];
-  events: GatewayEvents;
-  /** Identifies this process instance. */
-  owner: string;
   states: AccountStates;
-}
-
-export interface Observers {
-  close(): Promise<void>;
+  leases: LeasePool;
 }
 
 /** Returns the configured observers, and those that are disabled because their token is missing. */
@@ -52,31 +43,21 @@ export function createObservers(
   return { observers, disabled };
 }
 
-export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): Observers {
-  const { bus, log, events, owner, states } = deps;
-  const leases: Lease[] = [];
-  const heldCount = () => leases.filter((lease) => lease.held !== null).length;
+/** Adds the observers' leases to the pool; a lease that is held posts events. */
+export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): void {
+  const { bus, leases, states } = deps;
   for (const observer of observers) {
     const { name } = observer;
     const count: Count = (result, by) =>
       deps.metrics.count("parley_observer_events_total", { observer: name, result }, by);
-    const connect = (lease: LeaseRef) => observe(bus, observer, count, lease.signal);
-    const failed = (error: unknown) =>
-      states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) });
-    const released = () => states.set(`observer:${name}`, { state: "standby" });
-    leases.push(
-      new Lease(
-        { bus, log, events, owner, heldCount, failed, released },
-        { channel: "observer", account: name },
-        connect,
-      ),
-    );
+    leases.add({
+      name: `observer:${name}`,
+      slot: 0,
+      connect: (lease) => observe(bus, observer, count, lease.signal),
+      failed: (error) => states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) }),
+      released: () => states.set(`observer:${name}`, { state: "standby" }),
+    });
   }
-  return {
-    close: async () => {
-      await Promise.all(leases.map((lease) => lease.close()));
-    },
-  };
 }
 
 type Count = (result: "sent" | "dropped", by: number) => void;

@@ -17,7 +17,7 @@ export interface FileFetcherDeps {
 
 /** Messages whose files are fetched at the same time: their content is in memory. */
 const concurrent = 4;
-const sweepEveryMs = 2_000;
+const sweepEveryMs = 4_000;
 const renewEveryMs = 2_000;
 /** Timeout for one attempt to fetch one file. */
 const fetchTimeoutMs = 60_000;

@@ -53,6 +53,11 @@ export class Platform {
     this.#name = name;
   }
 
+  /** A replica holds the connection. */
+  get isConnected(): boolean {
+    return this.#open > 0;
+  }
+
   /** Adds a message of a person. */
   say(said: ReceivedText): void {
     this.#queue.push({ id: ++this.#counter, said });

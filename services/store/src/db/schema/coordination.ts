@@ -31,6 +31,12 @@ export const leaderKeys = parley.table("leader_keys", {
   createdAt: createdAt(),
 });
 
+export const leaseMembers = parley.table("lease_members", {
+  owner: text("owner").primaryKey(),
+  names: json<string[]>("names").notNull(),
+  expiresAt: time("expires_at").notNull(),
+});
+
 export const leases = parley.table("leases", {
   name: text("name").primaryKey(),
   owner: text("owner"),

@@ -20,7 +20,8 @@ export const accountHandlers = {
   async accountStatus({ database }, { accounts }) {
     const { rows } = await database.query<store.AccountStatus & { pausedAt: string | null; pausedBy: string | null }>(
       `SELECT a.channel, a.account,
-         (SELECT owner FROM parley.leases WHERE name = a.channel || ':' || a.account AND expires_at > now()) AS owner,
+         (SELECT string_agg(DISTINCT owner, ', ') FROM parley.leases
+            WHERE split_part(name, '#', 1) = a.channel || ':' || a.account AND expires_at > now()) AS owner,
          p.paused_at AS "pausedAt", p.paused_by AS "pausedBy",
          (SELECT max(received_at) FROM parley.inbox i WHERE i.channel = a.channel AND i.account = a.account) AS "lastInAt",
          o.last_out AS "lastOutAt", coalesce(o.waiting, 0)::int AS waiting, coalesce(o.unknown, 0)::int AS unknown,
@@ -52,7 +53,7 @@ export const accountHandlers = {
           `WITH pause AS (
              INSERT INTO parley.account_pauses (channel, account, paused_by) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
            )
-           UPDATE parley.leases SET owner = NULL, fence = fence + 1, expires_at = now() WHERE name = $4`,
+           UPDATE parley.leases SET owner = NULL, fence = fence + 1, expires_at = now() WHERE split_part(name, '#', 1) = $4`,
           [channel, account, by, name],
         );
       } else {

@@ -1,0 +1,97 @@
+// Leases of many accounts over several gateways: shares, joining, draining, paused and lost replicas, and the load of idle gateways.
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { after, before, describe, test } from "node:test";
+import { store } from "@parley/contracts";
+import { Platform } from "./support/platform.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+
+const accounts = 24;
+/** What four idle gateways with 24 accounts may request from the store in a second. */
+const idleRequestsPerSecond = 20;
+/** A multiple of the intervals at which gateways ask, so that every observation contains the same requests. */
+const observedMs = 4_000;
+
+describe("leases of 24 accounts over four gateways", { timeout: 60_000 }, () => {
+  let stack: GatewayStack;
+  const platforms = Array.from({ length: accounts }, (_, index) => new Platform(`bot${index}`));
+  const replicas = new Map<string, Replica>();
+
+  before(async () => {
+    stack = await startGatewayStack();
+  });
+  after(() => stack[Symbol.asyncDispose]());
+
+  const start = async (name: string) => {
+    // Accounts with files also look for messages that are incomplete.
+    const files = { fetchFile: async () => "too_large" as const };
+    const own = platforms.map((platform) => platform.account({ dm_policy: "open" }, name, files));
+    replicas.set(name, await stack.gateway({ name, overrides: { accounts: own } }));
+  };
+  const connected = (platform: Platform) => (platform.isConnected ? platform.owners.at(-1) : undefined);
+  const holds = (name: string) => platforms.filter((platform) => connected(platform) === name).length;
+  const until = (what: () => boolean) => Promise.race(platforms.map((platform) => platform.until(what)));
+  const shared = (share: number, ...names: string[]) => until(() => names.every((name) => holds(name) === share));
+  const requests = async () => {
+    const metric = await stack.stack.store.metrics.registry.getSingleMetric("parley_store_requests_total")?.get();
+    return (metric?.values ?? []).reduce((sum, { value }) => sum + value, 0);
+  };
+
+  test("gives joining gateways their share, and never two gateways one account", async () => {
+    await start("a");
+    await shared(accounts, "a");
+    await Promise.all(["b", "c", "d"].map(start));
+    await shared(accounts / 4, "a", "b", "c", "d");
+    assert.deepEqual(
+      platforms.map(({ mostAtOnce }) => mostAtOnce),
+      platforms.map(() => 1),
+    );
+  });
+
+  test("requests little from the store while nothing happens", async () => {
+    const before = await requests();
+    await delay(observedMs);
+    const perSecond = (((await requests()) - before) / observedMs) * 1_000;
+    assert.ok(perSecond <= idleRequestsPerSecond, `${perSecond} requests a second`);
+  });
+
+  test("hands the accounts of a draining gateway to the others", async () => {
+    await replicas.get("b")?.close();
+    await shared(accounts / 3, "a", "c", "d");
+    assert.ok(platforms.every(({ mostAtOnce }) => mostAtOnce === 1));
+  });
+
+  test("delivers on the gateway that holds the account, each message once", async () => {
+    for (const [index, platform] of platforms.entries())
+      platform.say({ conversation: `c${index}`, from: `c${index}`, text: `hello ${index}` });
+    for (const platform of platforms) await platform.until(() => platform.sent.length === 1);
+    assert.ok(platforms.every(({ sent }) => sent.length === 1));
+  });
+
+  test("opens every connection of an account with several, each with a lease of its own", async () => {
+    const opened: string[] = [];
+    const all = Promise.withResolvers<void>();
+    const several = new Platform("several").account({}, "e", {
+      slots: 2,
+      connect: async (_, { name, slot, signal }) => {
+        if (opened.push(`${name} ${slot}`) === 2) all.resolve();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+    });
+    const replica = await stack.gateway({ name: "e", overrides: { accounts: [several] } });
+    await all.promise;
+    assert.deepEqual(opened.toSorted(), ["test:several#0 0", "test:several#1 1"]);
+    await replica.close();
+  });
+
+  test("stops the connection of a paused account on all gateways", async () => {
+    const [platform] = platforms;
+    assert.ok(platform !== undefined);
+    const bus = await stack.stack.bus("channel-gateway");
+    const pause = { channel: "test", account: "bot0", by: "test" };
+    await bus.request(store.accountPause, { ...pause, paused: true });
+    await platform.until(() => !platform.isConnected);
+    await bus.request(store.accountPause, { ...pause, paused: false });
+    await platform.until(() => platform.isConnected);
+  });
+});
