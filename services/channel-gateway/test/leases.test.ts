@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
-import { Platform } from "./support/platform.ts";
+import type { ChannelAdapter } from "../src/channels/channel.ts";
+import { nobody, Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
 const accounts = 24;
@@ -82,6 +83,24 @@ describe("leases of 24 accounts over four gateways", { timeout: 60_000 }, () => 
     await all.promise;
     assert.deepEqual(opened.toSorted(), ["test:several#0 0", "test:several#1 1"]);
     await replica.close();
+  });
+
+  test("listens on a replica without a lease, again after a failure, and until the drain", async () => {
+    const { connect: _, ...called } = new Platform("listening").account({}, "f").adapter;
+    const seen: string[] = [];
+    const listening = Promise.withResolvers<void>();
+    const listen: ChannelAdapter["listen"] = async (host, signal) => {
+      if (seen.push("begun") === 1) throw new Error("the port is in use");
+      host.report({ state: "connected", as: "port 24" });
+      listening.resolve();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      seen.push("ended");
+    };
+    const account = { adapter: { ...called, ownedConnection: false, listen }, people: nobody };
+    const replica = await stack.gateway({ name: "f", overrides: { accounts: [account] } });
+    await listening.promise;
+    await replica.close();
+    assert.deepEqual(seen, ["begun", "begun", "ended"]);
   });
 
   test("stops the connection of a paused account on all gateways", async () => {

@@ -162,7 +162,7 @@ describe("a change by the sender on the platform", () => {
     assert.equal((await changed("m1", { do: "text", text: "later" })).outcome, "processed");
   });
 
-  test("withdraws a queued message, whoever deleted it, and nothing else", async () => {
+  test("withdraws a queued message that anybody deleted, and nothing else", async () => {
     const { sessionId } = await scene.put("deleted", { ...saying("oops"), messageId: "m2" });
     await scene.put("deleted", saying("stays"));
     assert.equal((await changed("m2", { do: "withdraw" }, "moderator")).outcome, "changed");

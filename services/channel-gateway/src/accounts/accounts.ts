@@ -14,6 +14,7 @@ import type { GatewayEvents } from "../events.ts";
 import { FileFetcher } from "../ingress/file-fetcher.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
+import { keepListening } from "./listening.ts";
 import type { LeasePool } from "../delivery/lease-pool.ts";
 import type { Lease } from "../delivery/leases.ts";
 import { Outbound } from "../delivery/outbound.ts";
@@ -55,6 +56,8 @@ export class Accounts {
   readonly #outbound = new Map<ChannelAdapter, Outbound>();
   readonly #previews = new Map<ChannelAdapter, Previews>();
   readonly #indicators: TurnIndicators[] = [];
+  readonly #listening: Promise<void>[] = [];
+  readonly #stop = new AbortController();
   readonly #files: FileFetcher;
 
   constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
@@ -86,6 +89,10 @@ export class Accounts {
       };
       const outbound = new Outbound({ bus, log, events, owner }, adapter, lease, this.#previews.get(adapter));
       this.#outbound.set(adapter, outbound);
+      if (adapter.listen !== undefined) {
+        const failed = (error: unknown) => this.#deps.states.set(nameOf(adapter), failureOf(error));
+        this.#listening.push(keepListening(adapter, host, this.#stop.signal, failed));
+      }
       if (adapter.connect === undefined) continue;
       const name = nameOf(adapter);
       const slots = adapter.slots ?? 1;
@@ -116,7 +123,9 @@ export class Accounts {
 
   /** Finishes the sends in flight; the connections are closed by the pool of leases. */
   async close(): Promise<void> {
+    this.#stop.abort(new Error("draining"));
     for (const each of this.#indicators) each.close();
+    await Promise.all(this.#listening);
     await Promise.all([...this.#previews.values()].map((each) => each.close()));
     await Promise.all([...this.#outbound.values()].map((each) => each.close()));
     await this.#files.close();
@@ -170,13 +179,14 @@ export class Accounts {
       await fenced(bus.request(store.leaseCheckpoint, { name: lease.name, fence: lease.fence, cursor }), position);
       advance(position);
     };
-    let later: NodeJS.Timeout | undefined;
+    const later = new Map<string, NodeJS.Timeout>();
     // A busy group has many messages that are not for the agent: their cursor is saved once for all of them.
     const saveLater = (position: Position): void => {
-      clearTimeout(later);
-      later = setTimeout(() => void checkpoint(position).catch(() => undefined), checkpointDelayMs);
-      later.unref();
+      saved(position);
+      const timer = setTimeout(() => void checkpoint(position).catch(() => undefined), checkpointDelayMs);
+      later.set(position.lease.name, timer.unref());
     };
+    const saved = ({ lease }: Position): void => clearTimeout(later.get(lease.name));
     return {
       accept: async (draft, position) => {
         const result = await fenced(inbound.accept(policy, draft, position), position);
@@ -185,7 +195,7 @@ export class Accounts {
           saveLater(position);
           return result;
         }
-        clearTimeout(later);
+        saved(position);
         // A message saves the cursor in its own commit.
         if (result === "executed") await checkpoint(position);
         else advance(position);
@@ -193,8 +203,9 @@ export class Accounts {
       },
       act: async (action, position) => {
         const result = await fenced(inbound.act(policy, action, position), position);
-        clearTimeout(later);
-        if (position !== undefined) await checkpoint(position);
+        if (position === undefined) return result;
+        saved(position);
+        await checkpoint(position);
         return result;
       },
       change: async (change, position) => {

@@ -193,6 +193,11 @@ export interface ChannelAdapter {
    */
   connect?(host: ChannelHost, lease: LeaseRef): Promise<void>;
   /**
+   * For platforms that reach the gateway by another protocol than HTTP, such as LMTP: listens on every replica, without a lease, until
+   * `signal` aborts. Calls `host.report` when it listens. Rejects when it cannot; the gateway calls it again, with backoff.
+   */
+  listen?(host: ChannelHost, signal: AbortSignal): Promise<void>;
+  /**
    * Fetches a file of a stored message, on any replica, also one without the connection. Rejects when that fails, and is then called again a
    * few times; the error message contains no secret. Required for adapters whose files have a `handle`.
    */

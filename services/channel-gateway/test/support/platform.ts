@@ -20,7 +20,7 @@ export interface ReceivedText {
   addressed?: boolean;
 }
 
-const nobody: PeoplePolicy = {
+export const nobody: PeoplePolicy = {
   owners: [],
   allow_from: [],
   dm_policy: "pairing",
