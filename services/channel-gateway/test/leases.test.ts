@@ -86,7 +86,6 @@ describe("leases of 24 accounts over four gateways", { timeout: 60_000 }, () => 
   });
 
   test("listens on a replica without a lease, again after a failure, and until the drain", async () => {
-    const { connect: _, ...called } = new Platform("listening").account({}, "f").adapter;
     const seen: string[] = [];
     const listening = Promise.withResolvers<void>();
     const listen: ChannelAdapter["listen"] = async (host, signal) => {
@@ -96,7 +95,8 @@ describe("leases of 24 accounts over four gateways", { timeout: 60_000 }, () => 
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       seen.push("ended");
     };
-    const account = { adapter: { ...called, ownedConnection: false, listen }, people: nobody };
+    const account = new Platform("listening").account({}, "f", { ownedConnection: false, listen });
+    delete account.adapter.connect;
     const replica = await stack.gateway({ name: "f", overrides: { accounts: [account] } });
     await listening.promise;
     await replica.close();

@@ -35,6 +35,10 @@ secret_env = "PARLEY_CHANNEL_HOOK"
 [webhooks.apart]
 secret_env = "PARLEY_CHANNEL_HOOK"
 target = "own"
+[webhooks.noted]
+secret_env = "PARLEY_CHANNEL_HOOK"
+target = "own"
+note = true
 `,
   });
 });
@@ -118,4 +122,19 @@ test("keeps a webhook with its own session apart, where a message without a reci
   assert.notEqual(turn.sessionId, (await fixture.session("main")).sessionId);
   assert.match(turn.results[0]?.content ?? "", /^Not sent: nobody reads this conversation/);
   assert.equal(textsOf(turn.messages).at(-1), "no");
+});
+
+// design: 000.44
+test("leaves a note of a webhook with its own session in the owner's thread", async () => {
+  const { sessionId: thread } = await fixture.session("main");
+  const before = await senders();
+  const delivery = await fixture.ended(await deliver("noted", `say: handled\n${"details ".repeat(100)}`));
+  assert.notEqual(delivery.sessionId, thread);
+  while ((await senders()).length === before.length) await setTimeout(20);
+  assert.deepEqual((await senders()).slice(before.length), ["hook user webhook"]);
+  const last = await fixture.client.post("say: what happened?", { conversation: "front" });
+  await fixture.ended(last);
+  const shown = fixture.lastRequest().messages.join("\n");
+  assert.ok(shown.includes(`[note: webhook:noted is handled in session ${delivery.sessionId}] say: handled details`));
+  assert.ok(!shown.includes("details ".repeat(60)));
 });

@@ -77,8 +77,8 @@ export const slashCommands: readonly SlashCommand[] = [
   },
   {
     name: "/rules",
-    usage: "/rules [list | add <allow|ask|deny> <rule> | remove <rule>]",
-    summary: "list, add or remove the permission rules of this session",
+    usage: "/rules [list | add <list> <rule> | remove <rule>]",
+    summary: "list, add or remove this session's permission rules; <list>: allow, ask or deny",
   },
   {
     name: "/compact",

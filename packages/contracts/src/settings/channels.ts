@@ -19,6 +19,11 @@ const WebhookSettings = z.strictObject({
   target: z
     .union([z.enum(["main", "own", "new"]), z.templateLiteral(["session:", z.string().min(1).max(480)])])
     .optional(),
+  /**
+   * Each delivery that is handled outside of the owner's thread leaves a note there: one line of untrusted text with its source and its
+   * session. The note is a turn of its own.
+   */
+  note: z.boolean().default(false),
   /** The profile that handles the deliveries, in a session of its own, instead of the agent itself. Applies to a new session. */
   profile: z.string().optional(),
   /** Destination of the agent's answer; left out: it stays in the session. */

@@ -2,6 +2,7 @@
 // redelivery is the same message.
 import { ConfigError } from "@parley/chassis";
 import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
+import { oneLine } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { Disabled } from "../delivery/account-states.ts";
@@ -100,12 +101,30 @@ async function keepDelivery(
     keyed: false,
   };
   try {
-    return await deps.inbound.store(input);
+    const kept = await deps.inbound.store(input);
+    if (settings.note && input.thread !== "main") await leaveNote(deps, input, text, kept.sessionId);
+    return kept;
   } catch (error) {
     // The indentation may have made the message too large.
     if (!(error instanceof MessageTooLargeError) || shorter.length === 0) throw error;
     return keepDelivery(deps, id, settings, externalId, shorter);
   }
+}
+
+const maxNoteChars = 300;
+
+/** Stores a note in the owner's thread, once for each delivery. When that fails, the sender repeats the delivery. */
+async function leaveNote(deps: HttpDeps, input: AuthorizedInput, text: string, sessionId: string): Promise<void> {
+  await deps.inbound.store({
+    ...input,
+    externalId: `note:${input.externalId}`,
+    text: `[note: webhook:${input.account} is handled in session ${sessionId}] ${oneLine(text, maxNoteChars)}`,
+    replyTo: null,
+    thread: "main",
+    route: undefined,
+    profile: undefined,
+    mode: "queue",
+  });
 }
 
 /** The conversation of a delivery, by the webhook's `target` and profile. */
