@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
 import type { ChannelAdapter } from "../src/channels/channel.ts";
-import { nobody, Platform } from "./support/platform.ts";
+import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
 const accounts = 24;
