@@ -20,7 +20,7 @@ export interface ReceivedText {
   addressed?: boolean;
 }
 
-export const nobody: PeoplePolicy = {
+const nobody: PeoplePolicy = {
   owners: [],
   allow_from: [],
   dm_policy: "pairing",
