@@ -47,6 +47,7 @@ export class TestAgent {
   readonly epoch: number;
   readonly #busy = new Map<string, Promise<void>>();
   #hints: Served | undefined;
+  #isClosed = false;
 
   private constructor(bus: Bus, epoch: number) {
     this.#bus = bus;
@@ -98,6 +99,7 @@ export class TestAgent {
 
   /** Starts no further turns and waits for the running ones. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#hints?.close();
     await this.idle();
   }
@@ -106,7 +108,7 @@ export class TestAgent {
   #work(sessionId: string): void {
     const before = this.#busy.get(sessionId) ?? Promise.resolve();
     const work = before
-      .then(() => this.#turn(sessionId))
+      .then(() => (this.#isClosed ? undefined : this.#turn(sessionId)))
       .catch((error: unknown) => {
         if (!WireError.is(error) || WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
       });
