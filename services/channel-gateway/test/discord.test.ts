@@ -24,7 +24,7 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
   });
 
   test("replaces a connection whose heartbeats are not acknowledged", async () => {
-    await using opened = await connectedDiscord({ heartbeatMs: 100 });
+    await using opened = await connectedDiscord({ heartbeatMs: 400 });
     const { peer, host } = opened;
     peer.gateway.muted = true;
     await peer.until("a resume", () => (peer.gateway.resumed === 1 ? true : null));
@@ -35,7 +35,7 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
   });
 
   test("continues on another replica from the last stored event when the owner dies", async () => {
-    await using opened = await connectedDiscord({ heartbeatMs: 60 });
+    await using opened = await connectedDiscord({ heartbeatMs: 500 });
     const { peer, host } = opened;
     peer.say("stored");
     await host.untilAccepted(1);
