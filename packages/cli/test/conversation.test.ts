@@ -244,6 +244,20 @@ test("matches a message that joins a running turn with that turn", async () => {
   assert.deepEqual((await second).text, "both");
 });
 
+test("settles the answer to a question with its turn when the event of the resumed turn was lost", async () => {
+  const { talk, event, subscribed, accept } = conversation(() => stateOf("ours"));
+  talk.up();
+  subscribed();
+  const asking = talk.say("ask me");
+  accept("m1");
+  event(begun("ours", "m1"));
+  const answering = talk.say("blue", "steer");
+  event(done("ours", 9)); // before the reply to the message itself
+  accept("m2");
+  const outcome = { state: "done", text: "answer" };
+  assert.deepEqual(await Promise.all([asking, answering]), [outcome, outcome]);
+});
+
 test("moves to the new session of its name and stops waiting for the previous one", async () => {
   const other = "22222222-2222-4222-8222-222222222222";
   const { talk, events, frame, event, messages, subscribed, accept } = conversation();

@@ -187,7 +187,7 @@ export class Conversation implements LinkListener {
 
   /** It may belong to the answer of one of our messages that has no id yet. */
   #mustWait(event: SessionEvent): boolean {
-    const tells = event.type === "turn.started" || isInboundMessage(event);
+    const tells = event.type === "turn.started" || event.type === "turn.finished" || isInboundMessage(event);
     if (!tells && (this.#options.everything || this.#turns.isKnown(turnOf(event)))) return false;
     return this.#sent.hasUnacknowledged;
   }
@@ -207,6 +207,8 @@ export class Conversation implements LinkListener {
       await this.#findOwner(turnId);
       if (this.#options.unasked === true && this.#turns.isAgentInitiated(turnId)) this.#turns.markOurs(turnId);
     } else if (isInboundMessage(event)) await this.#findOwner(turnId); // the message may join a running turn
+    // The answer to a question joins its turn, which only a live event reports, and live events may be lost.
+    else if (event.type === "turn.finished" && this.#sent.hasWaiting) await this.#findOwner(turnId);
     const ours = this.#turns.isOurs(turnId);
     if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
     if (ours || this.#options.everything) {
