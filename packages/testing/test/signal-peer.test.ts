@@ -74,13 +74,17 @@ async function ask(url: string, { path, init }: Question): Promise<Answer> {
   };
 }
 
-/** Without the texts of Java's JSON parser. */
+/** Without the texts of Java's JSON parser. The daemon answers the calls of a batch in any order. */
 function comparable(body: unknown): unknown {
-  if (typeof body !== "object" || body === null || Array.isArray(body) || !("error" in body)) return body;
+  if (Array.isArray(body)) return body.map(comparable).toSorted(byId);
+  if (typeof body !== "object" || body === null || !("error" in body)) return body;
   const error = body.error as { code: number; message: string };
   const isParsers = error.code === -32_700 || error.message.startsWith("Problem deserializing");
   return isParsers ? { ...body, error: { ...error, message: "" } } : body;
 }
+
+const byId = (a: unknown, b: unknown): number => idOf(a) - idOf(b);
+const idOf = (answer: unknown): number => (answer as { id: number }).id;
 
 /** The status and the first bytes of an event stream. */
 async function openEvents(url: string): Promise<{ status: number; contentType: string | null }> {
