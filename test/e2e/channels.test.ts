@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
+  apiClient,
   Cleanup,
   startIi,
   startInspIrcd,
@@ -139,10 +140,25 @@ describe("telegram", () => {
 });
 
 describe("irc", () => {
+  test("sends the rest of a long text when somebody writes !more", async () => {
+    await joined();
+    const words = Array.from({ length: 800 }, (_, index) => `word${index}`);
+    const address = { channel: "irc", account: "net", conversation: "#agents" };
+    const body = JSON.stringify({ ...address, text: words.join(" ") });
+    await apiClient(cluster.httpUrls, cluster.token).fetch("/api/send", { method: "POST", body });
+    await ann.hear("#agents", /^\[\d+ more characters: !more\]$/, 60_000);
+    assert.ok(!ann.lines("#agents").some(({ text }) => text.includes("word799")));
+    await ann.say("#agents", "parley: !more");
+    await ann.hear("#agents", /word799$/, 60_000);
+    const received = ann.lines("#agents").flatMap(({ nick, text }) => (nick === "parley" ? text.split(" ") : []));
+    assert.deepEqual(
+      received.filter((word) => word.startsWith("word")),
+      words,
+    );
+  });
+
   test("answers each addressed line of a channel once when its gateway is killed", async () => {
-    for (const replica of [1, 2]) await cluster.whenReady("channel-gateway", replica);
-    // IRC delivers nothing to a user who has not joined: the agent has to join first.
-    await ann.until("#agents", (lines) => comings(lines) > goings(ann.lines("")), 30_000);
+    await joined();
     for (const number of [1, 2, 3]) await ann.say("#agents", `parley: say: line ${number}.`);
     await ann.hear("#agents", /line 1\./, 30_000);
     const moved = killHolder("irc:net");
@@ -159,6 +175,12 @@ describe("irc", () => {
     assert.ok(received().length >= 6 - outcome.unknown, `received only ${received().join()}`);
   });
 });
+
+/** Waits until all gateways are ready and the agent has joined: IRC delivers nothing to a user who has not joined. */
+async function joined(): Promise<void> {
+  for (const replica of [1, 2]) await cluster.whenReady("channel-gateway", replica);
+  await ann.until("#agents", (lines) => comings(lines) > goings(ann.lines("")), 30_000);
+}
 
 const comings = (lines: readonly { text: string }[]) =>
   lines.filter((line) => /parley.* has joined/.test(line.text)).length;

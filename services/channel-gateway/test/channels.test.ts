@@ -319,6 +319,43 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await gateway.close();
   });
 
+  test("holds the rest of a long text until somebody asks for more, page by page", async () => {
+    const platform = new Platform("pages");
+    const account = platform.account({ owners: ["boss"] });
+    const capabilities = { ...account.adapter.capabilities, messagesPerPage: 3, commandPrefix: "!" };
+    const gateway = await stack.gateway({
+      name: "pages",
+      overrides: { accounts: [{ ...account, adapter: { ...account.adapter, capabilities } }] },
+    });
+    const first = () => platform.sent.map((each) => (each.text.startsWith("[") ? each.text : each.text.slice(0, 1)));
+    const text = ["a", "b", "c", "d", "e"].map((letter) => letter.repeat(900)).join("\n\n");
+    const body = { channel: "test", account: "pages", conversation: "boss", text };
+    await gateway.call("/api/send", { body });
+    await platform.until(() => platform.sent.length === 3);
+    assert.deepEqual(first(), ["a", "b", "[2704 more characters: !more]"]);
+    // The rest does not hold up other texts.
+    await gateway.call("/api/send", { body: { ...body, text: "other" } });
+    await platform.until(() => platform.sent.length === 4);
+    platform.say({ conversation: "boss", from: "boss", text: "!more" });
+    await platform.until(() => platform.sent.length === 7);
+    assert.deepEqual(first().slice(3), ["o", "c", "d", "e"]);
+    platform.say({ conversation: "boss", from: "boss", text: "/more" });
+    await platform.until(() => platform.sent.length === 8);
+    assert.match(platform.sent[7]?.text ?? "", /nothing more/);
+    // A new session ends what waits of the previous one.
+    const { script } = stack.agent;
+    stack.agent.script = async (said, turn) => (said === "at length" ? { deltas: [text] } : script(said, turn));
+    platform.say({ conversation: "boss", from: "boss", text: "at length" });
+    await platform.until(() => platform.sent.length === 11);
+    assert.match(platform.sent[10]?.text ?? "", /more characters/);
+    platform.say({ conversation: "boss", from: "boss", text: "!new" });
+    await platform.until(() => platform.sent.length === 12);
+    platform.say({ conversation: "boss", from: "boss", text: "!more" });
+    await platform.until(() => platform.sent.length === 13);
+    assert.match(platform.sent[12]?.text ?? "", /nothing more/);
+    await gateway.close();
+  });
+
   test("delivers without the lease where sends do not need the connection", async () => {
     const bus = await stack.stack.bus("channel-gateway");
     await bus.request(store.leaseAcquire, { name: "test:apart", owner: "other/1", ttlMs: 60_000 });

@@ -408,6 +408,30 @@ describe("outbox", () => {
     assert.deepEqual([state, error], ["unknown", "crashed"]);
   });
 
+  test("the rest of a text waits until it is asked for, and is sent once", async () => {
+    const { outboxId } = await queue("held", "c", "long");
+    await queue("held", "c", "next");
+    await claimOutbox("held", { continues: true });
+    await settleRow(outboxId, { state: "sent", providerMessageId: "1", heldAt: 40 });
+    const [next] = (await claimOutbox("held", { continues: true })).rows;
+    assert.equal(next?.text, "next", "the rest holds up no other text");
+    await settleRow(next?.outboxId ?? "", { state: "sent", providerMessageId: "2" });
+    const place = { channel: "telegram", account: "held" };
+    const request = { opId: randomUUID(), ...place, conversation: "c", expiresInMs: 60_000 };
+    assert.equal((await gateway.request(store.outboxMore, { ...request, conversation: "d" })).found, false);
+    const again = { ...request, opId: randomUUID() };
+    assert.equal((await gateway.request(store.outboxMore, again)).found, true);
+    assert.equal((await gateway.request(store.outboxMore, again)).found, true, "the same request");
+    const [rest] = (await claimOutbox("held", { continues: true })).rows;
+    assert.deepEqual([rest?.outboxId, rest?.position, rest?.parts], [outboxId, 40, 1]);
+    await settleRow(outboxId, { state: "sent", providerMessageId: "3" });
+    assert.equal(
+      (await gateway.request(store.outboxMore, { ...request, opId: randomUUID() })).found,
+      false,
+      "nothing is left",
+    );
+  });
+
   test("a reply context travels with its address to the sender", async () => {
     const address = {
       channel: "telegram",

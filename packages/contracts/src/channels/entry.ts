@@ -61,6 +61,8 @@ export interface ChannelCapabilities {
   files: boolean;
   /** Files of an answer are sent with the last message of its text (`OutboundPart.files`); omitted: each in a message of its own. */
   filesWithText?: true;
+  /** After this many messages of a text the rest waits until somebody asks for it with the command `more`. Omitted: all are sent. */
+  messagesPerPage?: number;
   /** Messages may have buttons; otherwise people answer by text. */
   actions: boolean;
   /** The adapter edits messages: an answer is shown while it is written, and edited at most this often. Omitted: only the whole answer is sent. */

@@ -21,6 +21,8 @@ export const ircChannel = channelEntry({
     rates: { account: { burst: 5, everyMs: 1_000 } },
     deduplicates: false,
     typing: true,
+    // A longer answer would fill the windows of everybody in a channel.
+    messagesPerPage: 12,
     files: false,
     actions: false,
     // Clients keep `/` for their own commands.

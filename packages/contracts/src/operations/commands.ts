@@ -13,6 +13,7 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "stop the running turn and cancel queued messages; all: also sub-agents and background processes",
     keepsWindow: true,
   },
+  { name: "/more", usage: "/more", summary: "send the rest of the last long answer, on channels that shorten answers" },
   { name: "/new", usage: "/new [title]", summary: "start a new session; the previous one is kept" },
   {
     name: "/session",

@@ -75,6 +75,13 @@ export const conversationStatus = slashOperation({
   slash: [{ form: "/status" }],
 });
 
+export const conversationMore = slashOperation({
+  name: "sessions.more",
+  role: "guest",
+  input: z.strictObject({}),
+  slash: [{ form: "/more" }],
+});
+
 export const usageCost = slashOperation({
   name: "usage.cost",
   role: "owner",

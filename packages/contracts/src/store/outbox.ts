@@ -115,7 +115,12 @@ export const outboxSettle = storeRequest({
     outboxId: z.string(),
     owner: OwnerSchema,
     outcome: z.discriminatedUnion("state", [
-      z.object({ state: z.literal("sent"), providerMessageId: z.string().nullable() }),
+      z.object({
+        state: z.literal("sent"),
+        providerMessageId: z.string().nullable(),
+        /** The rest of the text begins there and waits for `store.outbox.more`. Left out: nothing is left. */
+        heldAt: z.number().int().positive().optional(),
+      }),
       /** One message of the text was sent; the next one begins at `position`. */
       z.object({
         state: z.literal("part"),
@@ -138,6 +143,21 @@ export const outboxSettle = storeRequest({
     ]),
   }),
   output: z.object({ settled: z.boolean() }),
+});
+
+export const outboxMore = storeRequest({
+  subject: "store.outbox.more",
+  clients: ["channel-gateway"],
+  doc: "Send the rest of the latest text of a conversation whose rest waits (`heldAt`). It waits for 30 days, or until the session has a successor (`store.session.open`).",
+  input: z.object({
+    opId: z.uuid(),
+    channel: z.string(),
+    account: z.string(),
+    conversation: z.string(),
+    /** Dropped if it could not be sent within this time. */
+    expiresInMs: z.number().int().positive(),
+  }),
+  output: z.object({ found: z.boolean() }),
 });
 
 export const outboxReady = z.object({ account: z.string() });

@@ -21,13 +21,19 @@ const defaultSendTimeoutMs = 10_000;
 const sendFileTimeoutMs = 20_000;
 /** Pause before an attachment is requested again after the store failed to return it. */
 const fileRetryMs = 2_000;
+/** Pause before a note is repeated whose outcome is unknown. */
+const noteRetryMs = 5_000;
 /** Pause before an edit is repeated whose outcome is unknown. */
 const editRetryMs = 1_000;
 
 /** The outcome of one message, and where the next one begins. */
 export type PartOutcome = InputOf<typeof store.outboxSettle>["outcome"];
 
-type PreparedPart = Pick<OutboundPart, "text" | "file" | "files" | "actions"> & { next: number | null };
+type PreparedPart = Pick<OutboundPart, "text" | "file" | "files" | "actions"> & {
+  next: number | null;
+  /** The message says how to get the rest of the text, which begins there. */
+  heldAt?: number;
+};
 
 /** A crashed sender had begun to send the message: it may have arrived, so it is not sent again. */
 const interrupted: SendOutcome = { state: "unknown", reason: "the sender crashed while sending" };
@@ -54,7 +60,8 @@ export class RowSender {
     }
     const prepared = await this.#prepare(row);
     if ("state" in prepared) return prepared;
-    const { next, ...content } = prepared;
+    const { next, heldAt, ...content } = prepared;
+    if (heldAt !== undefined) return this.#endPage(row, content, heldAt);
     const { actions } = row;
     if (next === null && actions !== undefined && this.#adapter.capabilities.actions) content.actions = actions;
     if (next === null && row.files !== undefined) {
@@ -71,6 +78,14 @@ export class RowSender {
     if (next === null) return outcome;
     if (outcome.state === "sent") return { ...outcome, state: "part", position: next };
     return outcome.state === "unknown" ? { ...outcome, state: "doubtful", position: next } : outcome;
+  }
+
+  /** Ends a page. The note may be sent twice, but the rest of the text is never lost. */
+  async #endPage(row: OutboxRow, content: Omit<PreparedPart, "next">, heldAt: number): Promise<PartOutcome> {
+    const idempotencyKey = `${row.idempotencyKey}-more`;
+    const outcome = await this.#sendPart({ ...row, idempotencyKey }, content);
+    if (outcome.state === "unknown") return { state: "retry", afterMs: noteRetryMs, reason: outcome.reason };
+    return outcome.state === "sent" ? { ...outcome, heldAt } : outcome;
   }
 
   /** Replaces the preview with the first message of the text. An edit may be repeated, so its outcome is never unknown. */
@@ -167,8 +182,13 @@ export class RowSender {
     }
   }
 
-  #textAt({ outboxId, address, position = 0 }: OutboxRow, text: string): PreparedPart | SendOutcome {
+  #textAt({ outboxId, address, position = 0, parts = 0 }: OutboxRow, text: string): PreparedPart | SendOutcome {
+    const { messagesPerPage = Number.POSITIVE_INFINITY, commandPrefix = "/" } = this.#adapter.capabilities;
     const part = this.#parts.at(outboxId, text, position, this.#adapter.maxLength?.(address));
+    if (part !== null && part.next !== null && (parts + 1) % messagesPerPage === 0) {
+      const note = `[${text.length - position} more characters: ${commandPrefix}more]`;
+      return { text: { text: note, plain: note, ranges: [] }, next: null, heldAt: position };
+    }
     if (part !== null) return { text: part.rendered, next: part.next };
     // Nothing is left of a text whose earlier messages were sent, for example after the rendering changed with an upgrade.
     return position === 0 ? { state: "dropped", reason: "empty text" } : { state: "sent", providerMessageId: null };

@@ -105,7 +105,7 @@ export class InboundHandler {
           ? await answerApproval(this.operations, draft.text, speaker)
           : undefined;
     if (result !== undefined) {
-      await answer(result);
+      if (result !== "") await answer(result);
       this.#deps.events.inbound(channel, "command");
       return "executed";
     }

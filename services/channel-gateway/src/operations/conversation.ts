@@ -10,7 +10,7 @@ import {
   type Cost,
   type OutputOf,
 } from "@parley/contracts";
-import { oneLine, pluralize } from "@parley/kit";
+import { nameUuid, oneLine, pluralize } from "@parley/kit";
 import { version } from "../version.ts";
 import { costText, count, formatAge, tokensText } from "./format.ts";
 import { implement, UsageError, type OperationCall } from "./operation.ts";
@@ -24,6 +24,8 @@ const compactWaitMs = 8_000;
 /** How many processes the answer lists; the others are only counted. */
 const namedProcesses = 3;
 const commandChars = 60;
+/** The rest of an answer is dropped when it cannot be sent within this time. */
+const restExpiresMs = 60 * 60_000;
 /** How long a tool-runner may take to end a command. */
 const stopMs = 4_000;
 
@@ -52,6 +54,19 @@ async function status({ deps, speaker }: OperationCall): Promise<string> {
   if (approvals.length > 0)
     lines.push(`${pluralize(approvals.length, "tool call waits", "tool calls wait")} for approval: /approvals`);
   return lines.join("\n");
+}
+
+/** Empty when the rest follows by itself. */
+async function more({ deps, speaker: { channel, account, conversation, ref } }: OperationCall): Promise<string> {
+  const opId = nameUuid(`more:${ref}`);
+  const { found } = await deps.bus.request(store.outboxMore, {
+    opId,
+    channel,
+    account,
+    conversation,
+    expiresInMs: restExpiresMs,
+  });
+  return found ? "" : "There is nothing more of the last answers here.";
 }
 
 /** Describes what was stopped; empty when nothing was. */
@@ -168,6 +183,7 @@ async function compact(call: OperationCall, id: string, instructions: string | u
 
 export const conversationOperations = [
   implement(operations.conversationStatus, (_input, call) => status(call)),
+  implement(operations.conversationMore, (_input, call) => more(call)),
   implement(operations.sessionsStop, ({ all }, call) => stop(call, all)),
   implement(operations.sessionsCompactSoon, ({ id, instructions }, call) => compact(call, id, instructions)),
 

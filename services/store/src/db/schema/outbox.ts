@@ -38,6 +38,7 @@ export const outbox = parley.table(
     interrupted: boolean("interrupted").notNull().default(false),
     replaces: text("replaces"),
     files: json<Attachment[]>("files"),
+    heldAt: integer("held_at"),
     providerMessageIds: text("provider_message_ids").array().notNull().default([]),
   },
   (table) => [
@@ -45,6 +46,10 @@ export const outbox = parley.table(
     partial(
       index("outbox_open").on(table.channel, table.account, table.conversation, table.id),
       sql`state IN ('pending', 'sending')`,
+    ),
+    partial(
+      index("outbox_held").on(table.channel, table.account, table.conversation, table.id),
+      sql`held_at IS NOT NULL`,
     ),
     partial(index("outbox_unknown").on(table.id), sql`state = 'unknown'`),
   ],

@@ -15,6 +15,7 @@ import { announceOutgoing, enqueueStandalone } from "./enqueue.ts";
 import { isPaused } from "../accounts/accounts.ts";
 import { checkLease } from "./lease-check.ts";
 import { block, debit, lockAllowance } from "./limits.ts";
+import { heldTextHandlers } from "./held-texts.ts";
 import { joinFiles } from "./join-files.ts";
 import { noPreviewAhead, previewHandlers, resolvePreviews, supersedePreviews } from "./previews.ts";
 import type { Handlers } from "../handler.ts";
@@ -140,6 +141,7 @@ const settleRow = {
       -- Each message of a text has its own attempts.
       attempts = CASE WHEN $3 IN ('part', 'doubtful') THEN 0 ELSE attempts END,
       interrupted = false,
+      held_at = $9,
       replaces = CASE WHEN $8 THEN NULL ELSE replaces END,
       settled_at = CASE WHEN $3 IN ('retry', 'part', 'doubtful') THEN NULL ELSE now() END
     WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2
@@ -148,6 +150,7 @@ const settleRow = {
 
 export const outboxHandlers = {
   ...previewHandlers,
+  ...heldTextHandlers,
 
   async outboxPut({ database, bus }, input) {
     const { address } = input.outgoing;
@@ -253,6 +256,7 @@ export const outboxHandlers = {
               outcome.state === "retry" ? outcome.afterMs : 0,
               "position" in outcome ? outcome.position : null,
               outcome.state === "retry" && outcome.withoutPreview === true,
+              outcome.state === "sent" ? (outcome.heldAt ?? null) : null,
             ],
           });
           const [address] = rows;

@@ -2,6 +2,7 @@
 import { newId, sessionBound, threadKey, type SessionSummary } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
+import { dropHeldTexts } from "../outbox/held-texts.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
 import type { Handlers } from "../handler.ts";
@@ -66,6 +67,7 @@ export const routeHandlers = {
           if (before !== undefined && input.archive === true) {
             await client.query("UPDATE parley.sessions SET status = 'archived' WHERE id = $1", [before.id]);
           }
+          if (before !== undefined) await dropHeldTexts(client, before.id);
           const opened = { sessionId: id, previousId: before?.id ?? null };
           return { result: opened, memo: opened };
         },
