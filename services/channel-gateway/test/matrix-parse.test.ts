@@ -5,12 +5,12 @@ import { matrixChannel } from "@parley/contracts";
 import { propertyRuns } from "@parley/testing/property-runs";
 import fc from "fast-check";
 import { createMatrix } from "../src/channels/matrix/index.ts";
-import { parse, type ParseContext } from "../src/channels/matrix/parse.ts";
+import { mayNeedName, parse, type ParseContext } from "../src/channels/matrix/parse.ts";
 import { targetOf } from "../src/channels/matrix/relations.ts";
 import { accepts } from "../src/channels/matrix/rooms.ts";
 import { MatrixEvent, Sync } from "../src/channels/matrix/schema.ts";
 
-const me = { userId: "@parley:a.org", name: "Parley" };
+const me = { userId: "@parley:a.org", names: ["Parley"] };
 const context: ParseContext = {
   account: "main",
   roomId: "!room:a.org",
@@ -56,6 +56,23 @@ test("removes the agent's name from a mention and nothing else", () => {
   for (const body of ["Parleys do it", "do it Parley", "Parley:"])
     assert.equal(draftOf(text(body, mentions)).text, body);
   assert.equal(draftOf(text("Parley do it")).text, "Parley do it");
+});
+
+test("removes a name that only the sender's client knows, and one of several", () => {
+  const mentions = { "m.mentions": { user_ids: [me.userId] } };
+  const link = (id: string) => ({
+    formatted_body: `<a href="https://matrix.to/#/${id}">Old (x)</a>: do it`,
+    ...mentions,
+  });
+  assert.equal(draftOf(text("Old (x): do it", link(me.userId))).text, "do it");
+  assert.equal(draftOf(text("Old (x): do it", link(encodeURIComponent(me.userId)))).text, "do it");
+  assert.equal(draftOf(text("Old (x): do it", link("@bob:a.org"))).text, "Old (x): do it");
+  const renamed = { userId: me.userId, names: ["New", "Parley"] };
+  for (const name of renamed.names)
+    assert.equal(draftOf(text(`${name}: do it`, mentions), { me: renamed }).text, "do it");
+  assert.ok(mayNeedName(text("New: do it", mentions), me));
+  assert.ok(!mayNeedName(text("Parley: do it", mentions), me));
+  assert.ok(!mayNeedName(text("New: do it"), me));
 });
 
 test("removes the quoted copy from a reply only", () => {

@@ -95,6 +95,7 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     await agent.account.call("PUT", `/profile/${agent.userId}/displayname`, { displayname: "Parley" });
     const own = await sentId(agent, textPart(agent, room, "an answer"));
     await ann.say(room, "hello all", { "m.mentions": {} });
+    // The homeserver copies the new name into its rooms later.
     await ann.say(room, "Parley: do it", { "m.mentions": { user_ids: [agent.userId] } });
     await bob.say(room, "> <@grouped> an answer\n\nwhy?", { "m.relates_to": { "m.in_reply_to": { event_id: own } } });
     await bob.say(room, "!help");
@@ -109,7 +110,7 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
           text: "why?",
           addressed: true,
           direct: false,
-          quote: { text: "an answer", author: "Parley", ofAgent: true },
+          quote: { text: "an answer", ofAgent: true },
         },
         { text: "!help", addressed: true, direct: false, quote: undefined },
         { text: "!weather", addressed: false, direct: false, quote: undefined },

@@ -5,10 +5,16 @@ import type { InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
 import { conversationOf, objectOf, relationOf, textOf, type Relation } from "./relations.ts";
 import type { MatrixEvent } from "./schema.ts";
 
+/** The agent's account; `names`: display names by which people may call it. */
+export interface Me {
+  userId: string;
+  names: readonly string[];
+}
+
 export interface ParseContext {
   account: string;
   roomId: string;
-  me: { userId: string; name: string | undefined };
+  me: Me;
   /** The room is a conversation with one person. */
   direct: boolean;
   nameOf: (userId: string) => string | undefined;
@@ -59,7 +65,7 @@ function message(event: MatrixEvent, context: ParseContext): Parsed {
   const written =
     file === null ? withoutFallback(body, relation) : (file.caption ?? `[${file.kind}: ${file.name ?? ""}]`);
   const isMention = isMentioned(content, context.me.userId);
-  const text = isMention ? withoutMention(written, context.me) : written;
+  const text = isMention ? withoutMention(written, content, context.me) : written;
   if (text.trim() === "") return skipped("no text");
   const { direct, related } = context;
   const isReplyToAgent = relation.replyTo !== undefined && related?.sender === context.me.userId;
@@ -85,7 +91,8 @@ function edit(event: MatrixEvent, context: ParseContext): Parsed {
   if (text === undefined || text.trim() === "") return skipped("edit without text");
   // Servers deliver an edit of anybody; only the author's counts.
   if (related === null || related.sender !== event.sender) return skipped("edit of a message of somebody else");
-  const shown = isMentioned(related.content, context.me.userId) ? withoutMention(text, context.me) : text;
+  const isMention = isMentioned(related.content, context.me.userId);
+  const shown = isMention ? withoutMention(text, objectOf(event.content["m.new_content"]), context.me) : text;
   return changed(event, related.event_id, { kind: "edited", text: shown }, context);
 }
 
@@ -196,15 +203,33 @@ function isCommand(text: string): boolean {
   return name !== undefined && slashCommands.some((command) => command.name === `/${name}`);
 }
 
+/** Whether a message mentions the agent and begins with none of its known names, one of which may have changed. */
+export function mayNeedName({ type, content }: MatrixEvent, me: Me): boolean {
+  const body = textOf(content["body"]) ?? "";
+  return type === "m.room.message" && isMentioned(content, me.userId) && withoutMention(body, content, me) === body;
+}
+
 /** Removes the agent's name from the beginning, as clients write it for a mention. */
-function withoutMention(text: string, { userId, name }: ParseContext["me"]): string {
+function withoutMention(text: string, content: MatrixEvent["content"], { userId, names }: Me): string {
   const lower = text.toLowerCase();
-  for (const spelled of [userId, name === undefined ? "" : `@${name}`, name ?? ""]) {
-    if (spelled === "" || !lower.startsWith(spelled.toLowerCase())) continue;
+  for (const name of [...names, linkedName(content, userId), userId]) {
+    const spelled = [name, `@${name}`].find((form) => lower.startsWith(form.toLowerCase()));
+    if (name === "" || spelled === undefined) continue;
     const rest = text.slice(spelled.length);
     if (/^[:,]?\s/.test(rest)) return rest.replace(/^[:,]?\s+/, "");
   }
   return text;
+}
+
+/** The name that the sender's client knew: the text of its link to the agent. */
+function linkedName(content: MatrixEvent["content"], userId: string): string {
+  const html = textOf(content["formatted_body"]) ?? "";
+  for (const [, id = "", name = ""] of html.matchAll(
+    /<a [^>]*href="https:\/\/matrix\.to\/#\/([^"]+)"[^>]*>([^<]+)<\/a>/g,
+  )) {
+    if (id === userId || id === encodeURIComponent(userId)) return name;
+  }
+  return "";
 }
 
 function quoteOf(event: MatrixEvent, { related, me, nameOf }: ParseContext): Pick<InboundDraft, "quote"> {
@@ -212,12 +237,13 @@ function quoteOf(event: MatrixEvent, { related, me, nameOf }: ParseContext): Pic
   const latest = related.unsigned?.["m.relations"]?.["m.replace"]?.content["m.new_content"];
   const body = textOf(objectOf(latest)["body"]) ?? textOf(related.content["body"]);
   if (body === undefined || body.trim() === "") return {};
-  const author = nameOf(related.sender);
+  const ofAgent = related.sender === me.userId;
+  const author = ofAgent ? undefined : nameOf(related.sender);
   return {
     quote: {
       text: withoutFallback(body, relationOf(related)),
       ...(author === undefined ? {} : { author }),
-      ...(related.sender === me.userId ? { ofAgent: true } : {}),
+      ...(ofAgent ? { ofAgent } : {}),
       ...(related.sender === event.sender ? { ofSender: true } : {}),
     },
   };

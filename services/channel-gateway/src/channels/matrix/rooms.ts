@@ -5,8 +5,9 @@ import { z } from "zod";
 import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost } from "../channel.ts";
 import { path, settled, type MatrixApi } from "./api.ts";
+import type { Me } from "./parse.ts";
 import { textOf } from "./relations.ts";
-import { JoinedMembers, JoinedRooms, MatrixEvent, SentEvent, type InvitedRoom } from "./schema.ts";
+import { JoinedMembers, JoinedRooms, MatrixEvent, Profile, SentEvent, type InvitedRoom } from "./schema.ts";
 
 type People = Pick<MatrixAccount, "owners" | "allow_from" | "dm_policy" | "groups">;
 
@@ -28,6 +29,9 @@ export class Rooms {
   readonly #direct = new LRUCache<string, boolean>({ max: 1_000 });
   readonly #events = new LRUCache<string, MatrixEvent>({ max: 200 });
   readonly #explained = new Set<string>();
+  /** The agent's former names per room: messages that use them may still arrive. */
+  readonly #formerNames = new LRUCache<string, string>({ max: 1_000 });
+  #profileName: string | undefined;
 
   /** `signal`: the connection ended. */
   constructor(api: MatrixApi, people: People, userId: string, signal: AbortSignal) {
@@ -39,12 +43,26 @@ export class Rooms {
 
   /** Learns names and changes of membership. */
   observe(roomId: string, events: readonly MatrixEvent[]): void {
-    for (const { type, state_key: userId, content } of events) {
+    for (const { type, state_key: userId, content, unsigned } of events) {
       if (type !== "m.room.member" || userId === undefined) continue;
-      const name = textOf(content["displayname"])?.slice(0, maxNameChars).toWellFormed();
-      if (name !== undefined && name !== "") this.#names.set(`${roomId} ${userId}`, name);
+      const name = nameIn(content);
+      if (name !== undefined) this.#names.set(`${roomId} ${userId}`, name);
+      const former = userId === this.#userId ? nameIn(unsigned?.prev_content ?? {}) : undefined;
+      if (former !== undefined && former !== name) this.#formerNames.set(roomId, former);
       this.#direct.delete(roomId);
     }
+  }
+
+  /** The agent's account with the names by which people of a room may call it. */
+  me(roomId: string): Me {
+    const names = [this.nameOf(roomId, this.#userId), this.#profileName, this.#formerNames.get(roomId)];
+    return { userId: this.#userId, names: names.filter((name) => name !== undefined) };
+  }
+
+  /** Reads the agent's profile. Homeservers copy a new name into the rooms minutes later, and people see it before. */
+  async readProfile(): Promise<void> {
+    const profile = await this.#get(path`/client/v3/profile/${this.#userId}`, Profile);
+    this.#profileName = nameIn(profile ?? {});
   }
 
   nameOf(roomId: string, userId: string): string | undefined {
@@ -143,4 +161,9 @@ export function accepts(people: People, roomId: string, inviter: string, direct:
   if (people.dm_policy === "disabled") return false;
   if (people.allow_from.includes(inviter)) return true;
   return direct && (people.dm_policy === "pairing" || people.dm_policy === "open");
+}
+
+function nameIn(content: Readonly<Record<string, unknown>>): string | undefined {
+  const name = textOf(content["displayname"])?.slice(0, maxNameChars).toWellFormed();
+  return name === "" ? undefined : name;
 }

@@ -3,10 +3,10 @@
 import type { z } from "zod";
 import { WireError, type MatrixAccount } from "@parley/contracts";
 import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
-import { MatrixUnavailableError, path, settled, type MatrixApi } from "./api.ts";
-import { parse, relatedIdOf, type Parsed } from "./parse.ts";
+import { MatrixUnavailableError, settled, type MatrixApi } from "./api.ts";
+import { mayNeedName, parse, relatedIdOf, type Parsed } from "./parse.ts";
 import { Rooms } from "./rooms.ts";
-import { Profile, Sync, type MatrixEvent } from "./schema.ts";
+import { Sync, type MatrixEvent } from "./schema.ts";
 import { eventsSince, syncFilter } from "./timeline.ts";
 
 export interface SyncDeps {
@@ -31,11 +31,8 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
   const { api, account, settings } = deps;
   const timely = () => AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
   const userId = await deps.identify(timely());
-  const profile = await settled(
-    await api({ method: "GET", path: path`/client/v3/profile/${userId}`, result: Profile, signal: timely() }),
-    signal,
-  );
   const rooms = new Rooms(api, settings, userId, signal);
+  await rooms.readProfile();
   await rooms.joinGroups(host.log);
   let since = lease.cursor;
   let connected = false;
@@ -43,10 +40,11 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
 
   const inputOf = async (roomId: string, event: MatrixEvent): Promise<Input | null> => {
     const relatedId = event.sender === userId ? undefined : relatedIdOf(event);
+    if (mayNeedName(event, rooms.me(roomId))) await rooms.readProfile();
     const parsed = parse(event, {
       account,
       roomId,
-      me: { userId, name: rooms.nameOf(roomId, userId) ?? profile?.displayname },
+      me: rooms.me(roomId),
       direct: await rooms.isDirect(roomId),
       nameOf: (of) => rooms.nameOf(roomId, of),
       related: relatedId === undefined ? null : await rooms.event(roomId, relatedId),
