@@ -1,4 +1,5 @@
 // A Discord adapter that is connected to the stand-in, with the host that receives its messages.
+import { setTimeout as delay } from "node:timers/promises";
 import { discordChannel } from "@parley/contracts";
 import { startDiscordPeer, type DiscordPeer, type DiscordPeerOptions } from "@parley/testing";
 import type { ChannelAdapter } from "../../src/channels/channel.ts";
@@ -10,19 +11,39 @@ export function discordAdapter(peer: DiscordPeer, more: object = {}, token = pee
   return createDiscord("main", discordChannel.settings.parse(settings), { token });
 }
 
+const reconnectPauseMs = 50;
+
+export interface HeldConnection extends AsyncDisposable {
+  lose: () => void;
+  ended: Promise<void>;
+}
+
 /** Holds the connection as the gateway does: connects again with the stored cursor until the lease is lost. */
-export function keepConnected(host: TestHost, adapter: ChannelAdapter): { lose: () => void; ended: Promise<void> } {
+export function keepConnected(host: TestHost, adapter: ChannelAdapter): HeldConnection {
   const stop = new AbortController();
   const run = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       const { lease, lose } = host.lease();
       stop.signal.addEventListener("abort", lose, { once: true });
-      await adapter
-        .connect?.(host, lease)
-        .catch((error: unknown) => host.log.error({ error: String(error) }, "failed"));
+      try {
+        await adapter.connect?.(host, lease);
+      } catch (error) {
+        host.log.error({ error: String(error) }, "failed");
+        // Without a pause, a test that has failed and closed its peer would keep the process busy.
+        await delay(reconnectPauseMs, undefined, { signal: stop.signal }).catch(() => {});
+      }
     }
   };
-  return { lose: () => stop.abort(), ended: run() };
+  const lose = (): void => stop.abort();
+  const ended = run();
+  return {
+    lose,
+    ended,
+    async [Symbol.asyncDispose]() {
+      lose();
+      await ended;
+    },
+  };
 }
 
 export async function connectedDiscord(options: DiscordPeerOptions = {}, more: object = {}) {
@@ -30,15 +51,21 @@ export async function connectedDiscord(options: DiscordPeerOptions = {}, more: o
   const host = new TestHost();
   const adapter = discordAdapter(peer, more);
   const held = keepConnected(host, adapter);
-  await host.untilLogged(/"connected"/);
+  try {
+    await host.untilLogged(/"connected"/);
+  } catch (error) {
+    await held[Symbol.asyncDispose]();
+    await peer.close();
+    throw error;
+  }
   return {
     peer,
     host,
     adapter,
-    ...held,
+    lose: held.lose,
+    ended: held.ended,
     async [Symbol.asyncDispose]() {
-      held.lose();
-      await held.ended;
+      await held[Symbol.asyncDispose]();
       await peer.close();
     },
   };

@@ -19,6 +19,8 @@ export interface GatewayOptions {
 /** Limits of what a client sends. */
 const maxClientBytes = 4_096;
 const maxClientEvents = 120;
+/** A connection without heartbeats lasts at least this long, so that a busy machine loses none with a short interval. */
+const leastSilenceMs = 5_000;
 const clientWindowMs = 60_000;
 const knownIntents = (1 << 26) - 1;
 
@@ -118,7 +120,9 @@ export class Gateway {
     this.#connections.add(connection);
     const { heartbeatMs } = this.#options;
     socket.send(JSON.stringify({ op: 10, d: { heartbeat_interval: heartbeatMs, _trace: [] } }));
-    let heartbeatMissing = setTimeout(() => socket.close(4009, "Session timed out"), heartbeatMs * 2);
+    const silenceMs = Math.max(heartbeatMs * 2, leastSilenceMs);
+    const expectHeartbeat = () => setTimeout(() => socket.close(4009, "Session timed out"), silenceMs);
+    let heartbeatMissing = expectHeartbeat();
     const times: number[] = [];
     socket.on("message", (data: Buffer) => {
       const now = performance.now();
@@ -128,7 +132,7 @@ export class Gateway {
       else if (data.length > maxClientBytes) socket.close(4002, "Decode error");
       else if (this.#receive(connection, data.toString("utf8")) === "heartbeat") {
         clearTimeout(heartbeatMissing);
-        heartbeatMissing = setTimeout(() => socket.close(4009, "Session timed out"), heartbeatMs * 2);
+        heartbeatMissing = expectHeartbeat();
       }
       this.#state.changed();
     });

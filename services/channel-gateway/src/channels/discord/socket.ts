@@ -31,6 +31,7 @@ export interface SocketOptions {
 /** A new connection must have a session within this time. */
 const openWithinMs = 20_000;
 const closeWithinMs = 500;
+const lateReadMs = 500;
 const maxPayloadBytes = 32 * 1024 * 1024;
 /** Any code but 1000 and 1001, which would end the session. */
 const resumableClose = 4_000;
@@ -75,6 +76,8 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
     for (;;) {
       beat();
       await delay(intervalMs, undefined, { signal: ending.signal });
+      // A process that was stalled still has to read what arrived in time.
+      if (!acknowledged) await delay(lateReadMs, undefined, { signal: ending.signal });
       if (!acknowledged) return finish("lost", "a heartbeat was not acknowledged");
     }
   };
