@@ -98,7 +98,7 @@ test("an event that a replica does not acknowledge is delivered to the other one
   await peer.untilSent(2);
   assert.ok(attempts.includes(1), "one of the two was a redelivery");
   await peer.until("all acknowledgements", () =>
-    peer.deliveries.every(({ acknowledgements }) => acknowledgements === 1) ? true : null,
+    peer.deliveries.every(({ acknowledgements }) => acknowledgements > 0) ? true : null,
   );
   hung.close();
   await stop();

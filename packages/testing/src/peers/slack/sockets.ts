@@ -25,6 +25,8 @@ export class Sockets implements Transport {
   readonly #tickets = new Set<string>();
   #sockets: Socket[] = [];
   #next = 0;
+  #closed = false;
+  #connection: PromiseWithResolvers<void> | null = null;
   readonly #waiting = new Map<string, { delivery: Delivery; end: (failure: string | null) => void }>();
   readonly #lastSocket = new Map<Delivery, Socket>();
   /** How many connections were opened so far. */
@@ -75,8 +77,8 @@ export class Sockets implements Transport {
   }
 
   async deliver(delivery: Delivery, attempt: Attempt): Promise<string | null> {
-    const socket = this.#choose(delivery);
-    if (socket === undefined) return "no_connection";
+    const socket = await this.#available(delivery);
+    if (socket === null) return "no_connection";
     this.#lastSocket.set(delivery, socket);
     const envelopeId = randomUUID();
     const { promise, resolve } = Promise.withResolvers<string | null>();
@@ -106,8 +108,29 @@ export class Sockets implements Transport {
   }
 
   close(): void {
+    this.#closed = true;
+    this.#wakeAttempts();
     this.drop();
     this.#server.close();
+  }
+
+  /**
+   * The socket for an attempt; null: the platform was closed. The real service tries for minutes. The pauses of tests are shorter than a
+   * reconnection on a busy machine, so an attempt waits for a connection.
+   */
+  async #available(delivery: Delivery): Promise<Socket | null> {
+    for (;;) {
+      if (this.#closed) return null;
+      const socket = this.#choose(delivery);
+      if (socket !== undefined) return socket;
+      this.#connection ??= Promise.withResolvers();
+      await this.#connection.promise;
+    }
+  }
+
+  #wakeAttempts(): void {
+    this.#connection?.resolve();
+    this.#connection = null;
   }
 
   /** Another socket than the last one, if there is one. */
@@ -143,6 +166,7 @@ export class Sockets implements Transport {
         connection_info: { app_id: this.#state.appId },
       }),
     );
+    this.#wakeAttempts();
     this.#state.changed();
   }
 
