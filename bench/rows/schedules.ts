@@ -43,7 +43,7 @@ export async function schedules(cluster: Cluster): Promise<Row[]> {
   const late = await all("bench-one", single);
   const due = await make("bench-many", jobs, 6_000, 0);
   await delay(due.getTime() - Date.now());
-  await redisCommand(cluster.redisUrl, "FLUSHALL");
+  await redisCommand(cluster.redisAdminUrl, "FLUSHALL");
   await all("bench-many", jobs);
   const tookMs = Date.now() - due.getTime();
   const { rows } = await client.query<{ rows: number }>(

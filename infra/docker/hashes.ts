@@ -3,9 +3,9 @@
 
 import { createHash } from "node:crypto";
 
-/** The compose file with updated hashes in its `parley.config` labels. A comment after each label contains the file's path. */
+/** The compose file with updated hashes in its `parley.…` labels. A comment after each label contains the file's path. */
 export function withHashes(compose: string, read: (path: string) => Uint8Array): string {
-  return compose.replace(/(parley\.config: )"\w*"( # (\S+))/g, (_line, label: string, rest: string, path: string) => {
+  return compose.replace(/(parley\.\w+: )"\w*"( # (\S+))/g, (_line, label: string, rest: string, path: string) => {
     const hash = createHash("sha256").update(read(path)).digest("hex").slice(0, 16);
     return `${label}"${hash}"${rest}`;
   });

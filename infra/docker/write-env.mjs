@@ -1,27 +1,54 @@
-// Writes .env from .env.example with random passwords, token and key. It never overwrites an existing file.
-//   node infra/docker/write-env.mjs
+// Writes .env from .env.example with random passwords, keys and a token. An existing .env keeps its lines and gets those that it lacks, so
+// that it can be run again after an upgrade.
+//   node infra/docker/write-env.mjs [file]
 
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+import { createUserKey } from "../nats/nkeys.mjs";
+
 const root = new URL("../../", import.meta.url);
-const token = randomBytes(24).toString("base64url");
-const hash = createHash("sha256").update(token).digest("hex");
+const file = process.argv[2] ?? fileURLToPath(new URL(".env", root));
 
-// A password begins with a letter, because NATS reads a leading digit as a number. It has no character that URLs reserve.
-const text = readFileSync(new URL(".env.example", root), "utf8")
-  .replace(/^PARLEY_TOKEN=$/m, `PARLEY_TOKEN=${token}`)
-  .replace(/^PARLEY_TOKEN_SHA256=$/m, `PARLEY_TOKEN_SHA256=${hash}`)
-  .replace(/^PARLEY_MCP_KEY=$/m, `PARLEY_MCP_KEY=${randomBytes(32).toString("base64url")}`)
-  .replace(/_PASSWORD=$/gm, () => `_PASSWORD=p${randomBytes(20).toString("hex")}`);
+/** The variables that have a value or are named in a text, by name. */
+function variablesIn(text) {
+  return new Map([...text.matchAll(/^([A-Z0-9_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+}
 
-const file = fileURLToPath(new URL(".env", root));
-try {
+/** New values of secrets that are set together: a seed with its public key, a token with its hash. */
+function newValues(names) {
+  const values = new Map();
+  const token = randomBytes(24).toString("base64url");
+  values.set("PARLEY_TOKEN", token);
+  values.set("PARLEY_TOKEN_SHA256", createHash("sha256").update(token).digest("hex"));
+  values.set("PARLEY_MCP_KEY", randomBytes(32).toString("base64url"));
+  for (const name of names) {
+    // No character that a URL reserves.
+    if (name.endsWith("_PASSWORD")) values.set(name, `p${randomBytes(20).toString("hex")}`);
+    if (!name.endsWith("_SEED")) continue;
+    const { seed, publicKey } = createUserKey();
+    values.set(name, seed);
+    values.set(name.replace(/_SEED$/, "_PUBLIC_KEY"), publicKey);
+  }
+  return values;
+}
+
+const example = readFileSync(new URL(".env.example", root), "utf8");
+const fresh = newValues(variablesIn(example).keys());
+if (!existsSync(file)) {
+  const text = example.replace(/^([A-Z0-9_]+)=$/gm, (line, name) => `${line}${fresh.get(name) ?? ""}`);
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });
   console.error(`${file} written. Your token is its PARLEY_TOKEN.`);
-} catch (error) {
-  if (error.code !== "EEXIST") throw error;
-  console.error(`${file} already exists and was not changed. Delete it first to create new passwords.`);
-  process.exitCode = 1;
+} else {
+  const text = readFileSync(file, "utf8");
+  const present = variablesIn(text);
+  const missing = [...fresh.keys()].filter((name) => !present.has(name));
+  if (missing.length === 0) {
+    console.error(`${file} is complete and was not changed. Delete it first to create new passwords.`);
+  } else {
+    const lines = missing.map((name) => `${name}=${fresh.get(name)}`);
+    writeFileSync(file, `${text.replace(/\n*$/, "\n")}${lines.join("\n")}\n`, { mode: 0o600 });
+    console.error(`${file}: added ${missing.join(", ")}. The other lines were not changed.`);
+  }
 }

@@ -119,10 +119,10 @@ export const faults: Fault[] = [
   {
     // Without the lock a standby leads at once while the old leader still works: two leaders.
     name: "two-leaders",
-    strike: (chaos) => redisCommand(chaos.cluster.redisUrl, "DEL", "parley:leader"),
+    strike: (chaos) => redisCommand(chaos.cluster.redisAdminUrl, "DEL", "parley:leader"),
     crashesTurn: true,
   },
-  { name: "redis:flush", strike: (chaos) => redisCommand(chaos.cluster.redisUrl, "FLUSHALL"), crashesTurn: true },
+  { name: "redis:flush", strike: (chaos) => redisCommand(chaos.cluster.redisAdminUrl, "FLUSHALL"), crashesTurn: true },
   { name: "redis:restart", strike: (chaos) => restarted(chaos.cluster.servers.redis), crashesTurn: true },
   { name: "nats:restart", strike: (chaos) => restarted(chaos.cluster.servers.nats), crashesTurn: true },
   { name: "postgres:restart", strike: (chaos) => chaos.restartPostgres(), crashesTurn: true },

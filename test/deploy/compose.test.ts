@@ -1,18 +1,19 @@
 // The compose file, the Dockerfile and .env.example match each other, the code and the manifests. No engine is needed.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
-import { services } from "@parley/contracts";
+import { redisRules, roles, services } from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
 
 import { withHashes } from "../../infra/docker/hashes.ts";
-import { passwordVariable } from "../../infra/nats/conf.ts";
+import { publicKeyVariable, seedVariable } from "../../infra/nats/conf.ts";
 import { listenHealth } from "../../packages/chassis/src/health.ts";
 import { createMetrics } from "../../packages/chassis/src/metrics.ts";
 import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
@@ -166,8 +167,11 @@ describe("secrets", () => {
         /\$\{([A-Z0-9_]+)/g,
       ),
     ].map((match) => match[1] ?? "");
-    // The token is for people: no container receives it.
-    assert.deepEqual([...new Set([...used, "PARLEY_TOKEN"])].sort(), named.map(({ name }) => name).sort());
+    // The token and the login of the operator are for people: no container receives them.
+    assert.deepEqual(
+      [...new Set([...used, "PARLEY_TOKEN", seedVariable("operator")])].sort(),
+      named.map(({ name }) => name).sort(),
+    );
     assert.ok(read(".gitignore").split("\n").includes(".env"));
     assert.ok(read(".dockerignore").split("\n").includes("**/.env"));
   });
@@ -187,14 +191,34 @@ describe("secrets", () => {
         "the secrets that parley.toml names",
       );
       if (file !== undefined) assert.ok(read(".gitignore").split("\n").includes(file), file);
-      const passwords = given(name).filter((variable) => variable.endsWith("_PASSWORD"));
-      const nats = isService(name) ? [passwordVariable(name)] : [];
+      const passwords = given(name).filter((variable) => /_(?:PASSWORD|SEED)$/.test(variable));
+      const nats = isService(name) ? [seedVariable(name)] : [];
       const server =
         { store: ["POSTGRES_STORE_PASSWORD"], migrate: ["POSTGRES_OWNER_PASSWORD"], "agent-core": ["REDIS_PASSWORD"] }[
           name
         ] ?? [];
       assert.deepEqual(passwords.sort(), [...nats, ...server].sort(), name);
     }
+    assert.deepEqual(given("nats"), roles.map(publicKeyVariable), "the server of the bus knows no secret");
+  });
+
+  test("writes .env once, and later adds only what it lacks", async () => {
+    await using cleanup = new Cleanup();
+    const file = join(await temporaryFolder(cleanup), ".env");
+    const write = () => {
+      execFileSync(process.execPath, [join(root, "infra/docker/write-env.mjs"), file], { stdio: "ignore" });
+      return readFileSync(file, "utf8");
+    };
+    const first = write();
+    assert.doesNotMatch(first, /^\w+_(?:PASSWORD|SEED|PUBLIC_KEY)=$/m);
+    assert.equal(statSync(file).mode & 0o077, 0);
+    assert.equal(write(), first);
+    // As of a version whose services logged in with passwords.
+    const older = first.replace(/^NATS_STORE_.*\n/gm, "").replace(/^PARLEY_TOKEN=.*/m, "PARLEY_TOKEN=mine");
+    writeFileSync(file, older);
+    const again = write();
+    assert.ok(again.startsWith(older));
+    assert.match(again, /^NATS_STORE_SEED=SU\w{56}\nNATS_STORE_PUBLIC_KEY=U\w{55}$/m);
   });
 });
 
@@ -242,10 +266,12 @@ test("recreates a server when its file changed, because its label is the file's 
   for (const [name, { configs, labels }] of all) {
     // Services are recreated with their image; PostgreSQL's script runs once.
     if (configs.length === 0 || ours.has(name)) continue;
-    const label = new RegExp(`parley\\.config: "${labels["parley.config"]}" # (\\S+)`);
+    const hashed = Object.entries(labels).map(
+      ([label, hash]) => new RegExp(`${label.replace(".", "\\.")}: "${hash}" # (\\S+)`).exec(text)?.[1],
+    );
     assert.deepEqual(
       configs.map(({ source }) => compose.configs[source]?.file),
-      [label.exec(text)?.[1]],
+      hashed,
       name,
     );
   }
@@ -254,5 +280,5 @@ test("recreates a server when its file changed, because its label is the file's 
 test("mounts existing files with valid settings", () => {
   for (const { file } of Object.values(compose.configs)) assert.ok(existsSync(join(root, file)), file);
   assert.doesNotThrow(() => parseSettings(read("infra/docker/parley.toml"), "infra/docker/parley.toml"));
-  assert.equal(read("k8s/overlays/dev/redis.conf"), read("infra/docker/redis.conf"));
+  assert.equal(read("infra/redis/agent-core.acl"), `${redisRules("parley").join(" ")}\n`, "`npm run docs` writes it");
 });

@@ -17,6 +17,7 @@ import {
   kustomization,
   kustomizationFiles,
   manifestsIn,
+  mountedSecrets,
   parseFile,
   workloads,
   yamlFiles,
@@ -293,7 +294,8 @@ describe("secrets", () => {
     const wanted = workloads([...base, ...dev])
       .flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ env: variables }) => variables))
       .flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])
-      .map(({ name, key }) => `${name}/${key}`);
+      .map(({ name, key }) => `${name}/${key}`)
+      .concat(mountedSecrets([...base, ...dev]));
     assert.deepEqual(made.sort(), [...new Set(wanted)].sort());
   });
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { natsPermissions, roles } from "@parley/contracts";
 
-import { natsConf, passwordVariable } from "../../infra/nats/conf.ts";
+import { natsConf, publicKeyVariable } from "../../infra/nats/conf.ts";
 import { read } from "./support/repository.ts";
 
 const conf = read("infra/nats/nats.conf");
@@ -14,12 +14,13 @@ test("nats.conf is current: `npm run docs` generates it", () => {
   assert.equal(conf, natsConf("parley"));
 });
 
-test("takes every role's password from the environment", () => {
-  const users = [...conf.matchAll(/user: "([^"]+)"\n\s+password: (\S+)/g)].map((match) => [match[1], match[2]]);
+test("takes every role's public key from the environment, and no password", () => {
+  const users = [...conf.matchAll(/# (\S+)\n\s+nkey: (\S+)/g)].map((match) => [match[1], match[2]]);
   assert.deepEqual(
     users,
-    roles.map((role) => [role, `$${passwordVariable(role)}`]),
+    roles.map((role) => [role, `$${publicKeyVariable(role)}`]),
   );
+  assert.doesNotMatch(conf, /\bpassword: |\buser: /);
 });
 
 test("limits what every role may publish and subscribe to", () => {

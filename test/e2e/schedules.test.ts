@@ -192,7 +192,7 @@ async function firedOf(cluster: TestCluster) {
 }
 
 /** Deletes everything in Redis. */
-const wipe = (cluster: TestCluster) => redisCommand(cluster.redisUrl, "FLUSHALL");
+const wipe = (cluster: TestCluster) => redisCommand(cluster.redisAdminUrl, "FLUSHALL");
 
 for (const killed of [false, true]) {
   test(`${jobs} simultaneous jobs create one row each when Redis is wiped${killed ? " and the leader killed" : ""}`, async () => {

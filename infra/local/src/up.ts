@@ -70,7 +70,10 @@ export interface Cluster extends AsyncDisposable {
   readonly natsUrls: Readonly<Record<Role, string>>;
   /** PostgreSQL as the role that owns the schema. */
   readonly databaseUrl: string;
+  /** Redis with the rights of agent-core. */
   readonly redisUrl: string;
+  /** Redis with all rights; the same as `redisUrl` for an external server. */
+  readonly redisAdminUrl: string;
   /** The servers that the cluster started and supervises: `restart()` kills one and waits for its successor. */
   readonly servers: Pick<Backing, "postgres" | "redis" | "nats">;
   replicas(): ReplicaState[];
@@ -172,6 +175,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     home: home.path,
     token,
     natsUrls: backing.natsUrls,
+    redisAdminUrl: backing.redisAdminUrl,
     servers: backing,
     replicas: () => started.replicas.map((replica) => replica.state()),
     kill: async (service, number, what) => {

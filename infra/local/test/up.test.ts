@@ -95,9 +95,9 @@ test("restarts a killed server at the same address", async () => {
   using home = folder();
   const { postgres, nats } = given;
   await using cluster = await up({ ...base, home: home.path, servers: { postgres, nats } });
-  assert.match(await redisSays(cluster.redisUrl, "SET kept 7"), /\+OK/);
+  assert.match(await redisSays(cluster.redisAdminUrl, "SET kept 7"), /\+OK/);
   await cluster.servers.redis?.restart("SIGTERM");
-  assert.match(await redisSays(cluster.redisUrl, "GET kept"), /\$1\r\n7/);
+  assert.match(await redisSays(cluster.redisAdminUrl, "GET kept"), /\$1\r\n7/);
 });
 
 test("uses external servers and reports the consequences", async () => {

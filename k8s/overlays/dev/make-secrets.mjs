@@ -1,18 +1,22 @@
 // Prints the secrets of the dev overlay with new random passwords. Run it once: the volume of PostgreSQL keeps the first ones.
 //   node k8s/overlays/dev/make-secrets.mjs | kubectl apply -f -
-// The token goes to standard error. Model keys (ANTHROPIC_API_KEY, OPENAI_API_KEY) and the attachment bucket (PARLEY_BLOB_BUCKET, …) are
+// The token and the operator's login to NATS go to standard error. Model keys (ANTHROPIC_API_KEY, OPENAI_API_KEY) and the attachment bucket (PARLEY_BLOB_BUCKET, …) are
 // copied from the environment if they are set.
 
 import { createHash, randomBytes } from "node:crypto";
 
-const password = () => `p${randomBytes(20).toString("hex")}`; // begins with a letter, for NATS
+import { createUserKey } from "../../../infra/nats/nkeys.mjs";
+
+const password = () => `p${randomBytes(20).toString("hex")}`;
 const token = randomBytes(24).toString("base64url");
 const roles = ["store", "agent-core", "tool-runner", "channel-gateway", "operator"];
 
-const nats = Object.fromEntries(roles.map((role) => [role, password()]));
+const nats = Object.fromEntries(roles.map((role) => [role, createUserKey()]));
+/** What the server may know. */
+const publicKeys = Object.fromEntries(roles.map((role) => [role, nats[role].publicKey]));
 const postgres = { superuser: password(), owner: password(), store: password() };
 const redis = { password: password() };
-const natsUrl = (role) => `nats://${role}:${nats[role]}@nats:4222`;
+const natsLogin = (role) => ({ "nats-url": "nats://nats:4222", "nats-seed": nats[role].seed });
 const databaseUrl = (role) => `postgres://parley_${role}:${postgres[role]}@postgres:5432/parley`;
 const { env } = process;
 /** The entries whose variables are set. */
@@ -20,13 +24,13 @@ const taken = (keys) =>
   Object.fromEntries(Object.entries(keys).flatMap(([key, variable]) => (env[variable] ? [[key, env[variable]]] : [])));
 
 const secrets = {
-  "parley-dev-nats": nats,
+  "parley-dev-nats": publicKeys,
   "parley-dev-postgres": postgres,
   "parley-dev-redis": redis,
   "parley-migrate": { "database-url": databaseUrl("owner") },
   "parley-store": {
     "database-url": databaseUrl("store"),
-    "nats-url": natsUrl("store"),
+    ...natsLogin("store"),
     ...taken({
       "blob-bucket": "PARLEY_BLOB_BUCKET",
       "blob-endpoint": "PARLEY_BLOB_ENDPOINT",
@@ -36,13 +40,13 @@ const secrets = {
     }),
   },
   "parley-agent-core": {
-    "redis-url": `redis://:${redis.password}@redis:6379`,
-    "nats-url": natsUrl("agent-core"),
+    "redis-url": `redis://agent-core:${redis.password}@redis:6379`,
+    ...natsLogin("agent-core"),
     ...taken({ "anthropic-api-key": "ANTHROPIC_API_KEY", "openai-api-key": "OPENAI_API_KEY" }),
   },
-  "parley-tool-runner": { "nats-url": natsUrl("tool-runner"), "mcp-key": randomBytes(32).toString("base64url") },
+  "parley-tool-runner": { ...natsLogin("tool-runner"), "mcp-key": randomBytes(32).toString("base64url") },
   "parley-channel-gateway": {
-    "nats-url": natsUrl("channel-gateway"),
+    ...natsLogin("channel-gateway"),
     "token-sha256": createHash("sha256").update(token).digest("hex"),
   },
 };
@@ -54,4 +58,4 @@ const items = Object.entries(secrets).map(([name, stringData]) => ({
   stringData,
 }));
 console.log(JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2));
-console.error(`PARLEY_TOKEN=${token}`);
+console.error(`PARLEY_TOKEN=${token}\nNATS_OPERATOR_SEED=${nats.operator.seed}`);

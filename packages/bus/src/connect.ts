@@ -2,7 +2,15 @@
 import { isIP } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
-import { AuthorizationError, connect, TimeoutError, type NatsConnection, type NodeConnectionOptions } from "nats";
+import {
+  AuthorizationError,
+  connect,
+  nkeyAuthenticator,
+  TimeoutError,
+  type Authenticator,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from "nats";
 import { inboxPrefix, type Role } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { readBusServers } from "./servers.ts";
@@ -19,6 +27,11 @@ export interface ConnectOptions {
   url: string;
   /** Any file requires TLS, regardless of the scheme. */
   tls?: TlsFiles;
+  /**
+   * The seed of an NKey (`SU…`), read at each connection so that it may change; undefined: the login of the URL. Throws while it cannot
+   * be read.
+   */
+  seed?: () => string | undefined;
   role: Role;
   /** The replica's name, shown in the server's monitoring. */
   name: string;
@@ -60,13 +73,16 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
 
 /** Retries here, because the client's own retries do not report the reason. */
 async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
-  const { hosts, user, pass } = readBusServers(options.url);
+  const { hosts } = readBusServers(options.url);
   const tls = tlsOf(options);
   for (;;) {
     try {
       return await connect({
         servers: hosts,
-        ...omitUndefined({ user, pass: user === undefined ? undefined : (pass ?? ""), tls }),
+        ...omitUndefined({ tls }),
+        authenticator: authenticatorOf(options),
+        // A server that knows a new key refuses the old one until the seed's file has changed, too.
+        ignoreAuthErrorAbort: options.seed !== undefined,
         name: options.name,
         inboxPrefix: inboxPrefix(options.role),
         timeout: attemptMs,
@@ -85,6 +101,16 @@ async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
       await delay(error instanceof TimeoutError ? silentPauseMs : pauseMs * (1 + Math.random() / 2));
     }
   }
+}
+
+/** Called for each connection: with a new seed after its file has changed. */
+function authenticatorOf({ url, seed }: ConnectOptions): Authenticator {
+  const { user, pass = "" } = readBusServers(url);
+  return (nonce) => {
+    const current = seed?.();
+    if (current !== undefined) return nkeyAuthenticator(Buffer.from(current))(nonce);
+    return user === undefined ? undefined : { user, pass };
+  };
 }
 
 function reasonOf(error: unknown): string {

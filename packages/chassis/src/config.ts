@@ -2,6 +2,7 @@
 // its part; no other file reads the environment.
 
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 
 import { readBusServers, readTlsFiles, type TlsFiles } from "@parley/bus";
@@ -23,6 +24,8 @@ export interface BaseConfig {
   natsUrl: string;
   /** Any file requires TLS for the bus. */
   natsTls: TlsFiles;
+  /** The seed of this service's NKey, from a file that may change; undefined: the URL contains the login. */
+  natsSeed: () => string | undefined;
   namespace: string;
   logLevel: string;
   /** Address of the separate listener for probes and metrics. */
@@ -44,6 +47,11 @@ function checkBusUrl(url: string, context: z.RefinementCtx): void {
   } catch (error) {
     context.addIssue({ code: "custom", message: errorMessage(error) });
   }
+}
+
+/** Base32 of a type, 32 bytes and a checksum; the seed of a user begins with SU. */
+function isSeed(text: string | undefined): boolean {
+  return text === undefined || /^SU[A-Z2-7]{56}$/.test(text);
 }
 
 const protocol = z.enum(["http/protobuf", "http/json"]);
@@ -70,6 +78,9 @@ const TracingEnv = z.object({
 
 const BaseEnv = z.object({
   PARLEY_NATS_URL: z.string().default("nats://127.0.0.1:4222").superRefine(checkBusUrl),
+  // An NKey instead of a login in the URL: the seed, or a file with it.
+  PARLEY_NATS_SEED: z.string().optional().refine(isSeed, "must be the seed of a NATS user: SU…"),
+  PARLEY_NATS_SEED_FILE: z.string().optional(),
   PARLEY_NAMESPACE: z
     .string()
     .regex(/^[A-Za-z0-9_-]+$/)
@@ -98,6 +109,7 @@ export function readBaseConfig(env: Environment, service: ServiceName): BaseConf
     incarnation: randomUUID(),
     natsUrl: base.PARLEY_NATS_URL,
     natsTls: tlsFilesIn(env, "PARLEY_NATS"),
+    natsSeed: seedReader(base),
     namespace: base.PARLEY_NAMESPACE,
     logLevel: base.PARLEY_LOG_LEVEL,
     healthHost: base.PARLEY_HEALTH_HOST,
@@ -107,6 +119,27 @@ export function readBaseConfig(env: Environment, service: ServiceName): BaseConf
     tracing: tracingOf(base),
     faults: { point: base.FAULT, directory: base.FAULT_DIR, dropHints: base.FAULT_DROP_HINTS },
   };
+}
+
+/** Reads the seed's file again at each call. The result throws while the file contains no seed. */
+function seedReader(env: { PARLEY_NATS_SEED?: string | undefined; PARLEY_NATS_SEED_FILE?: string | undefined }) {
+  const { PARLEY_NATS_SEED: seed, PARLEY_NATS_SEED_FILE: path } = env;
+  return (): string | undefined => {
+    if (path === undefined) return seed;
+    // An optional secret without this key has no file: then the URL contains the login.
+    const text = readIfPresent(path)?.trim();
+    if (text !== undefined && !isSeed(text)) throw new Error(`${path} contains no seed of a NATS user (SU…)`);
+    return text ?? seed;
+  };
+}
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** Reads variables by a schema; an empty variable counts as absent. Throws ConfigError that names the variable. */

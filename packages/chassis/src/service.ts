@@ -66,6 +66,7 @@ export async function openChassis(
   const bus = await connectBus({
     url: config.natsUrl,
     tls: config.natsTls,
+    seed: config.natsSeed,
     namespace: config.namespace,
     role: config.service,
     name: config.replica,

@@ -207,6 +207,7 @@ export {
   type GrantParts,
 } from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
+export { redisRules, redisUser } from "./redis-rules.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export {
   efforts,

@@ -65,6 +65,15 @@ const PodTemplate = z.looseObject({
     topologySpreadConstraints: z.array(z.looseObject({ labelSelector: Selector })).default([]),
     initContainers: z.array(Container).default([]),
     containers: z.array(Container),
+    volumes: z
+      .array(
+        z.looseObject({
+          secret: z
+            .looseObject({ secretName: z.string(), items: z.array(z.looseObject({ key: z.string() })).default([]) })
+            .optional(),
+        }),
+      )
+      .default([]),
   }),
 });
 
@@ -126,4 +135,11 @@ export function at(value: unknown, ...path: readonly (string | number)[]): unkno
       typeof inner === "object" && inner !== null ? (inner as Record<string | number, unknown>)[key] : undefined,
     value,
   );
+}
+
+/** The keys of secrets that pods mount as files: `<secret>/<key>`. */
+export function mountedSecrets(manifests: readonly Manifest[]): string[] {
+  return workloads(manifests)
+    .flatMap(({ spec }) => spec.template.spec.volumes)
+    .flatMap(({ secret }) => (secret?.items ?? []).map(({ key }) => `${secret?.secretName}/${key}`));
 }

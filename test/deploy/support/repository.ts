@@ -52,4 +52,6 @@ export const secretVariables: Readonly<Record<string, readonly string[]>> = {
   AWS_ACCESS_KEY_ID: ["store"],
   AWS_SECRET_ACCESS_KEY: ["store"],
   PARLEY_NATS_URL: services,
+  PARLEY_NATS_SEED: services,
+  PARLEY_NATS_SEED_FILE: services,
 };

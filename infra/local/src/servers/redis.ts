@@ -1,8 +1,10 @@
-// A private Redis (or Valkey) on loopback, with an append-only file, a password and no eviction.
+// A private Redis (or Valkey) on loopback, with an append-only file, passwords and no eviction. agent-core gets a user with the rights it needs.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+
+import { redisRules, redisUser } from "@parley/contracts";
 
 import { keepFile, privateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
@@ -12,6 +14,8 @@ import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process
 export interface RedisOptions {
   /** Created if missing; contains the append-only file and the configuration with the password (mode 0600). */
   readonly dataDir: string;
+  /** Creates a user for agent-core that may access only the keys of this namespace. */
+  readonly namespace?: string;
   /** Loopback port; a free one by default. */
   readonly port?: number | undefined;
   readonly log?: LogSink;
@@ -20,20 +24,25 @@ export interface RedisOptions {
 }
 
 export interface RedisServer extends ServerProcess {
-  /** With the password. */
+  /** With the password of the user `default`, who may do everything. */
   readonly url: string;
+  /** With the login of agent-core; without a namespace the same as `url`. */
+  readonly serviceUrl: string;
 }
 
-/** Starts Redis on a data folder; the password is generated once and stored there. */
+/** Starts Redis on a data folder; the passwords are generated once and stored there. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const dataDir = privateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);
   await endLeftOver(dataDir, "SIGTERM");
   const password = keptPassword(join(dataDir, "password"));
+  const { namespace } = options;
+  const service = namespace === undefined ? null : keptPassword(join(dataDir, `password-${redisUser}`));
+  const users = service === null || namespace === undefined ? [] : [serviceUser(service, namespace)];
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "redis.conf");
-    keepFile(file, configuration(dataDir, port, password));
+    keepFile(file, configuration(dataDir, port, password, users));
     const server = await launch({
       name: "Redis",
       command,
@@ -45,15 +54,26 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
       stopSignal: "SIGTERM",
       log: options.log,
     });
-    return { ...server, url: `redis://:${password}@127.0.0.1:${port}` };
+    const url = `redis://:${password}@127.0.0.1:${port}`;
+    return {
+      ...server,
+      url,
+      serviceUrl: service === null ? url : `redis://${redisUser}:${service}@127.0.0.1:${port}`,
+    };
   });
 }
 
-function configuration(dataDir: string, port: number, password: string): string {
+/** A line of redis.conf. */
+function serviceUser(password: string, namespace: string): string {
+  return ["user", redisUser, "on", `>${password}`, ...redisRules(namespace)].join(" ");
+}
+
+function configuration(dataDir: string, port: number, password: string, users: readonly string[]): string {
   return [
     "bind 127.0.0.1",
     `port ${port}`,
     `requirepass ${password}`,
+    ...users,
     `dir ${JSON.stringify(dataDir)}`,
     "daemonize no",
     'logfile ""',

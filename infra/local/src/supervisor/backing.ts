@@ -20,7 +20,8 @@ import { Backoff } from "./replica.ts";
 /** Servers that run already; their owner stops them. */
 export interface GivenServers {
   readonly postgres?: PostgresUrls;
-  readonly redis?: { readonly url: string };
+  /** `serviceUrl`: the login of agent-core, if it is another one. */
+  readonly redis?: { readonly url: string; readonly serviceUrl?: string };
   /** Started with the users of `natsUsers(namespace)`. */
   readonly nats?: { urlFor(user: string): string };
 }
@@ -28,7 +29,10 @@ export interface GivenServers {
 export interface Backing {
   readonly ownerUrl: string;
   readonly storeUrl: string;
+  /** With the rights of agent-core. */
   readonly redisUrl: string;
+  /** With all rights; the same as `redisUrl` for an external server. */
+  readonly redisAdminUrl: string;
   readonly natsUrls: Readonly<Record<Role, string>>;
   /** The supervised servers; null for an external server. */
   readonly postgres: SupervisedServer<PostgresServer> | null;
@@ -78,7 +82,8 @@ export async function startBacking(options: BackingOptions): Promise<Backing> {
     throw new Error("unreachable");
   return {
     ...postgres.value.address,
-    redisUrl: redis.value.address,
+    redisUrl: redis.value.address.serviceUrl,
+    redisAdminUrl: redis.value.address.url,
     natsUrls: nats.value.address,
     postgres: postgres.value.kept,
     redis: redis.value.kept,
@@ -113,12 +118,15 @@ async function findPostgres(options: BackingOptions): Promise<Found<PostgresUrls
   );
 }
 
-async function findRedis(options: BackingOptions): Promise<Found<string, RedisServer>> {
+type RedisUrls = Pick<RedisServer, "url" | "serviceUrl">;
+
+async function findRedis(options: BackingOptions): Promise<Found<RedisUrls, RedisServer>> {
   const { REDIS_URL } = options.environment;
-  if (options.given.redis !== undefined) return elsewhere(options.given.redis.url);
+  if (options.given.redis !== undefined)
+    return elsewhere({ serviceUrl: options.given.redis.url, ...options.given.redis });
   if (isSet(REDIS_URL)) {
     options.say("Redis: using REDIS_URL");
-    return elsewhere(REDIS_URL);
+    return elsewhere({ url: REDIS_URL, serviceUrl: REDIS_URL });
   }
   const dataDir = join(options.home.path, "redis");
   const cacheDir = options.serversDir;
@@ -127,8 +135,8 @@ async function findRedis(options: BackingOptions): Promise<Found<string, RedisSe
   return ours(
     options,
     "redis",
-    ({ url }) => url,
-    (port, log) => startRedis({ dataDir, port, log, cacheDir }),
+    ({ url, serviceUrl }) => ({ url, serviceUrl }),
+    (port, log) => startRedis({ dataDir, namespace: options.namespace, port, log, cacheDir }),
   );
 }
 

@@ -1,0 +1,131 @@
+// infra/nats/nats.conf on a real server: a service logs in with the seed of its NKey, and a new key needs no restart of the service.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+
+import { connectBus } from "@parley/bus";
+import { readBaseConfig } from "@parley/chassis";
+import { healthReports, newId, roles, store, type Role } from "@parley/contracts";
+import { freePort, SHARED_CACHE_DIR } from "@parley/local";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+
+import { findServer } from "../../infra/local/src/servers/locate.ts";
+import { publicKeyVariable } from "../../infra/nats/conf.ts";
+import { createUserKey } from "../../infra/nats/nkeys.mjs";
+import { read } from "./support/repository.ts";
+
+const cleanup = new Cleanup();
+const keys = new Map(roles.map((role) => [role, createUserKey()]));
+let folder: string;
+let port: number;
+let reload: (conf: string) => Promise<void>;
+
+const seedOf = (role: Role): string => keys.get(role)?.seed ?? "";
+
+/** The configuration as it is in the repository, on other ports. */
+function confOnPort(): string {
+  return read("infra/nats/nats.conf")
+    .replace("port: 4222", `listen: 127.0.0.1:${port}`)
+    .replace("http: 127.0.0.1:8222\n", "");
+}
+
+before(async () => {
+  folder = await temporaryFolder(cleanup);
+  port = await freePort();
+  const file = join(folder, "nats.conf");
+  writeFileSync(file, confOnPort());
+  const env = Object.fromEntries(roles.map((role) => [publicKeyVariable(role), keys.get(role)?.publicKey]));
+  const program = await findServer("nats", SHARED_CACHE_DIR, () => undefined);
+  const server = spawn(program, ["--config", file], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const ended = once(server, "exit");
+  cleanup.add(async () => {
+    server.kill("SIGKILL");
+    await ended;
+  });
+  const lines: string[] = [];
+  const line = (pattern: RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const reader = createInterface(server.stderr).on("line", (text) => {
+        lines.push(text);
+        if (pattern.test(text)) {
+          reader.close();
+          resolve();
+        }
+      });
+      void ended.then(() => reject(new Error(lines.join("\n"))));
+    });
+  await line(/Server is ready/);
+  reload = async (conf) => {
+    const reloaded = line(/Reloaded server configuration/);
+    writeFileSync(file, conf);
+    server.kill("SIGHUP");
+    await reloaded;
+  };
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** Connects as a service does, with the variables of its environment. */
+async function connectAs(role: "store" | "agent-core", variables: Record<string, string>) {
+  const config = readBaseConfig({ PARLEY_NATS_URL: `nats://127.0.0.1:${port}`, ...variables }, role);
+  const reconnected = Promise.withResolvers<void>();
+  const disconnected = Promise.withResolvers<void>();
+  const bus = await connectBus({
+    url: config.natsUrl,
+    seed: config.natsSeed,
+    namespace: "parley",
+    role,
+    name: `${role}-1`,
+    log: {
+      info: () => undefined,
+      warn: () => disconnected.resolve(),
+      error: () => undefined,
+    },
+    onReconnect: () => reconnected.resolve(),
+  });
+  cleanup.add(() => bus.drain());
+  return { bus, disconnected: disconnected.promise, reconnected: reconnected.promise };
+}
+
+test("admits each service with its own seed, and nobody without one or with another key", async () => {
+  const { bus } = await connectAs("store", { PARLEY_NATS_SEED: seedOf("store") });
+  bus.serve(store.leadershipAcquire, async () => ({ epoch: 7 }));
+  await bus.flush();
+  const core = await connectAs("agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
+  assert.deepEqual(await core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 7 });
+  // The permissions belong to the key: agent-core's key may not serve the store's subjects.
+  await assert.rejects(async () => {
+    core.bus.serve(healthReports.store, async () => assert.fail("served"));
+    await core.bus.permitted();
+  }, /NATS denies agent-core the subscription/);
+  await assert.rejects(connectAs("store", {}), /Authorization Violation/);
+  await assert.rejects(connectAs("store", { PARLEY_NATS_SEED: createUserKey().seed }), /Authorization Violation/);
+});
+
+test("uses a new key after its file and the server's configuration changed, without a restart", async () => {
+  const file = join(folder, "seed");
+  writeFileSync(file, `${seedOf("store")}\n`);
+  const { bus, disconnected, reconnected } = await connectAs("store", { PARLEY_NATS_SEED_FILE: file });
+  bus.serve(store.leadershipAcquire, async () => ({ epoch: 8 }));
+  await bus.flush();
+  const core = await connectAs("agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
+
+  const next = createUserKey();
+  // The server changes first: until the file has changed, it refuses the service.
+  await reload(confOnPort().replace(`$${publicKeyVariable("store")}`, next.publicKey));
+  await disconnected;
+  writeFileSync(file, next.seed);
+  await reconnected;
+  assert.deepEqual(await core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 8 });
+});
+
+test("refuses a seed that is none, at the start", () => {
+  assert.throws(
+    () => readBaseConfig({ PARLEY_NATS_SEED: "not-a-seed" }, "store"),
+    /PARLEY_NATS_SEED: must be the seed/,
+  );
+});
