@@ -11,8 +11,6 @@ const userType = 20 << 3;
 /** A new key: `seed` (SU…) is secret, `publicKey` (U…) is not. */
 export function createUserKey() {
   const { d, x } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
-  /** @param {string | undefined} text */
-  const bytes = (text) => Buffer.from(text ?? "", "base64url");
   return {
     seed: encode([seedType | (userType >> 5), (userType & 31) << 3], Buffer.from(d ?? "", "base64url")),
     publicKey: encode([userType], Buffer.from(x ?? "", "base64url")),
