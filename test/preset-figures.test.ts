@@ -6,7 +6,6 @@ import { test } from "node:test";
 import { loadSettings } from "@parley/chassis";
 import type { ParleySettings, presetNames } from "@parley/contracts";
 import { retryDelayMs } from "../services/agent-core/src/model/call.ts";
-import { pairingTtlMs } from "../services/channel-gateway/src/operations/pairing-code.ts";
 
 type Preset = (typeof presetNames)[number];
 
@@ -50,12 +49,6 @@ const differences: { row: string; name: string; ours: unknown; reason: string }[
     name: "concurrent turns, later form",
     ours: 1,
     reason: "One turn at a time, as in the first form; `agent.max_concurrent_turns = 3` is the later one",
-  },
-  {
-    row: "004.37",
-    name: "minutes of a pairing code",
-    ours: 60,
-    reason: "60 minutes, which no setting changes",
   },
 ];
 
@@ -201,7 +194,12 @@ test("nanobot has the figures of design 004", () => {
       design: 3,
       actual: ({ agent }) => agent.max_concurrent_turns,
     },
-    { row: "004.37", name: "minutes of a pairing code", design: 10, actual: () => pairingTtlMs / 60_000 },
+    {
+      row: "004.37",
+      name: "minutes of a pairing code",
+      design: 10,
+      actual: ({ permissions }) => permissions.pairing_minutes,
+    },
   ]);
 });
 

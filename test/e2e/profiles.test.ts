@@ -92,6 +92,22 @@ test("runs a profile from the command line, with limits and as a named conversat
   assert.match(continued.stderr, /keeps its profile/);
 });
 
+// design: 001.33
+test("runs the profile of a job in the job's own session", async () => {
+  const cli = (...args: string[]) => parley(fixture.cluster.home, args).outcome();
+  const added = await cli("cron", "add", "every 24h", "say: by the job", "--profile", "worker", "--json");
+  assert.equal(added.code, 0, added.stderr);
+  const { job } = JSON.parse(added.stdout) as { job: { id: string } };
+  await cli("cron", "run", job.id);
+  const ended = await fixture.happens((event) => event.type === "turn.finished" && event.text === "by the job");
+  assert.ok(ended.type === "turn.finished");
+  const session = await fixture.session(`cron:${job.id}@worker`);
+  assert.equal(session.profile, "worker");
+  assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
+  const unknown = await cli("cron", "add", "every 24h", "say: never", "--profile", "nobody");
+  assert.match(unknown.stderr, /there is no profile "nobody"; known: reader, worker/);
+});
+
 test("refuses a profile that does not exist and names those that do", async () => {
   const { status, error } = await post({ text: "hello", profile: "nobody" });
   assert.equal(status, 400);

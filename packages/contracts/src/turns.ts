@@ -188,6 +188,10 @@ export const ClaimedTurnSchema = z.object({
   cost: CostSchema,
   /** Cost of the whole tree below `root`, including this turn. */
   treeCost: CostSchema,
+  /** What the session had used before this turn, with its sub-agents; left out: not requested. */
+  earlier: z
+    .object({ costMicros: z.number().int().nonnegative(), modelCalls: z.number().int().nonnegative() })
+    .optional(),
   /** W3C trace context of the request that began it; null without tracing. */
   trace: z.string().nullable(),
   /** Permission rules from approvals in this turn, valid until its end; left out: none. */

@@ -27,7 +27,8 @@ function dyingAfterTheRequest() {
     return { status: "created" };
   };
   const events = { inbound: () => undefined };
-  const deps = { bus: { request }, policy: "singleton", events, live: {}, sessions: {} };
+  const settings = { permissions: { pairing_minutes: 10 } };
+  const deps = { bus: { request }, policy: "singleton", events, settings, live: {}, sessions: {} };
   return { inbound: new InboundHandler(deps as unknown as InboundDeps), kept };
 }
 
@@ -45,9 +46,11 @@ test("stores the text with the code together with the request, as the last store
   assert.deepEqual(request?.outgoing?.address, draft.replyTo);
   const [, code = ""] = /my owner: (\S+)\n/.exec(request.outgoing.text) ?? [];
   assert.equal(pairingCodeHash(code), request.codeSha256);
+  assert.equal(request.ttlMs, 600_000);
   assert.equal(request.outgoing.expiresInMs, request.ttlMs, "the text expires with the code");
 });
 
-test("names the approval command in the pairing text", () => {
-  assert.match(pairingText("ABCD-EFGH"), /: parley pairing approve ABCD-EFGH$/);
+// design: 004.37
+test("names the approval command and the code's minutes in the pairing text", () => {
+  assert.match(pairingText("ABCD-EFGH", 10), /valid for 10 minutes: parley pairing approve ABCD-EFGH$/);
 });

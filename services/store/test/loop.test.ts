@@ -58,6 +58,20 @@ async function running(overrides: Partial<InboundMessage> = {}) {
 const commit = (turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) =>
   core.request(store.stepCommit, stepOf(fenced(), turnId, n, { costMicros: 100, ...overrides }));
 
+// design: 003.2c
+test("returns what a session used before a turn only when a claim requests it", async () => {
+  const key = randomUUID();
+  for (let used = 0; used < 3; used += 1) {
+    const { sessionId } = await put(key, "go");
+    const answer = await claim(sessionId, { withEarlier: true });
+    assert.ok(answer.status === "started");
+    assert.deepEqual(answer.turn.earlier, { costMicros: used * 100, modelCalls: used });
+    await commit(answer.turn.turnId, 1);
+  }
+  const { sessionId } = await put(key, "go");
+  assert.equal((await claimed(sessionId)).turn.earlier, undefined);
+});
+
 /** A running turn with this many open calls, which are steps 2, 3 … */
 async function calling(
   count: number,
@@ -510,9 +524,9 @@ describe("sub-agents", () => {
     await commit(turn.turnId, 1);
     assert.equal(await isParked(turnId), false);
     const [step] = (await claimed(sessionId, "resumed")).turn.openSteps;
-    assert.deepEqual([step?.state, step?.result?.content, step?.result?.isError], ["done", "answer", false]);
+    assert.deepEqual([step?.state, step?.result?.isError], ["done", false]);
     await settle(turnId, 2, "too late");
-    assert.equal((await stepsOf(turnId))[0]?.result?.content, "answer");
+    assert.match((await stepsOf(turnId))[0]?.result?.content ?? "", /^answer\n\n\[sub-agent [0-9a-f-]{36}\]$/);
   });
 
   test("results of several sub-agents fit in one bus message and are shortened if necessary", async () => {

@@ -219,7 +219,7 @@ function nextChange(): { heard: Promise<void> } {
 }
 
 describe("a due time", () => {
-  // design: 000.31, 004.12
+  // design: 000.31, 004.12, 004.30c
   test("becomes one row, also with repeated and concurrent requests", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
@@ -231,10 +231,29 @@ describe("a due time", () => {
       rows.map((row) => [row.external_id, row.route, row.trust, row.mode, row.reply_to]),
       [[`cron:${job.id}:${due.due}`, `cron:${job.id}`, "cron", "queue", null]],
     );
-    assert.match(rows[0]?.parts ?? "", /say: done/);
+    const text = (JSON.parse(rows[0]?.parts ?? "[]") as { text: string }[])[0]?.text ?? "";
+    assert.match(text, /^\[scheduled job .*\]\n\nNobody wrote this message.* without asking questions.*\n\nsay: done$/);
     const now = await get(job.id);
     assert.deepEqual([now?.runs, now?.lastDue], [1, due.due]);
     assert.ok(Date.parse(now?.nextDue ?? "") > Date.now());
+  });
+
+  // design: 001.33
+  test("goes to a session of the job's profile", async () => {
+    const job = await create({ profile: "worker" });
+    await fire([await makeDue(job, 1)]);
+    const route = `cron:${job.id}@worker`;
+    assert.deepEqual(
+      (await rowsOf(job.id)).map((row) => row.route),
+      [route],
+    );
+    const { session } = await core.request(store.sessionView, {
+      epoch: scene.epoch,
+      sessionId: await sessionOf(route),
+      knownSeq: 0,
+    });
+    assert.equal(session.profile, "worker");
+    await assert.rejects(create({ profile: "worker", target: "main" }), /runs in its own thread/);
   });
 
   test("creates nothing when it is in the future or has changed", async () => {

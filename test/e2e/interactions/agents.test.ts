@@ -52,7 +52,8 @@ describe("result of a background sub-agent", () => {
 
   // design: 001.34
   test("says that the sub-agent ended without a text", async () => {
-    const { sessionId } = await fixture.turn(`${spawn("say: ", "background")}\nthen\nsay: started`, "silent");
+    const silent = "say:\nthen\nsay:\nthen\nsay:";
+    const { sessionId } = await fixture.turn(`${spawn(silent, "background")}\nthen\nsay: started`, "silent");
     const { seq } = await announced(fixture, sessionId);
     const report = (await fixture.log(sessionId)).find((message) => message.seq === seq);
     assert.match(textOf(report?.parts ?? []), /\n\n\(sub-agent \S+ ended without a text\)$/);
@@ -136,6 +137,7 @@ describe("costs", () => {
 policy = "per_conversation"
 [limits]
 max_usd = 0.35
+max_usd_per_session = 0.55
 [models.known."claude-sonnet-5-5"]
 price = { input = 1000, output = 0 }
 [profiles.worker]
@@ -159,5 +161,18 @@ tools = ["ls"]
     const session = await fixture.session("http:default:budget");
     assert.equal(session.treeCost.micros, session.cost.micros + child.cost.micros);
     assert.ok(session.treeCost.micros <= 500_000, `${session.treeCost.micros} millionths were spent of 350,000`);
+  });
+
+  // design: 003.2c
+  test("end a session, with its sub-agents' costs, and say how to go on", async () => {
+    const task = JSON.stringify({ prompt: "say: looked", mode: "wait", profile: "worker" });
+    const first = await fixture.turn(`tool: sessions_spawn ${task}\nthen\nsay: one`, "session");
+    assert.equal(first.text, "one");
+    for (const text of ["two", "three", "four"]) await fixture.turn(`say: ${text}`, "session");
+    const ended = await fixture.turn("say: never", "session");
+    assert.deepEqual([ended.exitReason, ended.modelSteps], ["max_budget", 0]);
+    assert.match(ended.text ?? "", /it cost \$0\.60\. Start a new one with \/new/);
+    await fixture.client.ask("/new", "session");
+    assert.equal((await fixture.turn("say: afresh", "session")).text, "afresh");
   });
 });

@@ -107,6 +107,13 @@ describe("loop", () => {
   });
 });
 
+/** A result of `delegate` without the line that names the sub-agent. */
+function reportIn(content = ""): string {
+  const [, report = "", id = ""] = /^(.*)\n\n\[sub-agent (\S+)\]$/s.exec(content) ?? [];
+  assert.match(id, /^[0-9a-f-]{36}$/, content);
+  return report;
+}
+
 describe("parallel tools", () => {
   // design: 001.2, preset.3, 001.18e, 002.33b
   test("runs delegates of one answer in parallel and returns results in the order of the calls", async () => {
@@ -121,7 +128,7 @@ describe("parallel tools", () => {
       ].join("\n"),
     );
     assert.deepEqual(
-      turn.results.slice(0, 2).map(({ content }) => content),
+      turn.results.slice(0, 2).map(({ content }) => reportIn(content)),
       ["left met right", "right met left"],
     );
   });
@@ -152,7 +159,15 @@ describe("delegates", () => {
       `${spawning("delegate", { agent: "talker", task })}\nthen\ntool: message {"text":"ok"}`,
       "reports",
     );
-    assert.equal(turn.results[0]?.content, "half way\n\ndone");
+    assert.equal(reportIn(turn.results[0]?.content), "half way\n\ndone");
+  });
+
+  test("name themselves in their report, and continue by that name", async () => {
+    const first = await fixture.turn(delegating("say: one", "ok", "researcher"), "by-id");
+    const [, id = ""] = /\[sub-agent (\S+)\]$/.exec(first.results[0]?.content ?? "") ?? [];
+    const resume = spawning("delegate", { agent: "researcher", task: "say: two", resume: id });
+    await fixture.turn(`${resume}\nthen\ntool: message {"text":"ok"}`, "by-id");
+    assert.deepEqual(textsOf(await fixture.log(id)), ["say: one", "one", "say: two", "two"]);
   });
 
   // design: 001.35
@@ -193,7 +208,7 @@ describe("delegation", () => {
   test("lets a sub-agent report to its parent only", async () => {
     const task = 'tool: message {"text":"hi, people"}\nthen\nsay: the report';
     const turn = await fixture.turn(delegating(task, "ok"), "report");
-    assert.equal(turn.results[0]?.content, "the report");
+    assert.equal(reportIn(turn.results[0]?.content), "the report");
     const [child] = await fixture.children(turn.sessionId);
     const log = await fixture.log(child?.sessionId ?? "");
     assert.match(

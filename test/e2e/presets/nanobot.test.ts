@@ -195,6 +195,16 @@ describe("history and window", () => {
     assert.doesNotMatch(messages.join("\n"), /number 0\./);
   });
 
+  // design: 004.29
+  test("counts only messages that the model is shown", async () => {
+    // 80 rows of the log, of which the model is shown 40.
+    for (let index = 0; index < 20; index += 1)
+      await fixture.turn(`number ${index}.\ntool: ls {}\nthen\nsay: heard ${index}`, "forty");
+    const { messages } = fixture.lastRequest();
+    assert.match(messages[0] ?? "", /number 0\./);
+    assert.equal(messages.filter((text) => text.includes("heard")).length, 19 + 20);
+  });
+
   // design: 004.15
   test("answers from a shorter prompt when the model refused the first one as too long", async () => {
     for (let index = 0; index < 6; index += 1)
@@ -221,6 +231,16 @@ describe("history and window", () => {
     );
     assert.equal((await fixture.turn("say: it fits now", "overflow")).text, "it fits now");
   });
+});
+
+// design: 004.36b
+test("asks again for an empty answer, at most twice", async () => {
+  const { sessionId } = await fixture.turn("say: begin", "empty");
+  await fixture.useModel(sessionId, "rehearsal");
+  const third = await fixture.turn("say: \nthen\nsay:\nthen\nsay: here it is", "empty");
+  assert.deepEqual([third.text, third.modelSteps], ["here it is", 3]);
+  const none = await fixture.turn("say: \nthen\nsay:\nthen\nsay:\nthen\nsay: never", "empty");
+  assert.deepEqual([none.text, none.modelSteps], ["(I have nothing to add.)", 3]);
 });
 
 // design: 004.4

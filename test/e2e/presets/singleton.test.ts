@@ -146,7 +146,7 @@ describe("4 sub-agents", () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const prompt = 'tool: read {\\"path\\":\\"facts.txt\\"}\\nthen\\nsay: it is 42';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${prompt}"}\nthen\nsay: the child says 42`);
-    assert.equal(turn.results[0]?.content, "it is 42");
+    assert.match(turn.results[0]?.content ?? "", /^it is 42\n\n\[sub-agent /);
     const requests = fixture.cluster.strict?.requests.slice(before) ?? [];
     const [own, child] = requests;
     const childTools = child?.tools.map(({ name }) => name) ?? [];
@@ -167,7 +167,7 @@ describe("4 sub-agents", () => {
   test("cannot start other sub-agents", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
-    assert.equal(turn.results[0]?.content, "I could not");
+    assert.match(turn.results[0]?.content ?? "", /^I could not\n\n\[sub-agent /);
     const [child] = await fixture.children(turn.sessionId);
     const log = await fixture.log(child?.sessionId ?? "");
     const [refused] = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));

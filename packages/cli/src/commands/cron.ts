@@ -61,6 +61,7 @@ if there is one. Without --deliver, the answer goes to where the owner last wrot
         name: text("<words>", "name of the job"),
         zone: text("<zone>", "IANA time zone such as Europe/Berlin; default: the agent's"),
         target: text("<thread>", "main (the owner's thread) or own (a separate thread)", ["main", "own"]),
+        profile: text("<name>", "profile that answers, in a separate thread"),
         deliver: text("<address>", "address of the answer, channel:account:conversation, or nowhere"),
         overlap: text("<what>", "if the previous run is still active: skip (default) or queue", ["skip", "queue"]),
         missed: text("<what>", "for due times missed while Parley was down: run_once (default) or skip", [
@@ -84,6 +85,7 @@ if there is one. Without --deliver, the answer goes to where the owner last wrot
         name: values.text("name"),
         timeZone: values.text("zone"),
         target: values.text("target"),
+        profile: values.text("profile"),
         deliverTo: addressOf(values.text("deliver")),
         overlap: values.text("overlap"),
         missed: values.text("missed"),

@@ -1,4 +1,4 @@
-// Limits of a turn; 0: no limit.
+// Limits of turns, sessions and days; 0: no limit.
 import { z } from "zod";
 
 export const LimitSettings = z
@@ -11,6 +11,10 @@ export const LimitSettings = z
     max_tokens: z.number().int().min(0).default(0),
     /** Maximum US dollars of one turn, including its sub-agents. Calls of a model without a known price do not count. */
     max_usd: z.number().min(0).default(0),
+    /** Maximum model calls of one session, without its sub-agents. */
+    max_iterations_per_session: z.number().int().min(0).default(0),
+    /** Maximum US dollars of one session, including its sub-agents. */
+    max_usd_per_session: z.number().min(0).default(0),
     /** Maximum US dollars of one day (UTC), for the whole deployment. */
     max_usd_per_day: z.number().min(0).default(0),
     /** Maximum wall-clock time of one turn in seconds, not counting time waiting for a person. */

@@ -110,6 +110,8 @@ export const PermissionSettings = z
     contained: z.enum(["allow", "ask"]).default("allow"),
     /** How long a person has to decide; after that the call is denied. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
+    /** How long the code of a person who asks for access is valid. */
+    pairing_minutes: z.number().int().min(1).max(1_440).default(60),
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */
     taint: z.boolean().default(true),
   })

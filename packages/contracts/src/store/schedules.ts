@@ -5,7 +5,7 @@ import { ReplyAddressSchema } from "../inbound.ts";
 import { exitReasons } from "../turns.ts";
 import { Empty, Fenced, storeRequest } from "./shared.ts";
 
-/** `main`: the owner's thread. `own`: the job's own thread, `cron:<id>`. */
+/** `main`: the owner's thread. `own`: the job's own thread, `cron:<id>`; with a profile `cron:<id>@<profile>`. */
 export const scheduleTargets = ["main", "own"] as const;
 /** What happens at a due time while the previous run is queued or running: it is skipped, or queued after that run. */
 export const scheduleOverlaps = ["skip", "queue"] as const;
@@ -24,6 +24,8 @@ const fields = {
   timeZone: z.string().min(1).max(64),
   prompt: z.string().min(1).max(20_000),
   target: z.enum(scheduleTargets),
+  /** The profile that answers, in a thread of the job's own. Null or left out: the agent itself. */
+  profile: z.string().min(1).max(64).nullable().optional(),
   /** Destination of the answer. Null: the conversation that the owner used last before the due time. `nowhere`: it stays in its thread. */
   deliverTo: z.union([ReplyAddressSchema, z.literal("nowhere")]).nullable(),
   overlap: z.enum(scheduleOverlaps),

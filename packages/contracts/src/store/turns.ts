@@ -56,6 +56,8 @@ export const turnClaim = storeRequest({
     withhold: z.string().min(1).optional(),
     /** The order of queued rows; left out: `priority`. */
     order: z.enum(queueOrders).optional(),
+    /** Also return what the session had used before (`turn.earlier`); left out: no. */
+    withEarlier: z.boolean().optional(),
     /** Seconds of waiting that raise a row by one priority level; left out: 300. */
     ageingSeconds: z.number().int().positive().optional(),
   }),

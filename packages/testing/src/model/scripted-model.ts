@@ -115,4 +115,4 @@ function textOf(message: ChatMessage | undefined): string {
 
 const headingLine = /\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]\n]*\]\n/;
 /** The notes that the loop appends after an answer. */
-const loopNote = /\[(?:Cut off:|Nothing was said:|A hook wants|The same call|Memory:)/;
+const loopNote = /\[(?:Cut off:|Nothing was said:|Your last answer was empty:|A hook wants|The same call|Memory:)/;

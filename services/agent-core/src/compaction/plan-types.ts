@@ -9,10 +9,12 @@ export interface PlanInput {
   /** The current view record; null before the first compaction. */
   record: ViewRecord | null;
   /**
-   * The log in order, at least the messages in the view. Uncommitted results are at its end, with the position after the last
-   * committed message.
+   * The messages that requests contain, in order, at least those in the view. Uncommitted results are at their end, with the position
+   * after the last committed message.
    */
   messages: readonly Message[];
+  /** Position of the log's last message, if requests may not contain it. Default: that of the last of `messages`. */
+  lastSeq?: number;
   settings: CompactionSettings;
   cause: CompactionCause;
   /** Tokens available to messages: the window without system prompt, tools and answer. */

@@ -207,7 +207,7 @@ class Planner {
       clearedBefore: Math.max(record?.clearedBefore ?? 0, cuts ? 0 : first.seq),
       ...(cap === undefined ? {} : { maxResultChars: cap }),
       lastRequest: cuts ? lastRequest(this.#input, this.tail, shape.start) : (record?.lastRequest ?? null),
-      atSeq: this.#input.messages.at(-1)?.seq ?? 0,
+      atSeq: this.#input.lastSeq ?? this.#input.messages.at(-1)?.seq ?? 0,
       removed: cuts ? shape.start : 0,
       form: strategy === "summarize" ? this.#form(trigger) : null,
       maxSummaryChars,

@@ -76,6 +76,7 @@ export async function compactOnDemand(
       view,
       tainted: () => showsTaint(view.record, view.messages, toolbox),
       pending: [],
+      textOnly: settings.context.history === "text_only",
       prefix,
       policy,
       provider: chooseModel(deps.model.models, policy),

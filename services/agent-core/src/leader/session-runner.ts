@@ -213,6 +213,7 @@ export class SessionRunner {
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
     const { bus, leaderStore, log, settings } = this.#deps;
     const view = this.#views.of(sessionId);
+    const { limits } = settings;
     faultPoint("agent.before_claim");
     const claim = await leaderStore.request(store.turnClaim, {
       sessionId,
@@ -220,6 +221,7 @@ export class SessionRunner {
       maxClaims,
       order: settings.queue.order,
       ageingSeconds: settings.queue.ageing_seconds,
+      ...(limits.max_iterations_per_session + limits.max_usd_per_session > 0 ? { withEarlier: true } : {}),
       ...(hasOutputHooks(settings.hooks) ? { withhold: redactedText } : {}),
     });
     faultPoint("agent.after_claim");

@@ -11,6 +11,9 @@ export interface Limits {
   maxMicros: number;
   maxTreeMicros: number;
   maxMicrosPerDay: number;
+  /** Of the session: model calls, and millionths of a US dollar with its sub-agents. */
+  maxIterationsPerSession: number;
+  maxMicrosPerSession: number;
   maxTurnMs: number;
   maxRoundsWithoutTools: number;
   maxRepeatedCalls: number;
@@ -25,6 +28,9 @@ export interface Progress {
   cost: Cost;
   treeMicros: number;
   dayMicros: number;
+  /** What the session used before this turn. */
+  earlierModelSteps: number;
+  earlierMicros: number;
   /** Consecutive rounds in which the loop continued without a tool call. */
   roundsWithoutTools: number;
   /** How many times in a row the last call had the same arguments and the same result. */
@@ -61,6 +67,12 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
     const spent = Math.max(progress.cost.micros, progress.treeMicros);
     return stopped("max_budget", `this cost ${dollars(spent)}, the limit for one request`);
   }
+  const sessionSteps = progress.earlierModelSteps + progress.modelSteps;
+  if (over(limits.maxIterationsPerSession, sessionSteps))
+    return sessionEnded("max_turns", `it took ${sessionSteps} steps`, "max_iterations_per_session");
+  const sessionMicros = sessionCost(progress);
+  if (over(limits.maxMicrosPerSession, sessionMicros))
+    return sessionEnded("max_budget", `it cost ${dollars(sessionMicros)}`, "max_usd_per_session");
   if (over(limits.maxMicrosPerDay, progress.dayMicros)) {
     return {
       state: "failed",
@@ -72,11 +84,26 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
 }
 
 /** The setting whose token or money limit the turn has reached before its next step, or undefined. */
-export function budgetReached(limits: Limits, { usage, cost, treeMicros, dayMicros }: Progress): string | undefined {
+export function budgetReached(limits: Limits, progress: Progress): string | undefined {
+  const { usage, cost, treeMicros, dayMicros } = progress;
   const over = (limit: number, value: number) => limit > 0 && value >= limit;
   if (over(limits.maxTokens, tokensOf(usage))) return "limits.max_tokens";
   if (over(limits.maxMicros, cost.micros) || over(limits.maxTreeMicros, treeMicros)) return "limits.max_usd";
+  if (over(limits.maxMicrosPerSession, sessionCost(progress))) return "limits.max_usd_per_session";
   return over(limits.maxMicrosPerDay, dayMicros) ? "limits.max_usd_per_day" : undefined;
+}
+
+function sessionCost({ earlierMicros, cost, treeMicros }: Progress): number {
+  return earlierMicros + Math.max(cost.micros, treeMicros);
+}
+
+/** The limit of a session lasts, so that "go on" would not help. */
+function sessionEnded(exitReason: "max_turns" | "max_budget", what: string, setting: string): Finish {
+  return {
+    state: "failed",
+    exitReason,
+    text: `I stopped here: this conversation has reached its limit, ${what}. Start a new one with /new; the operator can raise limits.${setting}.`,
+  };
 }
 
 function stopped(exitReason: "max_turns" | "max_budget", what: string): Finish {

@@ -5,6 +5,7 @@ import { textOf, type Message, type Part } from "@parley/contracts";
 export const noteKinds = {
   nudge: "[Cut off: your last answer reached the length limit.",
   unspoken: "[Nothing was said:",
+  empty: "[Your last answer was empty:",
   stopHook: "[A hook wants you to go on:",
   repeated: "[The same call again:",
 } as const;
@@ -36,21 +37,31 @@ export interface RoundHistory {
   stopHookActive: boolean;
   /** The turn already got the reminder to send its answer. */
   reprompted: boolean;
+  /** Consecutive empty answers that were requested again. */
+  emptyAnswers: number;
 }
 
 /** `messages`: of the running turn, in order. */
 export function roundsOf(messages: readonly Message[]): RoundHistory {
-  const rounds: RoundHistory = { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false };
+  const rounds: RoundHistory = {
+    withoutTools: 0,
+    nudges: 0,
+    stopHookActive: false,
+    reprompted: false,
+    emptyAnswers: 0,
+  };
   for (const message of messages) {
     const kind = kindOf(message);
     if (kind !== undefined && kind !== "repeated") {
       rounds.withoutTools += 1;
       rounds.nudges = kind === "nudge" ? rounds.nudges + 1 : 0;
+      rounds.emptyAnswers = kind === "empty" ? rounds.emptyAnswers + 1 : 0;
       if (kind === "stopHook") rounds.stopHookActive = true;
       if (kind === "unspoken") rounds.reprompted = true;
     } else if (message.role === "tool" || message.from !== undefined) {
       rounds.withoutTools = 0;
       rounds.nudges = 0;
+      rounds.emptyAnswers = 0;
     }
   }
   return rounds;

@@ -93,6 +93,9 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
       maxMicros: micros(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
       maxTreeMicros: lower(micros(limits.max_usd), overrides.maxCostMicros),
       maxMicrosPerDay: micros(limits.max_usd_per_day),
+      // The session of a sub-agent belongs to its parent's.
+      maxIterationsPerSession: child ? 0 : limits.max_iterations_per_session,
+      maxMicrosPerSession: child ? 0 : micros(limits.max_usd_per_session),
       maxTurnMs: (profile?.max_turn_seconds ?? limits.max_turn_seconds) * 1_000,
       maxRoundsWithoutTools: limits.max_rounds_without_tools,
       maxRepeatedCalls: limits.max_repeated_calls,

@@ -58,7 +58,7 @@ export function formatJob(job: Schedule, now: number): string {
   const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
   return [
     `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
-    `  ${job.target === "main" ? "in the owner's thread" : `in its own thread cron:${job.id}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
+    `  ${job.target === "main" ? "in the owner's thread" : `in its own thread cron:${job.id}`}${job.profile == null ? "" : `, profile ${job.profile}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
     `  prompt: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
     ...(job.lastRun === null ? [] : [`  last run: ${formatRun(job.lastRun, job.timeZone, now)}`]),
   ].join("\n");

@@ -41,6 +41,11 @@ export const CronInput = z.object({
     .enum(["main", "own"])
     .optional()
     .describe("main: the job runs in the owner's thread, with its history. own: the job has its own thread."),
+  profile: z
+    .string()
+    .optional()
+    .describe("The profile that answers the job, in its own thread.")
+    .meta({ modelSchema: "name_only" }),
   deliver_to: z
     .string()
     .optional()

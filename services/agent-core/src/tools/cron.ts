@@ -1,5 +1,5 @@
 // `cron`: manages the agent's scheduled jobs. The store parses the schedules.
-import { store, WireError, type InputOf, type Schedule } from "@parley/contracts";
+import { profileNames, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { CronInput, promptOf, scheduleOf, zoneOf } from "./cron-input.ts";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
@@ -90,7 +90,10 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
   const delivery = deliveryOf(input.deliver_to, context);
   if (typeof delivery === "string") return failed(delivery);
   const { deliverTo } = delivery;
-  const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
+  const unknown = unknownProfile(input, context);
+  if (unknown !== undefined) return failed(unknown);
+  const joinsMain = settings.session.policy === "singleton" && input.profile === undefined;
+  const target = input.target ?? (joinsMain ? "main" : "own");
   const { job } = await leaderStore.request(store.scheduleCreate, {
     // A repeated request after a crash yields the same job: the store derives its id from the operation id.
     opId: operationId(step),
@@ -99,6 +102,7 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
     timeZone: zoneOf(input) ?? settings.agent.time_zone,
     prompt,
     target,
+    profile: input.profile ?? null,
     // Nobody reads a job's own thread, so its answers are sent here by default.
     deliverTo: deliverTo === undefined ? (target === "own" ? turn.replyTo : null) : deliverTo,
     overlap: input.overlap ?? "skip",
@@ -118,6 +122,8 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
     const delivery = deliveryOf(input.deliver_to, context);
     if (typeof delivery === "string") return failed(delivery);
     const { deliverTo } = delivery;
+    const unknown = unknownProfile(input, context);
+    if (unknown !== undefined) return failed(unknown);
     const { delete_after_run: deletes } = input;
     const afterRun = deletes === undefined ? undefined : deletes ? ("delete" as const) : ("disable" as const);
     const change: InputOf<typeof store.scheduleUpdate>["change"] = omitUndefined({
@@ -126,6 +132,7 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
       timeZone: zoneOf(input),
       prompt: promptOf(input),
       target: input.target,
+      profile: input.profile,
       deliverTo,
       overlap: input.overlap,
       missed: input.missed,
@@ -146,6 +153,13 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
       untrusted: isTainted(changed.job),
     };
   });
+}
+
+/** Why the job's profile cannot answer; undefined: it can, or none is named. */
+function unknownProfile({ profile }: CronInput, { settings }: LocalContext): string | undefined {
+  const known = profileNames(settings);
+  if (profile === undefined || known.includes(profile)) return undefined;
+  return `Failed: profile: there is no profile "${profile}". Available: ${known.join(", ")}.`;
 }
 
 /** Whether the displayed parts of a job are tainted: its prompt, or the answer of its last run. */

@@ -36,6 +36,7 @@ export async function compactIfNeeded(
       tainted: () =>
         isTurnTainted(deps, turn) || showsTaint(turn.view.record, visibleMessages(deps, turn).all, turn.toolbox),
       pending: pendingMessages(turn),
+      textOnly: deps.settings.context.history === "text_only",
       prefix: turn.prefix,
       policy: turn.policy,
       provider: turn.model,

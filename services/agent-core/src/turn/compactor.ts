@@ -28,7 +28,7 @@ import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
 import type { ModelRegistry } from "../model/registry.ts";
-import { buildPrompt } from "../prompt/build-prompt.ts";
+import { buildPrompt, withoutToolTraffic } from "../prompt/build-prompt.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { MessageHeaderOptions } from "../prompt/message-header.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
@@ -56,6 +56,8 @@ export interface CompactionWork {
   tainted: () => boolean;
   /** Results that no message contains yet. */
   pending: readonly Message[];
+  /** Requests contain only the texts of past turns (`context.history = "text_only"`). */
+  textOnly: boolean;
   prefix: Prefix;
   policy: TurnPolicy;
   provider: ModelProvider;
@@ -93,7 +95,9 @@ export async function compact(
   const window = await deps.models.windowOf(provider);
   const overheadTokens = prefixTokens(prefix);
   const usableTokens = Math.max(1_000, window.tokens - policy.maxOutputTokens - overheadTokens);
-  const messages = [...view.messages, ...work.pending];
+  const logged = [...view.messages, ...work.pending];
+  // What requests do not contain neither counts nor weighs.
+  const messages = work.textOnly ? withoutToolTraffic(logged, work.running ? work.turnId : "") : logged;
   if (work.cause === "check") {
     const fill = fillOf(deps.settings, view, usableTokens, overheadTokens);
     view.nearlyDue = fill >= nearlyDueFill;
@@ -102,6 +106,7 @@ export async function compact(
   const plan = planCompaction({
     record: view.record,
     messages,
+    lastSeq: logged.at(-1)?.seq ?? 0,
     settings: deps.settings,
     cause: work.cause,
     usableTokens,

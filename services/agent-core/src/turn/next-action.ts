@@ -30,6 +30,8 @@ export interface DecideContext {
   canCompact: boolean;
 }
 
+/** How often an empty answer is requested again. */
+const maxEmptyAnswers = 2;
 const silentAnswer = "(I have nothing to add.)";
 
 export function nextAction(reply: ModelReply, context: DecideContext): Decision {
@@ -68,9 +70,13 @@ export function nextAction(reply: ModelReply, context: DecideContext): Decision 
  */
 function ended(parts: Part[], context: DecideContext): Decision {
   const finished: Decision = { next: "finish", parts, finish: end("end_turn", joined(context.before, parts)) };
-  const isUnsent =
-    context.output === "message_tool" && context.sentTexts.length === 0 && context.unspoken === "reprompt";
-  if (!isUnsent || context.rounds.reprompted || isQuiet(finished.finish, context)) return finished;
+  if (context.sentTexts.length > 0 || isQuiet(finished.finish, context)) return finished;
+  const isEmpty = finished.finish.text === silentAnswer;
+  if (isEmpty && context.output !== "message_tool" && context.rounds.emptyAnswers < maxEmptyAnswers) {
+    return { next: "again", parts, note: note("empty", "people receive your final text. Answer now."), compact: false };
+  }
+  const isUnsent = context.output === "message_tool" && context.unspoken === "reprompt";
+  if (!isUnsent || context.rounds.reprompted) return finished;
   return {
     next: "again",
     parts,

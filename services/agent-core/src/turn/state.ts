@@ -190,6 +190,8 @@ export function progressOf({ model: { budgets } }: Pick<TurnDeps, "model">, turn
     elapsedMs: activeMs(turn.claimed, Date.now()),
     treeMicros: budgets.treeMicros(turn.claimed),
     dayMicros: budgets.dayMicros(),
+    earlierModelSteps: turn.claimed.earlier?.modelCalls ?? 0,
+    earlierMicros: turn.claimed.earlier?.costMicros ?? 0,
     roundsWithoutTools: roundsOf(messages).withoutTools,
     repeatedCalls: repeatedCalls(messages),
   };

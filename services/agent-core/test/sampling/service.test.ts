@@ -80,6 +80,8 @@ const none: Limits = {
   maxMicros: 0,
   maxTreeMicros: 0,
   maxMicrosPerDay: 0,
+  maxIterationsPerSession: 0,
+  maxMicrosPerSession: 0,
   maxTurnMs: 0,
   maxRoundsWithoutTools: 0,
   maxRepeatedCalls: 0,
@@ -132,6 +134,8 @@ async function calling(limits: Limits = none, more: Partial<Progress> = {}): Pro
       cost: { micros: 100, unpricedCalls: 0 },
       treeMicros: budgets.treeMicros(turn),
       dayMicros: 0,
+      earlierModelSteps: 0,
+      earlierMicros: 0,
       roundsWithoutTools: 0,
       repeatedCalls: 0,
       ...more,
@@ -284,6 +288,7 @@ test("names the exhausted limit of the turn or the day", async () => {
     [{ maxTokens: 15 }, {}, "limits.max_tokens"],
     [{ maxMicros: 100 }, {}, "limits.max_usd"],
     [{ maxTreeMicros: 5 }, { treeMicros: 5 }, "limits.max_usd"],
+    [{ maxMicrosPerSession: 9 }, { earlierMicros: 4, treeMicros: 5 }, "limits.max_usd_per_session"],
     [{ maxMicrosPerDay: 5 }, { dayMicros: 5 }, "limits.max_usd_per_day"],
   ];
   for (const [limits, progress, setting] of cases) {

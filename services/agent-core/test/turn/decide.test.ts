@@ -29,7 +29,7 @@ const reply = (stopReason: StopReason, parts: Part[]): ModelReply => ({
 const context = (overrides: Partial<DecideContext> = {}): DecideContext => ({
   output: "final_text",
   sentTexts: [],
-  rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false },
+  rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false, emptyAnswers: 0 },
   before: "",
   onMaxTokens: ["nudge", "exit"],
   maxNudges: 3,
@@ -57,6 +57,7 @@ const contexts: fc.Arbitrary<DecideContext> = fc.record({
     nudges: fc.nat(4),
     stopHookActive: fc.boolean(),
     reprompted: fc.boolean(),
+    emptyAnswers: fc.nat(3),
   }),
   before: fc.constantFrom("", "begun"),
   onMaxTokens: fc.array(fc.constantFrom("nudge" as const, "compact" as const, "exit" as const), { maxLength: 3 }),
@@ -105,6 +106,7 @@ describe("any reply in any mode", () => {
         if (decision.next !== "again" || stopReason === "pause_turn") return;
         const kind = noteOf(decision);
         if (kind.startsWith(noteKinds.unspoken)) assert.equal(around.rounds.reprompted, false);
+        else if (kind.startsWith(noteKinds.empty)) assert.ok(around.rounds.emptyAnswers < 2);
         else assert.ok(kind.startsWith(noteKinds.nudge), kind);
         if (stopReason === "max_tokens" && !decision.compact) assert.ok(around.rounds.nudges < around.maxNudges);
         if (decision.compact) assert.ok(around.canCompact);
@@ -147,10 +149,19 @@ describe("stop reasons", () => {
     assert.match(end.finish.text, /^text\n\n\[.*fills the model's window/);
   });
 
-  test("treats whitespace-only text as empty", () => {
-    const decision = nextAction(reply("end_turn", [{ type: "text", text: " \n" }]), context());
-    assert.ok(decision.next === "finish");
-    assert.match(decision.finish.text, /nothing to add/);
+  // design: 004.36b
+  test("asks twice for an answer instead of an empty text, and then ends", () => {
+    const after = (emptyAnswers: number, more: Partial<DecideContext> = {}) =>
+      nextAction(
+        reply("end_turn", [{ type: "text", text: " \n" }]),
+        context({ rounds: { ...context().rounds, emptyAnswers }, ...more }),
+      );
+    for (const count of [0, 1]) assert.match(noteOf(after(count)), /^\[Your last answer was empty:/);
+    const ended = after(2);
+    assert.ok(ended.next === "finish");
+    assert.match(ended.finish.text, /nothing to add/);
+    assert.equal(after(0, { sentTexts: ["sent"] }).next, "finish");
+    assert.equal(after(0, { okToken: "HEARTBEAT_OK" }).next, "finish");
   });
 });
 
@@ -178,7 +189,7 @@ describe("an answer that reaches its length limit", () => {
 
   // design: 002.4, 004.36c
   test("counts consecutive nudges and marks the last answer as cut off", () => {
-    const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
+    const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false, emptyAnswers: 0 };
     const decision = nextAction(reply("max_tokens", [said, call]), context({ rounds }));
     assert.ok(decision.next === "finish" && decision.finish.exitReason === "max_tokens");
     assert.match(decision.finish.text, /^text\n\n\[.*length limit/);
@@ -202,7 +213,7 @@ describe("people who see only messages of the tool `message`", () => {
     const first = nextAction(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
     assert.match(noteOf(first), /Nothing was said/);
-    const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true };
+    const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true, emptyAnswers: 0 };
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, sentTexts: ["hello"] })).next, "finish");
   });
@@ -251,7 +262,7 @@ test("sends no text twice and no silent answer after a message in the mode both"
     );
   assert.equal(spoken("hello", ["hello"]), null);
   assert.equal(spoken("hello", ["hi"]), "hello");
-  const nothing = nextAction(reply("end_turn", []), context());
+  const nothing = nextAction(reply("end_turn", []), context({ rounds: { ...context().rounds, emptyAnswers: 2 } }));
   assert.ok(nothing.next === "finish");
   assert.equal(spoken(nothing.finish.text, ["hi"]), null);
   assert.equal(spoken(nothing.finish.text, []), nothing.finish.text);

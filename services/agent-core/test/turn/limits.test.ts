@@ -11,6 +11,8 @@ const none: Limits = {
   maxMicros: 0,
   maxTreeMicros: 0,
   maxMicrosPerDay: 0,
+  maxIterationsPerSession: 0,
+  maxMicrosPerSession: 0,
   maxTurnMs: 0,
   maxRoundsWithoutTools: 0,
   maxRepeatedCalls: 0,
@@ -23,6 +25,8 @@ const begun: Progress = {
   cost: noCost,
   treeMicros: 0,
   dayMicros: 0,
+  earlierModelSteps: 0,
+  earlierMicros: 0,
   roundsWithoutTools: 0,
   repeatedCalls: 0,
 };
@@ -41,6 +45,12 @@ const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_tur
   ],
   maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
   maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /this cost \$0\.12/],
+  maxIterationsPerSession: [
+    (value) => ({ earlierModelSteps: value }),
+    "max_turns",
+    /120000 steps.*\/new.*max_iterations_per_session/,
+  ],
+  maxMicrosPerSession: [(value) => ({ earlierMicros: value }), "max_budget", /it cost \$0\.12.*max_usd_per_session/],
   maxMicrosPerDay: [(value) => ({ dayMicros: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
 };
 
@@ -92,10 +102,12 @@ test("continues within all limits and ends with a notice beyond any of them", ()
         const value = values[name] + (name === "maxTokens" ? 3 : 0);
         return { ...sum, ...each[name][0](value) };
       }, begun);
-      const over = names.some((name) => {
-        const value = values[name] + (name === "maxTokens" ? 3 : 0);
-        return some[name] > 0 && value >= some[name];
-      });
+      const sums: Partial<Record<keyof Limits, number>> = {
+        maxTokens: values.maxTokens + 3,
+        maxIterationsPerSession: values.maxIterationsPerSession + values.maxIterations,
+        maxMicrosPerSession: values.maxMicrosPerSession + Math.max(values.maxMicros, values.maxTreeMicros),
+      };
+      const over = names.some((name) => some[name] > 0 && (sums[name] ?? values[name]) >= some[name]);
       const finish = limitReached(some, progress);
       assert.equal(finish !== undefined, over);
       if (finish !== undefined) assert.ok(finish.text.length > 20);

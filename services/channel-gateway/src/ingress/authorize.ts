@@ -1,17 +1,11 @@
 // Authorizes the sender of a message at an account. An unknown sender who may pair receives a code.
 import type { Bus } from "@parley/bus";
-import { store, type ContactRole, type PeoplePolicy } from "@parley/contracts";
+import { store, type ContactRole, type PeoplePolicy, type PermissionSettings } from "@parley/contracts";
 import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { PendingFile } from "./attachments.ts";
 import type { GatewayEvents } from "../events.ts";
-import {
-  newPairingCode,
-  pairingCodeHash,
-  accessRequestText,
-  pairingText,
-  pairingTtlMs,
-} from "../operations/pairing-code.ts";
+import { newPairingCode, pairingCodeHash, accessRequestText, pairingText } from "../operations/pairing-code.ts";
 import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 /** The part of an account that authorization needs. */
@@ -29,6 +23,7 @@ export interface AccessPolicy {
 
 interface DoorwayDeps {
   bus: Bus;
+  settings: { permissions: Pick<PermissionSettings, "pairing_minutes"> };
   events: GatewayEvents;
 }
 
@@ -64,22 +59,24 @@ async function paired({ bus }: Pick<DoorwayDeps, "bus">, { channel, account }: A
 }
 
 async function offerPairing(
-  { bus, events }: DoorwayDeps,
+  { bus, events, settings }: DoorwayDeps,
   { channel, account }: AccessPolicy,
   draft: InboundDraft,
 ): Promise<void> {
   const code = newPairingCode();
+  const minutes = settings.permissions.pairing_minutes;
+  const ttlMs = minutes * 60_000;
   const { status } = await bus.request(store.pairingRequest, {
     channel,
     account,
     contactId: draft.contact.id,
     name: draft.contact.name ?? null,
     codeSha256: pairingCodeHash(code),
-    ttlMs: pairingTtlMs,
-    // Request and text share one commit: a request whose code was never sent would lock the sender out for an hour.
-    outgoing: { address: draft.replyTo, text: pairingText(code), expiresInMs: pairingTtlMs },
+    ttlMs,
+    // Request and text share one commit: a request whose code was never sent would lock the sender out until it expires.
+    outgoing: { address: draft.replyTo, text: pairingText(code, minutes), expiresInMs: ttlMs },
     // Without the code: the person proves with it that the account is theirs.
-    toOwner: { text: accessRequestText(draft, channel, account), expiresInMs: pairingTtlMs },
+    toOwner: { text: accessRequestText(draft, channel, account), expiresInMs: ttlMs },
   });
   events.inbound(channel, "ignored", `pairing_${status}`);
 }

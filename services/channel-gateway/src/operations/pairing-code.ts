@@ -1,14 +1,11 @@
 // The pairing code for an unknown sender. A pairing request stores only the hash of the code.
 import { randomBytes } from "node:crypto";
-import { oneLine } from "@parley/kit";
+import { oneLine, pluralize } from "@parley/kit";
 import { sha256Hex } from "../channels/digest.ts";
 
 /** 32 characters that are easy to tell apart: no I, O, 0, 1. */
 const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const codeLength = 8;
-
-/** How long a code is valid; `pairingText` states the same time. */
-export const pairingTtlMs = 60 * 60 * 1_000;
 
 /** A new code, `ABCD-EFGH`: 40 random bits. */
 export function newPairingCode(): string {
@@ -31,6 +28,7 @@ export function accessRequestText(
   return `${name} on ${channel}:${account} asks for access. If you know them, ask for their code and answer /pair <code>. Otherwise ignore this.`;
 }
 
-export function pairingText(code: string): string {
-  return `I do not know you yet. To get access, give this code to my owner: ${code}\nThe code is valid for one hour: parley pairing approve ${code}`;
+/** For the sender; `minutes`: how long the code is valid. */
+export function pairingText(code: string, minutes: number): string {
+  return `I do not know you yet. To get access, give this code to my owner: ${code}\nThe code is valid for ${pluralize(minutes, "minute")}: parley pairing approve ${code}`;
 }

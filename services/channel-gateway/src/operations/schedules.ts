@@ -1,5 +1,5 @@
 // Scheduled jobs and the heartbeat.
-import { controlHeartbeat, operations, store, type Schedule } from "@parley/contracts";
+import { controlHeartbeat, operations, profileNames, store, type Schedule } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
 
@@ -12,6 +12,17 @@ async function jobOf({ deps }: OperationCall, id: string): Promise<Schedule> {
 /** Throws OperationError when the job's answers could not be sent. */
 function checkAddress({ deps }: OperationCall, deliverTo: Schedule["deliverTo"] | undefined): void {
   if (typeof deliverTo === "object" && deliverTo !== null) deps.requireAccount(deliverTo);
+}
+
+/** Throws OperationError for an unknown profile. */
+function checkProfile({ deps }: OperationCall, profile: string | null | undefined): void {
+  if (profile === undefined || profile === null) return;
+  const known = profileNames(deps.settings);
+  if (!known.includes(profile))
+    throw new OperationError(
+      "invalid_request",
+      `profile: there is no profile "${profile}"; known: ${known.join(", ")}`,
+    );
 }
 
 export const scheduleOperations = [
@@ -29,6 +40,7 @@ export const scheduleOperations = [
 
   implement(operations.schedulesCreate, async (input, call) => {
     checkAddress(call, input.deliverTo);
+    checkProfile(call, input.profile);
     const { bus, settings } = call.deps;
     return bus.request(store.scheduleCreate, {
       opId: call.operationId("schedule:create"),
@@ -36,7 +48,8 @@ export const scheduleOperations = [
       schedule: input.schedule,
       timeZone: input.timeZone ?? settings.agent.time_zone,
       prompt: input.prompt,
-      target: input.target ?? (settings.session.policy === "singleton" ? "main" : "own"),
+      target: input.target ?? (settings.session.policy === "singleton" && input.profile == null ? "main" : "own"),
+      profile: input.profile ?? null,
       deliverTo: input.deliverTo ?? null,
       overlap: input.overlap ?? "skip",
       missed: input.missed ?? "run_once",
@@ -50,6 +63,7 @@ export const scheduleOperations = [
 
   implement(operations.schedulesUpdate, async ({ id, ...change }, call) => {
     checkAddress(call, change.deliverTo);
+    checkProfile(call, change.profile);
     const job = await jobOf(call, id);
     const opId = call.operationId(`schedule:update:${job.id}`);
     return call.deps.bus.request(store.scheduleUpdate, { opId, id: job.id, change });

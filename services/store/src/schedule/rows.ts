@@ -68,12 +68,13 @@ export interface JobRow {
   last_due: string | null;
   created_by: string;
   tainted: boolean;
+  profile: string | null;
   created_at: string;
   updated_at: string;
 }
 
 export const jobColumns =
-  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.created_at, s.updated_at";
+  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.profile, s.created_at, s.updated_at";
 
 /** Selects jobs, each with its newest run; append a WHERE clause. */
 export const selectJobs = `
@@ -91,6 +92,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     timeZone: row.time_zone,
     prompt: JSON.parse(row.prompt) as string,
     target: row.target,
+    ...(row.profile === null ? {} : { profile: row.profile }),
     deliverTo: JSON.parse(row.deliver_to ?? "null") as Schedule["deliverTo"],
     overlap: row.overlap,
     missed: row.missed,

@@ -123,7 +123,10 @@ function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
   const own = messages[start]?.parts.findLast(isSaid);
   return {
     script: own?.type === "text" ? own.text : "",
-    done: after.filter((message) => message.role === "assistant").length,
+    // Requests contain no empty answers, only the notes that asked again.
+    done:
+      after.filter((message) => message.role === "assistant").length +
+      [messages[start], ...after].flatMap((message) => message?.parts.filter(isAfterEmptyAnswer) ?? []).length,
     results: after.flatMap((message) => message.parts.filter((part) => part.type === "tool_result")),
   };
 }
@@ -137,8 +140,12 @@ function isSaid(part: Part): boolean {
   return part.type === "text" && !loopText.test(part.text);
 }
 
+function isAfterEmptyAnswer(part: Part): boolean {
+  return part.type === "text" && part.text.startsWith("[Your last answer was empty:");
+}
+
 const loopText =
-  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call|Memory:|Documents have changed\])/;
+  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|Your last answer was empty:|A hook wants|The same call|Memory:|Documents have changed\])/;
 
 function summarise(script: string, results: ToolResult[]): string {
   if (results.length === 0) return `[rehearsal model] You said: ${script}`;

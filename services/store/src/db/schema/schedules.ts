@@ -29,6 +29,7 @@ export const schedules = parley.table(
     createdAt: createdAt(),
     updatedAt: since("updated_at"),
     tainted: boolean("tainted").notNull().default(false),
+    profile: text("profile"),
   },
   (table) => [
     partial(index("schedules_due").on(table.nextDue, table.id), sql`next_due IS NOT NULL`),

@@ -124,8 +124,7 @@ export const contactHandlers = {
        RETURNING channel, account, contact_id AS "contactId", name, role`,
       [input.codeSha256, input.role],
     );
-    if (rows[0] === undefined)
-      throw new WireError("NOT_FOUND", "no open pairing request has this code; codes are valid for one hour");
+    if (rows[0] === undefined) throw new WireError("NOT_FOUND", "no open pairing request has this code; codes expire");
     return { contact: rows[0] };
   },
 } satisfies Partial<Handlers>;

@@ -15,6 +15,8 @@ import type { ReadyHint } from "../turns/notify.ts";
 export interface SystemInput {
   /** Refers to the session it is bound to, otherwise to the session with its name, which is created if necessary. */
   route: string;
+  /** Profile of a session that is created; null or omitted: the agent itself. */
+  profile?: string | null;
   account: string;
   /** Unique within the account: a duplicate changes nothing. */
   externalId: string;
@@ -36,7 +38,7 @@ export async function enqueueSystemInput(
   wakes: ReadyHint[],
 ): Promise<PutInput[]> {
   if (inputs.length === 0) return [];
-  const sessions = await sessionsOf(client, [...new Set(inputs.map(({ route }) => route))]);
+  const sessions = await sessionsOf(client, new Map(inputs.map(({ route, profile }) => [route, profile ?? null])));
   const counts = new Map<string, number>();
   const placed = inputs.map((input) => {
     const sessionId = sessions.get(input.route);
@@ -128,15 +130,19 @@ export async function enqueueNotice(client: PoolClient, notice: Notice): Promise
   return id;
 }
 
-/** The sessions of routes; missing sessions are created. */
-export async function sessionsOf(client: PoolClient, routes: readonly string[]): Promise<Map<string, string>> {
+/** The sessions of routes; missing sessions are created with the profile of their route (null: the agent itself). */
+export async function sessionsOf(
+  client: PoolClient,
+  profiles: ReadonlyMap<string, string | null>,
+): Promise<Map<string, string>> {
+  const routes = [...profiles.keys()];
   await client.query(
-    `INSERT INTO parley.sessions (id, key)
-     SELECT w.id, w.route FROM unnest($1::uuid[], $2::text[]) AS w(id, route)
+    `INSERT INTO parley.sessions (id, key, profile)
+     SELECT w.id, w.route, w.profile FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w(id, route, profile)
      WHERE NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = w.route)
        AND NOT EXISTS (SELECT FROM parley.sessions s WHERE s.key = w.route)
      ON CONFLICT (key) DO NOTHING`,
-    [routes.map(() => newId()), routes],
+    [routes.map(() => newId()), routes, [...profiles.values()]],
   );
   const { rows } = await client.query<{ route: string; id: string }>(
     `SELECT w.route, coalesce(b.session_id, s.id) AS id FROM unnest($1::text[]) AS w(route)

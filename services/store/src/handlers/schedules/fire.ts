@@ -196,8 +196,12 @@ export const fireHandlers = {
   },
 } satisfies Partial<Handlers>;
 
+/** People may have asked for the job long ago: the model must neither wait for them nor greet them. */
+const autonomousText =
+  "Nobody wrote this message, and nobody may be there to answer. Do what the job says with your tools, without asking questions, and answer with what people should be told.";
+
 function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddress | null): SystemInput {
-  const route = job.target === "main" ? mainSessionKey : `cron:${job.id}`;
+  const own = job.profile === null ? `cron:${job.id}` : `cron:${job.id}@${job.profile}`;
   const sender: Sender = {
     channel: "internal",
     account: "cron",
@@ -208,10 +212,11 @@ function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddre
     ...(job.tainted ? { tainted: true } : {}),
   };
   return {
-    route,
+    route: job.target === "main" ? mainSessionKey : own,
+    profile: job.profile,
     account: "cron",
     externalId,
-    text: `[scheduled job "${job.name.replaceAll(/["\]\n]/g, " ")}" (${job.id}), ${why}]\n\n${JSON.parse(job.prompt) as string}`,
+    text: `[scheduled job "${job.name.replaceAll(/["\]\n]/g, " ")}" (${job.id}), ${why}]\n\n${autonomousText}\n\n${JSON.parse(job.prompt) as string}`,
     sender,
     replyTo: answerTo(job, owner),
   };

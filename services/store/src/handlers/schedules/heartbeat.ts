@@ -50,7 +50,7 @@ export const heartbeatHandlers = {
 
 /** The same lock as for starting a turn or adding input. */
 async function lockThread(client: PoolClient): Promise<string> {
-  const sessions = await sessionsOf(client, [route]);
+  const sessions = await sessionsOf(client, new Map([[route, null]]));
   const { rows } = await client.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = $1 FOR UPDATE", [
     sessions.get(route),
   ]);

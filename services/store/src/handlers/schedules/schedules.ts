@@ -23,10 +23,11 @@ export const scheduleHandlers = {
         async run(client) {
           const now = await clock(client);
           const { schedule, due } = plan(input.schedule, input.timeZone, now);
+          checkTarget(input.target, input.profile);
           const { rowCount } = await client.query(
             `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
-                                           max_runs, keep_runs, enabled, next_due, created_by, tainted)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
+                                           max_runs, keep_runs, enabled, next_due, created_by, tainted, profile)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING`,
             [
               id,
               input.name,
@@ -45,6 +46,7 @@ export const scheduleHandlers = {
               input.enabled ? due : null,
               JSON.stringify(input.createdBy),
               input.tainted ?? false,
+              input.profile ?? null,
             ],
           );
           return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
@@ -66,6 +68,7 @@ export const scheduleHandlers = {
           const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
           const before = rows[0];
           if (before === undefined) throw unknown(id);
+          checkTarget(change.target ?? before.target, change.profile === undefined ? before.profile : change.profile);
           const set = {
             ...columnsOf(change),
             ...(await planned(client, before, change)),
@@ -123,11 +126,21 @@ function taintAfter({ prompt }: Update["change"], tainted = false): { tainted?: 
   return prompt === undefined ? {} : { tainted: false };
 }
 
+/** A profile has a session of its own. Throws INVALID_INPUT. */
+function checkTarget(target: Schedule["target"], profile: string | null | undefined): void {
+  if (target === "main" && typeof profile === "string")
+    throw new WireError(
+      "INVALID_INPUT",
+      "target: a job with a profile runs in its own thread (own), not in the owner's",
+    );
+}
+
 /** The columns that a change sets. */
 function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<string, unknown> {
   const columns: Record<string, unknown> = {
     name: change.name,
     target: change.target,
+    profile: change.profile,
     overlap: change.overlap,
     missed: change.missed,
     after_run: change.afterRun,

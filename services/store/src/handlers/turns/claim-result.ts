@@ -67,3 +67,24 @@ export async function treeCost(client: PoolClient, rootTurnId: string): Promise<
   );
   return singleRow(rows);
 }
+
+/** What a session had used before a turn, as a field of the claimed turn; no field if it was not requested. */
+export async function earlierUse(
+  client: PoolClient,
+  { withEarlier = false, sessionId }: ClaimInput,
+  turnId: string,
+): Promise<Pick<ClaimedTurn, "earlier">> {
+  if (!withEarlier) return {};
+  const { rows } = await client.query<NonNullable<ClaimedTurn["earlier"]>>(
+    `WITH RECURSIVE tree AS (
+       SELECT id, cost_micros FROM parley.sessions WHERE id = $1
+       UNION ALL
+       SELECT c.id, c.cost_micros FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
+     )
+     SELECT greatest(0, (SELECT sum(cost_micros) FROM tree)
+              - (SELECT coalesce(sum(cost_micros), 0) FROM parley.turns WHERE id = $2 OR root_turn_id = $2))::bigint AS "costMicros",
+            (SELECT coalesce(sum(model_steps), 0) FROM parley.turns WHERE session_id = $1 AND id <> $2)::int AS "modelCalls"`,
+    [sessionId, turnId],
+  );
+  return { earlier: singleRow(rows) };
+}

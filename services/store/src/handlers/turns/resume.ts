@@ -13,7 +13,7 @@ import {
 } from "../../db/mappers.ts";
 import { singleRow, type Outcome } from "../../db/operation.ts";
 import { grantedIn } from "../questions/approvals.ts";
-import { parentOf, rootOf, visibleAfter, treeCost, type Claim, type ClaimInput } from "./claim-result.ts";
+import { earlierUse, parentOf, rootOf, visibleAfter, treeCost, type Claim, type ClaimInput } from "./claim-result.ts";
 import { historyBytes, newest } from "../sessions/history.ts";
 import { humanWaitMs } from "./human-wait.ts";
 
@@ -65,6 +65,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     parent: parentOf(row),
     ...spentOf(row),
     treeCost: await treeCost(client, row.root_turn_id ?? turnId),
+    ...(await earlierUse(client, input, turnId)),
     granted: await grantedIn(client, turnId),
     trace: taken.rows.find((each) => each.trace !== null)?.trace ?? null,
     attempt: row.attempts,

@@ -18,7 +18,16 @@ import {
   type SessionStateRow,
 } from "../../db/mappers.ts";
 import type { Outcome, LockedSession } from "../../db/operation.ts";
-import { parentOf, rootOf, visibleAfter, treeCost, webhookOf, type Claim, type ClaimInput } from "./claim-result.ts";
+import {
+  earlierUse,
+  parentOf,
+  rootOf,
+  visibleAfter,
+  treeCost,
+  webhookOf,
+  type Claim,
+  type ClaimInput,
+} from "./claim-result.ts";
 import { waitsForFiles } from "../inbox/files.ts";
 import { newest } from "../sessions/history.ts";
 
@@ -136,6 +145,7 @@ export async function start(
     usage: noUsage,
     cost: noCost,
     treeCost: first.root_turn_id === null ? noCost : await treeCost(client, first.root_turn_id),
+    ...(await earlierUse(client, input, first.turn_id)),
     trace: first.trace,
     attempt: 1,
     nextStep: 1,
