@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import { permissionModes } from "@parley/contracts";
+import { permissionModes, type TrustLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { columns, outcome, sampleCalls, settingsByName, withTables } from "../infra/docs/permissions-table.ts";
@@ -40,7 +40,11 @@ interface Given {
 }
 
 /** The decision about a call in a tainted turn of this trust level. */
-async function decide(call: (typeof calls)[number], trust: string, given: Given): Promise<"allow" | "ask" | "deny"> {
+async function decide(
+  call: (typeof calls)[number],
+  trust: TrustLevel,
+  given: Given,
+): Promise<"allow" | "ask" | "deny"> {
   const { allow = [], guestAllow = [], session = {}, mode = "default", grants } = given;
   const principal = principalOf(trust);
   const settings = { allow, guest_allow: guestAllow, ask: [], deny: [] };

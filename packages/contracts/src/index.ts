@@ -37,11 +37,13 @@ export {
   contactRoles,
   priorityOf,
   trustLevel,
+  trustLevels,
   noAnswererReason,
   widestAnswerer,
   type ApprovalAnswerer,
   type ContactRole,
   type Origin,
+  type TrustLevel,
 } from "./principals.ts";
 export {
   type ClaimedTurn,

@@ -1,4 +1,5 @@
 // Roles and origins of input, and the trust derived from them.
+import { z } from "zod";
 
 /** Where input comes from; decides its priority in a session's queue. */
 export const origins = ["user", "subagent", "process", "webhook", "cron", "heartbeat"] as const;
@@ -18,7 +19,12 @@ export const contactRoles = ["owner", "user", "guest"] as const;
 export type ContactRole = (typeof contactRoles)[number];
 
 /** The trust of input: a person's role, otherwise the origin. Only input of equal trust shares a turn. */
-export function trustLevel(from: { role: ContactRole; origin: Origin }): string {
+export const trustLevels = [...contactRoles, "subagent", "process", "webhook", "cron", "heartbeat"] as const;
+export type TrustLevel = (typeof trustLevels)[number];
+
+export const TrustLevelSchema = z.enum(trustLevels);
+
+export function trustLevel(from: { role: ContactRole; origin: Origin }): TrustLevel {
   return from.origin === "user" ? from.role : from.origin;
 }
 
@@ -43,13 +49,13 @@ export function widestAnswerer(each: readonly (ApprovalAnswerer | undefined)[]):
  * The role whose answers count in a turn of this trust; null: no person can answer. People of the same trust answer a person's turn, in
  * its session; an owner answers a job's turn, where the job delivers. No person waits for turns of other origins.
  */
-export function answererRole(trust: string): ContactRole | null {
+export function answererRole(trust: TrustLevel): ContactRole | null {
   if (trust === "cron") return "owner";
   return contactRoles.find((role) => role === trust) ?? null;
 }
 
 /** Why no person can answer questions of a turn with this trust; null: a person can. `delivers`: the answer goes to a conversation. */
-export function noAnswererReason(trust: string, delivers: boolean): string | null {
+export function noAnswererReason(trust: TrustLevel, delivers: boolean): string | null {
   if (answererRole(trust) === null) return `no person waits for this turn (origin: ${trust})`;
   return trust === "cron" && !delivers ? "the job has no delivery address" : null;
 }

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
-import { approvalAnswerers } from "./principals.ts";
+import { approvalAnswerers, TrustLevelSchema } from "./principals.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";
@@ -167,13 +167,13 @@ export const ClaimedTurnSchema = z.object({
   alsoTo: z.array(ReplyAddressSchema),
   inboxIds: z.array(z.string()),
   /** Trust of the turn's input; only input of equal trust joins it. */
-  trust: z.string(),
+  trust: TrustLevelSchema,
   /** Its caller waits for the answer to one message: no input joins. Left out: false. */
   exclusive: z.boolean().optional(),
   /** The root turn of the agent tree; for a user's turn, the turn itself. */
   root: z.object({
     turnId: z.string(),
-    trust: z.string(),
+    trust: TrustLevelSchema,
     replyTo: ReplyAddressSchema.nullable(),
     /** The name of the webhook that sent all input of that turn; left out: it came from elsewhere, or from several. */
     webhook: z.string().optional(),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { InboundMessageSchema } from "../inbound.ts";
 import { SenderSchema } from "../messages.ts";
+import { TrustLevelSchema } from "../principals.ts";
 import { queueModes, queueOrders } from "../settings/queue.ts";
 import { TurnSummarySchema } from "../turns.ts";
 import { LeaseRef, storeRequest } from "./shared.ts";
@@ -36,7 +37,7 @@ export const inboxPut = storeRequest({
     refused: z.boolean(),
     /** The running turn of the session at that moment, and its trust; only in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
-    runningTrust: z.string().nullable(),
+    runningTrust: TrustLevelSchema.nullable(),
     /** The running turn is exclusive. Left out: false. */
     runningExclusive: z.boolean().optional(),
     /** The newest approval question that the session's turn waits for: this message is processed only after its answer. Left out: none. */
@@ -147,6 +148,6 @@ export const inboxReady = z.object({
   /** Milliseconds from now at which the row's window ends; left out: now. */
   afterMs: z.number().int().nonnegative().optional(),
   /** The trust of the row if it may join a running turn; left out: it may not. */
-  steers: z.string().optional(),
+  steers: TrustLevelSchema.optional(),
 });
 export type InboxReady = z.infer<typeof inboxReady>;

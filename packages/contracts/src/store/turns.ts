@@ -2,6 +2,7 @@
 // agent-core leads.
 import { z } from "zod";
 import { DurableEventSchema } from "../events.ts";
+import { TrustLevelSchema } from "../principals.ts";
 import { MessageSchema, PartSchema, ToolResultPart, UsageSchema } from "../messages.ts";
 import {
   ClaimedTurnSchema,
@@ -236,7 +237,7 @@ export const turnFinish = storeRequest({
 /** Restricts whose work is stopped. */
 const StartedBySchema = z.object({
   /** The person's current trust. */
-  trust: z.string(),
+  trust: TrustLevelSchema,
   /** Left out: a conversation with one person, in which all input of this trust is theirs. */
   sender: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }).optional(),
 });

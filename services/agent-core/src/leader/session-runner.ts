@@ -1,7 +1,7 @@
 // Which sessions this leader works on. A wake-up drains a session: its turns run one after the other until no input is
 // queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
-import { sessionEvent, store, type controlCompact, type OutputOf } from "@parley/contracts";
+import { sessionEvent, store, type controlCompact, type OutputOf, type TrustLevel } from "@parley/contracts";
 import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/finish.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
@@ -18,7 +18,7 @@ interface Active {
   again: boolean;
   turnId: string | undefined;
   /** Of the running turn: only input of equal trust joins it. */
-  trust: string | undefined;
+  trust: TrustLevel | undefined;
   stop: AbortController;
   /** Input has arrived since the running turn last checked. */
   input: boolean;
@@ -62,7 +62,7 @@ export class SessionRunner {
    * Works until no input is queued in the session. Returns at once when a drain is running; `steers` is then the trust
    * of the input that may join the running turn.
    */
-  async drain(sessionId: string, steers?: string): Promise<void> {
+  async drain(sessionId: string, steers?: TrustLevel): Promise<void> {
     const current = this.#active.get(sessionId);
     if (current !== undefined) {
       current.again = true;

@@ -1,5 +1,11 @@
 // Derives a turn's role, the rules that apply to it, and whether its input is trusted. Pure.
-import { namesOneTool, parsePermissionRule, type PermissionSettings, type SessionOverrides } from "@parley/contracts";
+import {
+  namesOneTool,
+  parsePermissionRule,
+  type PermissionSettings,
+  type SessionOverrides,
+  type TrustLevel,
+} from "@parley/contracts";
 import type { Principal } from "./decide.ts";
 import { compileRules, type Rules } from "./rules.ts";
 import { traitsOf, type PermissionTool } from "./tool-traits.ts";
@@ -7,16 +13,16 @@ import { traitsOf, type PermissionTool } from "./tool-traits.ts";
 /**
  * The role for a turn's trust, which is a person's role or another origin of its input. Jobs and heartbeats have the owner's rights,
  * since an owner approved them. For a sub-agent's turn pass the trust of the root turn. A webhook has a guest's rights: its sender
- * signs text that others wrote. An unknown trust has a guest's rights.
+ * signs text that others wrote.
  */
-export function principalOf(trust: string): Principal {
+export function principalOf(trust: TrustLevel): Principal {
   if (trust === "owner" || trust === "cron" || trust === "heartbeat") return "owner";
   if (trust === "user" || trust === "subagent") return "user";
   return "guest";
 }
 
 /** Whether input of this trust is untrusted content in itself. */
-export function isUntrusted(trust: string): boolean {
+export function isUntrusted(trust: TrustLevel): boolean {
   return principalOf(trust) === "guest";
 }
 

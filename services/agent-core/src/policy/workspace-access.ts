@@ -8,6 +8,7 @@ import {
   type ClaimedTurn,
   type ContactRole,
   type ParleySettings,
+  type TrustLevel,
 } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
 import { compileRules, findAllow } from "./rules.ts";
@@ -30,7 +31,7 @@ export const workspaceTools: ReadonlySet<string> = new Set([
 ]);
 
 /** The role that determines a turn's workspace rights. A webhook has a guest's rights: anyone can be the author of its text. */
-export function roleOf(trust: string): ContactRole {
+export function roleOf(trust: TrustLevel): ContactRole {
   return trust === "webhook" ? "guest" : principalOf(trust);
 }
 

@@ -66,7 +66,7 @@ describe("memory results", () => {
 });
 
 describe("a turn that has read memory", () => {
-  const turn = { root: { turnId: "turn", trust: "owner", replyTo: null } };
+  const turn = { root: { turnId: "turn", trust: "owner" as const, replyTo: null } };
   const toolbox = {
     contained: false,
     find: (name: string) =>

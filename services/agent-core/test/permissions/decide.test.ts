@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ParleySettingsSchema, permissionModes, type PermissionMode, type ToolRisk } from "@parley/contracts";
+import {
+  ParleySettingsSchema,
+  permissionModes,
+  type PermissionMode,
+  type ToolRisk,
+  trustLevels,
+} from "@parley/contracts";
 import fc from "fast-check";
 import { parseCall, type ParsedCall } from "../../src/policy/parsed-call.ts";
 import { decidePermission } from "../../src/policy/decide.ts";
@@ -196,10 +202,7 @@ describe("a turn that has read untrusted content", () => {
       ["web_fetch", "web_search", "mcp__a__b", "read"].map((name) => isTaintSource({ name, readOnly: true })),
       [true, true, true, false],
     );
-    assert.deepEqual(
-      ["owner", "user", "cron", "heartbeat", "subagent", "webhook", "guest", "stranger"].map(isUntrusted),
-      [false, false, false, false, false, true, true, true],
-    );
+    assert.deepEqual(trustLevels.filter(isUntrusted), ["guest", "process", "webhook"]);
   });
 });
 
@@ -234,16 +237,11 @@ describe("guests", () => {
     );
   });
 
-  test("include every unknown trust", () => {
-    assert.deepEqual(["owner", "cron", "user", "webhook", "guest", "", "OWNER"].map(principalOf), [
-      "owner",
-      "owner",
-      "user",
-      "guest",
-      "guest",
-      "guest",
-      "guest",
-    ]);
+  test("include webhooks and processes", () => {
+    assert.deepEqual(
+      trustLevels.filter((each) => principalOf(each) === "guest"),
+      ["guest", "process", "webhook"],
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { parseSettings } from "@parley/chassis";
-import { mainWorkspaceId, threadKey, toolCall } from "@parley/contracts";
+import { mainWorkspaceId, threadKey, toolCall, type TrustLevel } from "@parley/contracts";
 import { parseCall } from "../../src/policy/parsed-call.ts";
 import { decidePermission, type PermissionContext } from "../../src/policy/decide.ts";
 import { compileRules } from "../../src/policy/rules.ts";
@@ -11,20 +11,20 @@ import { guestsHave, roleOf, workspaceOf, workspaceTools } from "../../src/polic
 
 const shared = { ...parseSettings("", "test").workspace, share_with_users: true };
 const apart = { ...shared, share_with_users: false };
-const turnOf = (trust: string, sessionKey: string) => ({
+const turnOf = (trust: TrustLevel, sessionKey: string) => ({
   sessionKey: "internal:sub:1",
   root: { turnId: "root", trust, replyTo: null, sessionKey },
 });
 const id = "0b5ad0a4-6a1c-4d9e-8f55-2f1f8f2f0a11";
 
 test("gives the owner, their jobs and heartbeats the main workspace", () => {
-  for (const trust of ["owner", "cron", "heartbeat"]) {
+  for (const trust of ["owner", "cron", "heartbeat"] as const) {
     assert.equal(workspaceOf(turnOf(trust, "telegram:main:-100"), apart), mainWorkspaceId);
   }
 });
 
 test("gives all others a workspace per role and conversation, the same after /new", () => {
-  const trusts = fc.constantFrom("user", "guest", "webhook", "subagent", "", "OWNER");
+  const trusts = fc.constantFrom<TrustLevel>("user", "guest", "webhook", "subagent", "process");
   const keys = fc.string({ minLength: 1 }).filter((key) => !key.includes("~"));
   fc.assert(
     fc.property(trusts, keys, trusts, keys, (trust, key, otherTrust, otherKey) => {
@@ -40,7 +40,7 @@ test("gives all others a workspace per role and conversation, the same after /ne
 
 test("shares the main workspace with users but not guests when the settings enable it", () => {
   assert.equal(workspaceOf(turnOf("user", "irc:net:bob"), shared), mainWorkspaceId);
-  for (const trust of ["guest", "webhook"]) {
+  for (const trust of ["guest", "webhook"] as const) {
     assert.notEqual(workspaceOf(turnOf(trust, "irc:net:bob"), shared), mainWorkspaceId);
   }
 });

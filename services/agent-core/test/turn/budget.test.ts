@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Budgets } from "../../src/limits/budget.ts";
 
 const of = (turnId: string, micros = 0) => ({
-  root: { turnId, trust: "owner", replyTo: null },
+  root: { turnId, trust: "owner" as const, replyTo: null },
   treeCost: { micros, unpricedCalls: 0 },
 });
 const noon = Date.parse("2026-01-01T12:00:00.000Z");

@@ -5,7 +5,7 @@ import { untrustedMarker } from "@parley/contracts";
 import { taintOf, isTainted } from "../../src/policy/taint.ts";
 import { message, person, tool, used } from "./support.ts";
 
-const turn = { root: { turnId: "turn", trust: "owner", replyTo: null } };
+const turn = { root: { turnId: "turn", trust: "owner" as const, replyTo: null } };
 const known = ["read", "grep", "notebook_edit", "memory_get", "exec"];
 const toolbox = {
   contained: true,

@@ -1,6 +1,6 @@
 // Keeps the index of conversations up to date with the sessions' logs: messages of people and the agent's answers. Excludes input from
 // jobs, webhooks and other agents, groups, and tool traffic.
-import { textOf, type Part } from "@parley/contracts";
+import { textOf, type Part, type TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../db/database.ts";
 import { isTainted, senderOf } from "../db/mappers.ts";
 import { chunksOf } from "./chunk.ts";
@@ -26,7 +26,7 @@ interface Said {
   sender: string | null;
   tainted: boolean | null;
   day: string;
-  trust: string;
+  trust: TrustLevel;
 }
 
 /** Sessions with new log entries, without sub-agents. */
@@ -72,7 +72,7 @@ export async function indexSession(client: PoolClient, language: string, session
 
 /** The scope of each turn's conversation; only turns of people have one. */
 export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promise<Map<string, string | null>> {
-  const { rows } = await client.query<{ turn_id: string; trust: string; sender: string }>(
+  const { rows } = await client.query<{ turn_id: string; trust: TrustLevel; sender: string }>(
     `SELECT i.turn_id, t.trust, i.sender FROM parley.inbox i JOIN parley.turns t ON t.id = i.turn_id
      WHERE i.turn_id = ANY($1::uuid[]) AND t.trust IN ('owner', 'user', 'guest')`,
     [turnIds],

@@ -1,5 +1,5 @@
 // Derives whose memory a turn may read from the stored root turn of its tree, never from data of the request.
-import type { Sender } from "@parley/contracts";
+import type { Sender, TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../db/database.ts";
 import { senderOf } from "../db/mappers.ts";
 
@@ -20,7 +20,7 @@ const owners: ReadonlySet<string> = new Set(["owner", "cron", "heartbeat"]);
  * `senders`: the senders of all input of the turn. A group reads no memory, because other people read along. Input of several people shares
  * no memory.
  */
-export function audienceOf(trust: string, senders: readonly Sender[]): Audience {
+export function audienceOf(trust: TrustLevel, senders: readonly Sender[]): Audience {
   if (senders.length === 0 || senders.some((sender) => sender.direct === false)) return nobody;
   if (owners.has(trust)) return { kind: "owner", said: "said:owner" };
   if (trust !== "user" && trust !== "guest") return nobody;
@@ -34,7 +34,7 @@ function contactScope({ channel, account, contact }: Sender): string {
 
 /** No memory for an unknown turn. */
 export async function audienceOfTurn(client: PoolClient, turnId: string): Promise<Audience> {
-  const { rows } = await client.query<{ trust: string; sender: string }>(
+  const { rows } = await client.query<{ trust: TrustLevel; sender: string }>(
     `SELECT root.trust, i.sender FROM parley.turns t
      JOIN parley.turns root ON root.id = coalesce(t.root_turn_id, t.id)
      JOIN parley.inbox i ON i.turn_id = root.id WHERE t.id = $1`,

@@ -1,6 +1,14 @@
 // Input whose files are fetched after its commit. One replica at a time claims them under a fence; the first completion counts. Until then
 // neither the row nor a later one of its conversation starts or joins a turn.
-import { inboxReady, missingFileText, priorityOf, WireError, type InboundMessage, type store } from "@parley/contracts";
+import {
+  inboxReady,
+  missingFileText,
+  priorityOf,
+  WireError,
+  type InboundMessage,
+  type store,
+  type TrustLevel,
+} from "@parley/contracts";
 import { addReferences, hashesIn } from "../../blobs/references.ts";
 import type { Database, PoolClient } from "../../db/database.ts";
 import { runTransaction } from "../../db/operation.ts";
@@ -111,7 +119,7 @@ async function completeRow(
     session_id: string;
     parts: string;
     mode: string;
-    trust: string;
+    trust: TrustLevel;
     window_ms: number;
   }>(
     `SELECT session_id, parts, mode, trust, greatest(0, extract(epoch FROM ready_at - now()) * 1000)::int AS window_ms FROM parley.inbox

@@ -9,6 +9,7 @@ import {
   WireError,
   type InboundMessage,
   type OutputOf,
+  type TrustLevel,
 } from "@parley/contracts";
 import { hashesIn, addReferences } from "../../blobs/references.ts";
 import { withClient, type PoolClient } from "../../db/database.ts";
@@ -232,14 +233,14 @@ async function lockBusy(
   client: PoolClient,
   route: string,
   mode: string,
-  { trust, replyTo, exclusive }: { trust: string; replyTo: string | null; exclusive: boolean },
+  { trust, replyTo, exclusive }: { trust: TrustLevel; replyTo: string | null; exclusive: boolean },
 ) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
   const sessionId = (await resolveRoute(client, route))?.id;
   if (sessionId === undefined) return undefined;
   const { rows } = await client.query<{
     turn_id: string | null;
-    trust: string | null;
+    trust: TrustLevel | null;
     exclusive: boolean | null;
     queued: boolean;
     asked: boolean;

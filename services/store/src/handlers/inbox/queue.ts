@@ -1,5 +1,5 @@
 // A session's queue for people: listing, editing, cancelling and releasing queued input.
-import { inboxReady, priorityOf, textOf, type Part, type QueuedMessage } from "@parley/contracts";
+import { inboxReady, priorityOf, textOf, type Part, type QueuedMessage, type TrustLevel } from "@parley/contracts";
 import { senderOf } from "../../db/mappers.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
@@ -40,7 +40,7 @@ export const queueHandlers = {
           : change.do === "text"
             ? ["parts", JSON.stringify([{ type: "text", text: change.text }])]
             : ["mode", change.mode];
-      const { rows } = await client.query<{ sessionId: string; trust: string }>(
+      const { rows } = await client.query<{ sessionId: string; trust: TrustLevel }>(
         `UPDATE parley.inbox SET ${column} = $2${change.do === "text" ? ", files_due = NULL" : ""} WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL AND ($3 OR NOT exclusive)
          RETURNING session_id AS "sessionId", trust`,
         [inboxId, value, change.do !== "mode"],

@@ -8,6 +8,7 @@ import {
   type ReplyAddress,
   type Sender,
   type TaskMode,
+  type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import type { ReadyHint } from "../turns/notify.ts";
@@ -94,7 +95,7 @@ interface Notice {
   replyTo: string | null;
   sender: Sender;
   mode: "steer" | "queue";
-  trust: string;
+  trust: TrustLevel;
   /** The call that it is the task of. */
   task?: { turnId: string; n: number; mode: TaskMode };
 }

@@ -1,6 +1,6 @@
 // Requeues answers that a tool-runner never fetched, because it crashed or its call was settled otherwise: the message returns to the
 // queue as if no question had been asked.
-import { priorityOf } from "@parley/contracts";
+import { priorityOf, type TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import type { ReadyHint } from "../turns/notify.ts";
 
@@ -11,7 +11,7 @@ export async function requeueUndelivered(
   n: number | null,
   wakes: ReadyHint[],
 ): Promise<void> {
-  const { rows } = await client.query<{ session_id: string; trust: string }>(
+  const { rows } = await client.query<{ session_id: string; trust: TrustLevel }>(
     `WITH unheard AS (
        UPDATE parley.questions SET state = 'over', answer = NULL
        WHERE turn_id = $1 AND ($2::int IS NULL OR n = $2) AND state = 'answered' AND answered_by IS NOT NULL AND NOT fetched

@@ -1,5 +1,5 @@
 // Appends to a running turn's conversation between two model calls: results, the loop's notes, input that joins.
-import { WireError, type OutputOf, type store } from "@parley/contracts";
+import { WireError, type OutputOf, type store, type TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { otherAddresses } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
@@ -71,7 +71,7 @@ async function absorb(
   client: PoolClient,
   log: SessionLog,
   turnId: string,
-  turn: { sessionId: string; trust: string },
+  turn: { sessionId: string; trust: TrustLevel },
 ): Promise<string[]> {
   // Lock order: the session before its queue.
   await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [turn.sessionId]);

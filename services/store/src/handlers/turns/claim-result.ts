@@ -9,6 +9,7 @@ import {
   type SessionState,
   type store,
   type TaskMode,
+  type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { addressOf } from "../../db/mappers.ts";
@@ -32,7 +33,7 @@ export function parentOf(row: {
 }
 
 export async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
-  const { rows } = await client.query<{ trust: string; reply_to: string | null; key: string }>(
+  const { rows } = await client.query<{ trust: TrustLevel; reply_to: string | null; key: string }>(
     "SELECT trust, reply_to, key FROM parley.turns JOIN parley.sessions ON sessions.id = session_id WHERE turns.id = $1",
     [turnId],
   );

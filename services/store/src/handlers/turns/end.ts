@@ -7,6 +7,7 @@ import {
   type Outgoing,
   type Part,
   type store,
+  type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { runOperation } from "../../db/operation.ts";
@@ -93,12 +94,12 @@ export async function lockTurn(
   client: PoolClient,
   turnId: string,
   epoch: number | null,
-): Promise<{ sessionId: string; trust: string; exclusive: boolean; replyTo: string | null }> {
+): Promise<{ sessionId: string; trust: TrustLevel; exclusive: boolean; replyTo: string | null }> {
   const found = await client.query<{
     session_id: string;
     state: string;
     epoch: number;
-    trust: string;
+    trust: TrustLevel;
     exclusive: boolean;
     reply_to: string | null;
   }>("SELECT session_id, state, epoch, trust, exclusive, reply_to FROM parley.turns WHERE id = $1 FOR UPDATE", [

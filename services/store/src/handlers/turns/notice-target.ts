@@ -1,5 +1,6 @@
 // Finds the turn and session that receive notices about a turn's later results, such as the end of a background process or a sub-agent.
 // This is the turn's own session. For a sub-agent that has finished, it is the session that started it, because nobody reads its output.
+import type { TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { singleRow } from "../../db/operation.ts";
 
@@ -7,7 +8,7 @@ import { singleRow } from "../../db/operation.ts";
 export interface TurnAudience {
   turnId: string;
   sessionId: string;
-  trust: string;
+  trust: TrustLevel;
   /** JSON; null: no address. */
   replyTo: string | null;
   /** JSON. */

@@ -1,6 +1,14 @@
 // Reports the end of a sub-agent's turn to its parent, in the transaction of that end, and wakes sessions after a commit.
 import { truncateContent, maxResultBytesFor, type Bus } from "@parley/bus";
-import { inboxReady, priorityOf, type Finish, type Sender, type TaskMode, type ToolResult } from "@parley/contracts";
+import {
+  inboxReady,
+  priorityOf,
+  type Finish,
+  type Sender,
+  type TaskMode,
+  type ToolResult,
+  type TrustLevel,
+} from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import { senderOf } from "../../db/mappers.ts";
 import { enqueueNotice } from "../inbox/system-input.ts";
@@ -11,7 +19,7 @@ export interface ReadyHint {
   sessionId: string;
   priority: number;
   /** The trust of input that may join a running turn. */
-  steers?: string;
+  steers?: TrustLevel;
 }
 
 /** Publishes wake-up hints; call after the commit. */

@@ -1,6 +1,6 @@
 // Loads a running turn for a claim, after a leader change or a lost claim reply: its open calls, usage and cost, and whether queued
 // input may join it.
-import type { ClaimedTurn, TaskMode } from "@parley/contracts";
+import type { ClaimedTurn, TaskMode, TrustLevel } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import {
   addressOf,
@@ -22,7 +22,7 @@ interface ResumedRow extends SessionStateRow, SpentRow {
   key: string;
   inbox_id: string;
   reply_to: string | null;
-  trust: string;
+  trust: TrustLevel;
   exclusive: boolean;
   parent_turn_id: string | null;
   parent_step: number | null;

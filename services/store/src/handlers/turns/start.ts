@@ -7,6 +7,7 @@ import {
   type ClaimedTurn,
   type Message,
   type TaskMode,
+  type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
 import {
@@ -34,7 +35,7 @@ import { newest } from "../sessions/history.ts";
 interface StartedRow extends SessionStateRow {
   turn_id: string;
   started_at: string;
-  trust: string;
+  trust: TrustLevel;
   exclusive: boolean;
   trace: string | null;
   parent_turn_id: string | null;
