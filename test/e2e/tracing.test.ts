@@ -139,12 +139,12 @@ describe("webhook with a tool call and an answer on Telegram", () => {
     assert.deepEqual([...new Set(fixture.collector.spans.map(({ scope }) => scope))], ["parley"]);
   });
 
-  test("passes through the queue of turns, to which the turn links", async () => {
-    const { root, find, parentOf } = await traceOf(fixture);
+  test("links the turn to the wake-up that started it without the queue", async () => {
+    const { root, find, all } = await traceOf(fixture);
     const woken = await find("process turns");
-    const queued = await parentOf(woken);
-    assert.equal(queued.name, "send turns");
-    assert.equal(queued.parentSpanId, root.spanId);
+    assert.equal(what(woken), "process turns (consumer) in agent-core");
+    assert.equal(woken.parentSpanId, root.spanId);
+    assert.deepEqual(all("send turns"), []);
     assert.deepEqual(
       (await find("invoke_agent")).links.map(({ spanId }) => spanId),
       [woken.spanId],

@@ -186,7 +186,14 @@ function startWork(
     drain: (sessionId) => sessions.drain(sessionId),
     back: () => void intake.sweep(),
   });
-  const intake = startWakeUps({ bus, log, leaderStore, queue, sessions });
+  const intake = startWakeUps({
+    bus,
+    log,
+    leaderStore,
+    queue,
+    sessions,
+    maxDirect: agent.max_concurrent_turns,
+  });
   const scheduler = startScheduler({
     bus,
     log,

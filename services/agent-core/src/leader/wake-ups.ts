@@ -1,6 +1,7 @@
-// How the leader finds work: wake-up hints are forwarded at once, a periodic sweep finds sessions without a hint.
+// How the leader finds work: a wake-up hint starts a session at once while turns are free and goes through the queue otherwise; a periodic
+// sweep finds sessions without a hint.
 import type { Bus } from "@parley/bus";
-import type { Logger } from "@parley/chassis";
+import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { inboxReady, store } from "@parley/contracts";
 import type { SessionRunner } from "./session-runner.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
@@ -15,6 +16,8 @@ export interface WakeUpDeps {
   leaderStore: LeaderStore;
   queue: TurnQueue;
   sessions: SessionRunner;
+  /** Sessions that hints start without the queue: the number of turns that run at the same time. */
+  maxDirect: number;
 }
 
 export interface WakeUps {
@@ -24,11 +27,14 @@ export interface WakeUps {
 }
 
 export function startWakeUps(deps: WakeUpDeps): WakeUps {
-  const { bus, queue, sessions, leaderStore, log } = deps;
+  const { bus, queue, sessions, leaderStore, log, maxDirect } = deps;
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
+    if (afterMs > 0) void queue.wake(sessionId, priority, { delayMs: afterMs });
     // An active session is notified at once: input may join the running turn.
-    if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
-    else void queue.wake(sessionId, priority, { delayMs: afterMs });
+    else if (sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
+    // No turn waits, so there is no order to keep. The queue would cost three round trips to Redis; the row in the inbox is the durable record.
+    else if (sessions.activeCount < maxDirect) void drainTraced(sessions, sessionId);
+    else void queue.wake(sessionId, priority);
   });
   const sweep = async () => {
     try {
@@ -54,4 +60,10 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
       clearInterval(timer);
     },
   };
+}
+
+/** Drains a session as part of the trace of its hint, if there is one. */
+function drainTraced(sessions: SessionRunner, sessionId: string): Promise<void> {
+  const drain = () => sessions.drain(sessionId);
+  return activeTrace() === null ? drain() : inSpan("process turns", { kind: "consumer" }, drain);
 }
