@@ -57,11 +57,16 @@ function stat(pid: number): string[] | undefined {
   }
 }
 
-/** Processor time of processes and all their threads so far, in milliseconds. A clock tick is 10 ms on Linux. */
+/**
+ * Processor time of processes, their threads and their ended children so far, in milliseconds; the children because idle connections of
+ * PostgreSQL end. A clock tick is 10 ms on Linux.
+ */
 export function processorMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
     const fields = stat(pid);
-    return sum + (fields === undefined ? 0 : (Number(fields[11]) + Number(fields[12])) * 10);
+    if (fields === undefined) return sum;
+    const ticks = fields.slice(11, 15).reduce((total, field) => total + Number(field), 0);
+    return sum + ticks * 10;
   }, 0);
 }
 

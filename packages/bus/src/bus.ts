@@ -1,5 +1,4 @@
-// The bus as used by the services: typed requests, served subjects, events. It depends on the registry's contracts and on the NATS client,
-// which no other package imports.
+// The bus as used by the services: typed requests, served subjects, events. Only this package imports the NATS client.
 import { setTimeout as delay } from "node:timers/promises";
 import {
   paramsOf,
@@ -18,6 +17,7 @@ import { openConnection, type Connection, type ConnectOptions } from "./connect.
 import { asWireError, cancelled, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
+import { Sender } from "./sender.ts";
 
 export type SubjectParams = Record<string, string>;
 
@@ -68,6 +68,7 @@ function pauseMs(tries: number): number {
 export class Bus {
   readonly namespace: string;
   readonly #connection: NatsConnection;
+  readonly #sender: Sender;
   readonly #link: Connection;
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
@@ -78,6 +79,7 @@ export class Bus {
   constructor(link: Connection, options: BusOptions) {
     this.#link = link;
     this.#connection = link.connection;
+    this.#sender = new Sender(link.connection);
     this.#options = options;
     this.#spans = { store: options.traceStore ?? false };
     this.namespace = options.namespace;
@@ -118,8 +120,7 @@ export class Bus {
         ? Math.min(options.attemptMs ?? defaultAttemptMs, remainingMs)
         : remainingMs;
       try {
-        const sent = this.#connection.request(subject, payload, omitUndefined({ timeout: attemptMs, headers }));
-        const reply = await abortable(sent, options.signal);
+        const reply = await abortable(this.#sender.request(subject, payload, attemptMs, headers), options.signal);
         return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
       } catch (error) {
         const aborted = options.signal?.aborted === true && error === options.signal.reason;
@@ -184,7 +185,7 @@ export class Bus {
     const subject = subjectOf(contract, this.namespace, params);
     // Work that a hint triggers belongs to the sender's trace; live events trigger no work.
     const headers = contract.kind === "hint" ? traceHeaders() : undefined;
-    this.#connection.publish(subject, encode(payload, subject), omitUndefined({ headers }));
+    this.#sender.publish(subject, encode(payload, subject), headers);
   }
 
   /** Subscribes to an event. Absent `params` match every value; the handler receives the actual ones. The handler must not throw. */
@@ -210,6 +211,7 @@ export class Bus {
 
   /** Resolves when the server has processed everything published and subscribed so far. */
   async flush(): Promise<void> {
+    this.#sender.flush();
     await this.#connection.flush();
   }
 
@@ -245,6 +247,7 @@ export class Bus {
   /** Stops taking messages, waits for running handlers, sends pending messages, closes. */
   async drain(): Promise<void> {
     await Promise.allSettled(this.#running);
+    this.#sender.flush();
     if (this.#connection.isClosed()) return;
     // Without a server, draining would wait for a reconnect.
     await (this.connected ? this.#connection.drain() : this.#connection.close());
@@ -258,9 +261,9 @@ export class Bus {
     try {
       const input = decode(contract.input, message.string(), message.subject) as InputOf<C>;
       const answer = await inProcessSpan(this.#spans, contract, message.subject, () => handle(input));
-      message.respond(encodeAnswer(answer, message.subject));
+      this.#sender.respond(message, encodeAnswer(answer, message.subject));
     } catch (error) {
-      message.respond(encodeFailure(this.#refused(contract, message.subject, error)));
+      this.#sender.respond(message, encodeFailure(this.#refused(contract, message.subject, error)));
     }
   }
 
