@@ -92,7 +92,7 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     await using agent = await Agent.open(synapse, "grouped", { groups: [room] });
     await ann.invite(room, agent.userId);
     await ann.untilJoined(room, agent.userId);
-    await agent.account.call("PUT", `/profile/${agent.userId}/displayname`, { displayname: "Parley" });
+    await agent.account.rename("Parley", room);
     const own = await sentId(agent, textPart(agent, room, "an answer"));
     await ann.say(room, "hello all", { "m.mentions": {} });
     // The homeserver copies the new name into its rooms later.

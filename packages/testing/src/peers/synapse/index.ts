@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
-import { freePort, SHARED_CACHE_DIR, SUITE_PROGRAMS, suitePrograms, type SuitePrograms } from "@parley/local";
+import { freePort } from "@parley/local";
 import { MatrixPerson } from "./person.ts";
 import { runNio, type NioPerson } from "./nio.ts";
+import { synapsePython } from "./python.ts";
 
 export interface Synapse extends AsyncDisposable {
   readonly url: string;
@@ -34,7 +35,7 @@ const startWithinMs = 60_000;
 /** Why Synapse cannot run here, naming the peer; false when it can. The first call downloads it. */
 export async function missingSynapse(): Promise<string | false> {
   try {
-    const [command, args] = (await programs()).command("python3", ["-c", "import synapse"], {});
+    const [command, args] = (await synapsePython()).command(["-c", "import synapse"]);
     const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
     const errors: Buffer[] = [];
     child.stderr.on("data", (chunk: Buffer) => errors.push(chunk));
@@ -45,12 +46,8 @@ export async function missingSynapse(): Promise<string | false> {
   }
 }
 
-function programs(): Promise<SuitePrograms> {
-  return suitePrograms({ name: "synapse", ...SUITE_PROGRAMS.synapse, cacheDir: SHARED_CACHE_DIR });
-}
-
 export async function startSynapse(): Promise<Synapse> {
-  const debian = await programs();
+  const python = await synapsePython();
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-synapse-")));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -61,7 +58,7 @@ export async function startSynapse(): Promise<Synapse> {
 
   const start = async (): Promise<void> => {
     const run = ["-m", "synapse.app.homeserver", "--config-path", config];
-    const [command, args] = debian.command("python3", run, { writable: [home] });
+    const [command, args] = python.command(run, [home]);
     const started = spawn(command, args, { cwd: home, stdio: ["ignore", "pipe", "pipe"] });
     child = started;
     let output = "";
@@ -80,9 +77,10 @@ export async function startSynapse(): Promise<Synapse> {
     const ending = child;
     child = null;
     if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
-    const exited = once(ending, "exit");
+    // The server inside bubblewrap ends later than bubblewrap, and closes its output.
+    const closed = once(ending, "close");
     ending.kill("SIGKILL");
-    await exited;
+    await closed;
   };
   const register = async (name: string, admin = false) => {
     const { nonce } = (await request(url, "GET", "/_synapse/admin/v1/register")) as { nonce: string };
@@ -104,14 +102,14 @@ export async function startSynapse(): Promise<Synapse> {
   const admin = await register("admin", true);
   return {
     url,
-    version: debian.version("matrix-synapse") ?? "unknown",
+    version: python.version,
     person: async (name) => {
       const { user_id: userId, access_token: token } = await register(name);
       return new MatrixPerson(url, userId, token);
     },
     nio: async (name) => {
       const { user_id: userId } = await register(name);
-      return runNio(debian, url, userId, name);
+      return runNio(python, url, userId, name);
     },
     limit: async (userId, rate) => {
       const path = `/_synapse/admin/v1/users/${encodeURIComponent(userId)}/override_ratelimit`;

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { SuitePrograms } from "@parley/local";
+import type { Python } from "./python.ts";
 
 /** A message as matrix-nio parsed it. */
 interface NioMessage {
@@ -58,8 +58,8 @@ asyncio.run(main(*sys.argv[1:]))
 `;
 
 /** Logs in with the password and starts receiving. */
-export function runNio(debian: SuitePrograms, url: string, userId: string, password: string): NioPerson {
-  const [command, args] = debian.command("python3", ["-c", client, url, userId, password], {});
+export function runNio(python: Python, url: string, userId: string, password: string): NioPerson {
+  const [command, args] = python.command(["-c", client, url, userId, password]);
   const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   const messages: NioMessage[] = [];
   const answers: ((answer: Record<string, unknown>) => void)[] = [];
@@ -91,9 +91,9 @@ export function runNio(debian: SuitePrograms, url: string, userId: string, passw
     },
     [Symbol.asyncDispose]: async () => {
       if (child.exitCode !== null) return;
-      const exited = once(child, "exit");
+      const closed = once(child, "close");
       child.kill("SIGKILL");
-      await exited;
+      await closed;
     },
   };
 }

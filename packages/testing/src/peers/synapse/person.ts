@@ -71,6 +71,13 @@ export class MatrixPerson {
     while (!(await this.members(roomId)).includes(userId)) await delay(50);
   }
 
+  /** Changes the display name; resolves when the room's members see it, because Synapse updates rooms later. */
+  async rename(name: string, roomId: string): Promise<void> {
+    await this.call("PUT", `/profile/${this.userId}/displayname`, { displayname: name });
+    const member = `/rooms/${encodeURIComponent(roomId)}/state/m.room.member/${this.userId}`;
+    while ((await this.call("GET", member))["displayname"] !== name) await delay(20);
+  }
+
   /** Sends an event of any type; returns its id. */
   async send(roomId: string, type: string, content: object): Promise<string> {
     const path = `/rooms/${encodeURIComponent(roomId)}/send/${type}/${randomUUID()}`;
