@@ -152,13 +152,38 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
       (await failure({ require_mention: false })).message,
       /Message Content Intent.*Privileged Gateway Intents/,
     );
-    assert.match((await failure({})).message, /too many servers/);
+    assert.match((await failure({})).message, /raise shards/);
     await assert.rejects(
       discordAdapter(peer, { require_mention: false }).check?.(AbortSignal.timeout(5_000)) ?? Promise.resolve(),
       /Message Content Intent is off/,
     );
     assert.deepEqual(await discordAdapter(peer).check?.(AbortSignal.timeout(5_000)), { as: "parley" });
     assert.doesNotMatch(host.logText, /wrong\.token/);
+  });
+
+  test("has a connection per shard, each with its own servers and missed messages", async () => {
+    await using peer = await startDiscordPeer({ shards: 2, identifyEveryMs: 300 });
+    const hosts = [new TestHost(), new TestHost()] as const;
+    const shard = Number((BigInt(peer.guildId) >> 22n) % 2n);
+    await using held = new AsyncDisposableStack();
+    for (const [slot, host] of hosts.entries())
+      held.use(keepConnected(host, discordAdapter(peer, { shards: 2 }), slot));
+    await peer.until("both connections", () => (peer.gateway.connected === 2 ? true : null));
+    const mention = `<@${peer.bot.id}>`;
+    peer.say(`${mention} in the server`, { channel: peer.channelId });
+    peer.say("direct");
+    await hosts[0].untilAccepted(shard === 0 ? 2 : 1);
+    if (shard === 1) await hosts[1].untilAccepted(1);
+    peer.gateway.forgetSessions();
+    peer.gateway.disconnect("drop");
+    peer.say(`${mention} missed in the server`, { channel: peer.channelId });
+    peer.say("missed direct");
+    await peer.until("new sessions", () => (peer.gateway.identified === 4 ? true : null));
+    await hosts[0].untilAccepted(shard === 0 ? 4 : 2);
+    if (shard === 1) await hosts[1].untilAccepted(2);
+    const texts = (of: TestHost) => of.accepted.filter(({ direct }) => !direct).map(({ text }) => text);
+    assert.deepEqual(texts(hosts[shard === 1 ? 1 : 0]), ["in the server", "missed in the server"]);
+    assert.deepEqual(texts(hosts[shard === 1 ? 0 : 1]), []);
   });
 
   test("begins no session when the day's limit is used up", async () => {

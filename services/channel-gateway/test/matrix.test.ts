@@ -347,7 +347,7 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     assert.ok(!said.includes(agent.account.token));
   });
 
-  test("answers matrix-nio once when a gateway is killed after it has sent the answer", async (t) => {
+  test("answers matrix-nio, and once when a gateway is killed after it has sent the answer", async (t) => {
     const cleanup = new Cleanup();
     t.after(() => cleanup[Symbol.asyncDispose]());
     const nia = await synapse.nio("nia");
@@ -363,27 +363,40 @@ policy = "per_conversation"
 homeserver = "${synapse.url}"
 token_env = "PARLEY_CHANNEL_MATRIX"
 owners = ["${nia.userId}"]
+acknowledge = true
 `,
       env: { "channel-gateway": { PARLEY_CHANNEL_MATRIX: account.token } },
     });
     const room = await nia.openDirect(account.userId);
+    // Texts of answers without the previews of them, which the host shows while they are written.
+    const answers = async (count: number) => {
+      for (let known = count; ; known += 1) {
+        const messages = await nia.received(known);
+        const final = messages.filter(({ body }) => !body.endsWith(" …"));
+        if (final.length >= count)
+          return final.map(({ body, ...more }) => ({ body: body.replace(/^\* /, ""), ...more }));
+      }
+    };
     await nia.say(room, "say: **one**");
-    await nia.received(1);
+    await answers(1);
     await cluster.fault("outbox.after_send", "kill");
     await nia.say(room, "say: two");
-    await nia.received(2);
-    await nia.say(room, "say: three");
-    const messages = (await nia.received(3)).filter(({ edit }) => !edit);
+    await answers(2);
     assert.deepEqual(await cluster.armed(), []);
+    await nia.say(room, "wait: 400\nsay: three four five six seven eight");
     assert.deepEqual(
-      messages.map(({ sender, body, html, kind }) => ({ sender, body, html, kind })),
-      ["one", "two", "three"].map((body) => ({
+      (await answers(3)).map(({ sender, body, html, kind }) => ({ sender, body, html, kind })),
+      ["one", "two", "three four five six seven eight"].map((body) => ({
         sender: account.userId,
         body,
         html: body === "one" ? "<p><strong>one</strong></p>" : null,
         kind: "RoomMessageText",
       })),
     );
+    const shown = await nia.received(0);
+    assert.ok(shown.some(({ body, edit }) => /^three.* …$/.test(body) && !edit));
+    const reactions = (await account.events(room)).filter(({ type }) => type === "m.reaction");
+    assert.ok(reactions.length > 0);
   });
 });
 

@@ -149,6 +149,34 @@ describe("socket mode", { concurrency: true }, () => {
     await again;
   });
 
+  test("gets each event on one of several connections, and on another one when the first is stuck", async () => {
+    await using peer = await startSlackPeer({ ackTimeoutMs: 1_000 });
+    const hosts = [new TestHost(), new TestHost()] as const;
+    const adapters = hosts.map(() => slackAdapter(peer, { connections: 2 }));
+    assert.deepEqual(
+      adapters.map(({ slots }) => slots),
+      [2, 2],
+    );
+    const leases = hosts.map((host) => host.lease());
+    const ended = hosts.map((host, slot) => adapters[slot]?.connect?.(host, { ...leases[slot]!.lease, slot }));
+    await peer.untilConnected(2);
+    const written = Array.from({ length: 8 }, (_, index) => peer.say(`message ${index}`).ts);
+    await settled(peer);
+    const stored = () => hosts.flatMap(({ accepted }) => accepted.map(({ externalId }) => externalId));
+    assert.equal(stored().length, written.length);
+    assert.equal(new Set(stored()).size, written.length);
+    for (const { accepted } of hosts) assert.ok(accepted.length > 0);
+    // The next two events go to different connections; one of these replicas is stuck.
+    const stuck = Promise.withResolvers<never>();
+    hosts[0].accept = () => stuck.promise;
+    peer.say("a");
+    peer.say("b");
+    await hosts[1].untilAccepted(hosts[1].accepted.length + 2);
+    stuck.reject(new WireError("UNAVAILABLE", "the process was stuck"));
+    for (const { lose } of leases) lose();
+    await Promise.all(ended);
+  });
+
   test("closes the connection when the lease is lost", async () => {
     await using peer = await startSlackPeer();
     const host = new TestHost();

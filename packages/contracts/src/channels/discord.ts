@@ -8,6 +8,8 @@ export const discordChannel = channelEntry({
   settings: z.strictObject({
     ...peopleSettings,
     token_env: secretVariable,
+    /** Connections to the gateway, one replica each; Discord requires one for every 2,500 servers. */
+    shards: z.number().int().min(1).max(64).default(1),
     api_root: z.url().default("https://discord.com/api/v10"),
   }),
   secrets: [{ setting: "token_env", purpose: "the bot's token from the Developer Portal", required: true }],

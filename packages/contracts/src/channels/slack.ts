@@ -15,6 +15,8 @@ export const slackChannel = channelEntry({
     app_token_env: secretVariable.optional(),
     /** Contains the secret with which Slack signs its requests; required for `events`. */
     signing_secret_env: secretVariable.optional(),
+    /** Connections in socket mode, each with a lease of its own; Slack allows ten and sends an event to one of them. */
+    connections: z.number().int().min(1).max(10).default(1),
     /** Answer a message of a channel in a thread below it, which is a conversation of its own; false: in the channel. */
     reply_in_thread: z.boolean().default(true),
     api_root: z.url().default("https://slack.com"),

@@ -18,15 +18,15 @@ export interface HeldConnection extends AsyncDisposable {
   ended: Promise<void>;
 }
 
-/** Holds the connection as the gateway does: connects again with the stored cursor until the lease is lost. */
-export function keepConnected(host: TestHost, adapter: ChannelAdapter): HeldConnection {
+/** Holds a connection as the gateway does: connects again with the stored cursor until the lease is lost. */
+export function keepConnected(host: TestHost, adapter: ChannelAdapter, slot = 0): HeldConnection {
   const stop = new AbortController();
   const run = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       const { lease, lose } = host.lease();
       stop.signal.addEventListener("abort", lose, { once: true });
       try {
-        await adapter.connect?.(host, lease);
+        await adapter.connect?.(host, { ...lease, slot });
       } catch (error) {
         host.log.error({ error: String(error) }, "failed");
         // Without a pause, a test that has failed and closed its peer would keep the process busy.

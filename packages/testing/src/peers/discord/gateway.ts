@@ -87,6 +87,7 @@ export class Gateway {
     const needed = intentOf(type, data["guild_id"] === undefined);
     for (const session of this.#sessions.values()) {
       if (needed !== 0 && (session.intents & needed) === 0) continue;
+      if (!session.receives(data["guild_id"])) continue;
       session.dispatch(type, this.#visible(session, type, data));
     }
   }
@@ -186,7 +187,7 @@ export class Gateway {
     if (now - this.#lastIdentifyMs < this.#options.identifyEveryMs) return this.#refuse(socket);
     this.#lastIdentifyMs = now;
     this.identified += 1;
-    const session = new GatewaySession(intents);
+    const session = new GatewaySession(intents, shard);
     this.#sessions.set(session.id, session);
     this.#bind(connection, session);
     const { bot, guildId, applicationId } = this.#state;
@@ -201,7 +202,8 @@ export class Gateway {
       private_channels: [],
       relationships: [],
     });
-    if ((intents & intent.guilds) !== 0) session.dispatch("GUILD_CREATE", guildObject(this.#state));
+    if ((intents & intent.guilds) !== 0 && session.receives(guildId))
+      session.dispatch("GUILD_CREATE", guildObject(this.#state));
   }
 
   #resume(connection: Connection, data: unknown): void {

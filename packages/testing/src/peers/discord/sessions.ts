@@ -24,6 +24,7 @@ const maxBuffered = 1_000;
 export class GatewaySession {
   readonly id = randomBytes(16).toString("hex");
   readonly intents: number;
+  readonly #shard: readonly [number, number];
   /** Sends to the connection; null while there is none. */
   send: ((event: GatewayEvent) => void) | null = null;
   #lastSeq = 0;
@@ -31,8 +32,15 @@ export class GatewaySession {
   #confirmedSeq = 0;
   #buffer: GatewayEvent[] = [];
 
-  constructor(intents: number) {
+  constructor(intents: number, shard: readonly [number, number] = [0, 1]) {
     this.intents = intents;
+    this.#shard = shard;
+  }
+
+  /** A server belongs to one shard by its id; direct conversations belong to the first. */
+  receives(guildId: unknown): boolean {
+    const [id, count] = this.#shard;
+    return Number(typeof guildId === "string" ? (BigInt(guildId) >> 22n) % BigInt(count) : 0n) === id;
   }
 
   get lastSeq(): number {

@@ -62,6 +62,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
     account,
     capabilities: discordChannel.capabilities,
     ownedConnection: true,
+    slots: settings.shards,
     sendsWithoutConnection: true,
     async connect(host, lease) {
       hostFetch = host.fetch;
@@ -69,7 +70,11 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
         registered = true;
         void register(host);
       }
-      await holdConnection({ account, token, groups: settings.groups, intents, call, threads, identify }, host, lease);
+      await holdConnection(
+        { account, token, groups: settings.groups, intents, shards: settings.shards, call, threads, identify },
+        host,
+        lease,
+      );
     },
     fetchFile: createDownload(call, api),
     async check(signal) {

@@ -14,6 +14,8 @@ export interface Discord {
   token: string;
   groups: readonly string[];
   intents: number;
+  /** The number of connections; each has the servers of one shard, the first one also direct conversations. */
+  shards: number;
   call: Call;
   threads: Threads;
   /** The bot itself. Rejects with AccountRejectedError when the token is refused. */
@@ -63,14 +65,14 @@ async function connectOnce(
   const me = await discord.identify(timely());
   const url = cursor.session?.url ?? (await gatewayUrl(call, timely()));
   const readMissed = (since: Cursor, handle: (message: unknown) => Promise<void>) =>
-    readChannels(discord, host, since, lease.signal, handle);
+    readChannels(discord, host, since, lease, handle);
   const queue = new EventQueue({ account, call, host, lease, me, threads, readMissed }, cursor);
   const ending = new AbortController();
   const end = runSocket({
     url,
     token,
     intents,
-    shard: [0, 1],
+    shard: [lease.slot ?? 0, discord.shards],
     resume: cursor.session,
     storedSeq: () => queue.storedSeq,
     onEvent: (event) => {
@@ -105,10 +107,10 @@ async function gatewayUrl(call: Call, signal: AbortSignal): Promise<string> {
 
 /** Reads the messages after the cursor in its conversations and the groups. A channel that cannot be read is skipped with a log line. */
 async function readChannels(
-  { account, call, groups }: Discord,
+  { account, call, groups, shards }: Discord,
   host: ChannelHost,
   { message, conversations }: Cursor,
-  signal: AbortSignal,
+  { signal, slot = 0 }: LeaseRef,
   handle: (message: unknown) => Promise<void>,
 ): Promise<void> {
   const oldest = snowflakeAt(Date.now() - oldestMissedMs);
@@ -124,6 +126,7 @@ async function readChannels(
       continue;
     }
     const { type, guild_id: guildId, last_message_id: last } = required(`channel ${id}`, channel);
+    if (shardOf(guildId, shards) !== slot) continue;
     const place = { channel_type: type, ...(typeof guildId === "string" ? { guild_id: guildId } : {}) };
     if (last === null || last === undefined || BigInt(last) <= BigInt(since)) continue;
     for (let after = since, page = 0; page < maxPages; page++) {
@@ -141,6 +144,11 @@ async function readChannels(
       if (list.length < pageSize) break;
     }
   }
+}
+
+/** https://discord.com/developers/docs/events/gateway#sharding */
+function shardOf(guildId: string | null | undefined, shards: number): number {
+  return typeof guildId === "string" ? Number((BigInt(guildId) >> 22n) % BigInt(shards)) : 0;
 }
 
 /** Repeats a read while Discord limits it. */

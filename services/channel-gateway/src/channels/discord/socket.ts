@@ -134,7 +134,7 @@ function endOf(code: number): ConnectionEnd {
   const rejected: Record<number, string> = {
     4004: "the token is refused (4004): reset it in the Developer Portal under Bot and set the variable again",
     4010: "the shard is invalid (4010)",
-    4011: "the bot is in too many servers for one connection (4011): sharding required",
+    4011: "the bot is in too many servers for its connections (4011): raise shards",
     4012: "this version of the gateway is no longer supported (4012): update Parley",
     4013: "the intents are invalid (4013): update Parley",
     4014: "the Message Content Intent is not allowed (4014): switch it on in the Developer Portal under Bot → Privileged Gateway Intents, or set require_mention = true",

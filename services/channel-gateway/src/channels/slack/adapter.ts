@@ -83,6 +83,7 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     account,
     capabilities: slackChannel.capabilities,
     ownedConnection: mode === "socket",
+    slots: mode === "socket" ? settings.connections : 1,
     sendsWithoutConnection: true,
     fetchFile: createDownload(api),
     async check(signal) {
