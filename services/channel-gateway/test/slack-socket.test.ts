@@ -158,7 +158,10 @@ describe("socket mode", { concurrency: true }, () => {
       [2, 2],
     );
     const leases = hosts.map((host) => host.lease());
-    const ended = hosts.map((host, slot) => adapters[slot]?.connect?.(host, { ...leases[slot]!.lease, slot }));
+    const ended = hosts.map(async (host, slot) => {
+      const held = leases[slot];
+      if (held !== undefined) await adapters[slot]?.connect?.(host, { ...held.lease, slot });
+    });
     await peer.untilConnected(2);
     const written = Array.from({ length: 8 }, (_, index) => peer.say(`message ${index}`).ts);
     await settled(peer);
