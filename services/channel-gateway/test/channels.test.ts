@@ -348,11 +348,14 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     platform.say({ conversation: "boss", from: "boss", text: "at length" });
     await platform.until(() => platform.sent.length === 11);
     assert.match(platform.sent[10]?.text ?? "", /more characters/);
-    platform.say({ conversation: "boss", from: "boss", text: "!new" });
+    // It is sent after the settlement of the text before.
+    await gateway.call("/api/send", { body: { ...body, text: "other" } });
     await platform.until(() => platform.sent.length === 12);
-    platform.say({ conversation: "boss", from: "boss", text: "!more" });
+    platform.say({ conversation: "boss", from: "boss", text: "!new" });
     await platform.until(() => platform.sent.length === 13);
-    assert.match(platform.sent[12]?.text ?? "", /nothing more/);
+    platform.say({ conversation: "boss", from: "boss", text: "!more" });
+    await platform.until(() => platform.sent.length === 14);
+    assert.match(platform.sent[13]?.text ?? "", /nothing more/);
     await gateway.close();
   });
 
