@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import {
   encodeGrant,
   hookRun,
@@ -51,7 +51,7 @@ before(async () => {
   cleanup.add(() => sql.end());
   for (const path of ["MEMORY.md", "SOUL.md"] as const)
     await owner.request(store.documentPut, { opId: randomUUID(), path, content: secretText, author: "owner" });
-  attachment = (await keepBlob(owner, Buffer.from("a picture of the owner"))).sha256;
+  attachment = (await storeBlob(owner, Buffer.from("a picture of the owner"))).sha256;
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -209,7 +209,7 @@ test("returns no content by its hash when the call's session does not refer to i
     refused,
   );
   const mine = Buffer.from("made by this call");
-  const { sha256 } = await keepBlob(thief, mine, grant);
+  const { sha256 } = await storeBlob(thief, mine, grant);
   const { data: read } = await thief.request(store.callBlobGet, { grant, sha256, n: 0 });
   assert.deepEqual(Buffer.from(read, "base64"), mine);
 });

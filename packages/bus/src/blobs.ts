@@ -14,7 +14,7 @@ const commitMs = 30_000;
 type ForCall = string | null;
 
 /** Stores content in the store. Throws the store's WireError: TOO_LARGE, or INVALID_INPUT for content that it does not accept. */
-export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
+export async function storeBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
   const sha256 = createHash("sha256").update(content).digest("hex");
   const announced = { opId: randomUUID(), sha256, bytes: content.length };
   const begun =

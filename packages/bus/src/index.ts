@@ -1,4 +1,4 @@
-export { fetchBlob, keepBlob } from "./blobs.ts";
+export { fetchBlob, storeBlob } from "./blobs.ts";
 export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, type SubjectParams } from "./bus.ts";
 export type { BusLog } from "./connect.ts";
 export { maxPayloadBytes } from "./envelope.ts";

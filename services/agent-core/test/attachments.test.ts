@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import type { Attachment, Part } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import * as fc from "fast-check";
@@ -216,7 +216,7 @@ describe("with a real store", () => {
 
   test("fetches contents by hash and omits those that the store does not have", async () => {
     const content = Buffer.concat([jpeg, randomBytes(400_000)]);
-    await keepBlob(gateway, content);
+    await storeBlob(gateway, content);
     const kept = attachment("image/jpeg", "k.jpg", content);
     const gone = { ...picture, sha256: "0".repeat(64) };
     const loaded = await new Contents(core).of([{ role: "user", parts: [blob(kept), result("a", [gone])] }]);
@@ -225,7 +225,7 @@ describe("with a real store", () => {
 
   test("omits a refused content from then on and keeps contents accepted before", async () => {
     const [good, bad] = [Buffer.concat([jpeg, randomBytes(8)]), Buffer.concat([jpeg, randomBytes(8)])];
-    for (const content of [good, bad]) await keepBlob(gateway, content);
+    for (const content of [good, bad]) await storeBlob(gateway, content);
     const { provider, shown } = choosy((hashes) =>
       hashes.includes(hashOf(bad)) ? new ModelError("invalid", "Could not process image") : undefined,
     );
@@ -247,7 +247,7 @@ describe("with a real store", () => {
 
   test("ignores refusals that are not about a content", async () => {
     const content = Buffer.concat([jpeg, randomBytes(9)]);
-    await keepBlob(gateway, content);
+    await storeBlob(gateway, content);
     const { provider, shown } = choosy(() => new ModelError("rate_limit", "image tokens per minute"));
     const seeing = withAttachments(provider, new Contents(core));
     const request = requestOf([blob(attachment("image/jpeg", "x.jpg", content))], undefined);

@@ -7,7 +7,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import { parseSettings } from "@parley/chassis";
 import { attachmentName, textOf, type Attachment, type Part } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "@parley/testing";
@@ -241,8 +241,8 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     const picture = Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(500)]);
     const report = pdf("out");
     const attachments: Attachment[] = [
-      { ...(await keepBlob(bus, picture)), name: "a.jpg" },
-      { ...(await keepBlob(bus, report)), name: "report.pdf" },
+      { ...(await storeBlob(bus, picture)), name: "a.jpg" },
+      { ...(await storeBlob(bus, report)), name: "report.pdf" },
     ];
     outgoing.set("files: please", attachments);
     peer.say("files: please");
@@ -260,7 +260,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
 
   test("names a file in a text when the channel cannot send files", async () => {
     const platform = new Platform("plain");
-    const attachments = [{ ...(await keepBlob(bus, pdf("plain"))), name: "plain.pdf" }];
+    const attachments = [{ ...(await storeBlob(bus, pdf("plain"))), name: "plain.pdf" }];
     outgoing.set("plain: files", attachments);
     await stack.gateway({
       name: "plain",

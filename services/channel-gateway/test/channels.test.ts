@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
-import { keepBlob } from "@parley/bus";
+import { storeBlob } from "@parley/bus";
 import { store, type ParleySettings } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -299,7 +299,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     };
     const bus = await stack.stack.bus("channel-gateway");
     const attachments = await Promise.all(
-      ["one", "two"].map(async (name) => ({ ...(await keepBlob(bus, Buffer.from(`content of ${name}`))), name })),
+      ["one", "two"].map(async (name) => ({ ...(await storeBlob(bus, Buffer.from(`content of ${name}`))), name })),
     );
     const { script } = stack.agent;
     stack.agent.script = async (said, turn) =>

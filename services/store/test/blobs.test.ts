@@ -4,7 +4,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { fetchBlob, storeBlob, type Bus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
 import { store, WireError, type InboundMessage, type Part } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
@@ -98,21 +98,21 @@ const attached = (content: Uint8Array): Part => ({
 
 test("content of several chunks is returned byte for byte, with the detected type", async () => {
   const content = png(3 * store.blobChunkBytes + 17);
-  const kept = await keepBlob(gateway, content);
+  const kept = await storeBlob(gateway, content);
   assert.deepEqual(kept, { sha256: hashOf(content), bytes: content.length, mediaType: "image/png" });
   assert.deepEqual(await fetchBlob(core, kept.sha256), content);
 });
 
 test("20 MiB are stored and fetched completely", async () => {
   const content = randomBytes(20 * 1024 * 1024);
-  const { sha256, mediaType } = await keepBlob(gateway, content);
+  const { sha256, mediaType } = await storeBlob(gateway, content);
   assert.equal(mediaType, "application/octet-stream");
   assert.equal(hashOf(await fetchBlob(core, sha256)), sha256);
 });
 
 test("existing content is not uploaded again and has one row", async () => {
   const content = png(1_000);
-  await keepBlob(gateway, content);
+  await storeBlob(gateway, content);
   assert.equal((await begin(content)).status, "kept");
   const { rows } = await database.pool.query("SELECT FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
   assert.equal(rows.length, 1);
@@ -120,7 +120,7 @@ test("existing content is not uploaded again and has one row", async () => {
 
 test("concurrent uploads of the same content all succeed", async () => {
   const content = randomBytes(store.blobChunkBytes + 1);
-  const kept = await Promise.all(Array.from({ length: 6 }, () => keepBlob(gateway, content)));
+  const kept = await Promise.all(Array.from({ length: 6 }, () => storeBlob(gateway, content)));
   assert.deepEqual(new Set(kept.map(({ sha256 }) => sha256)), new Set([hashOf(content)]));
   assert.deepEqual(await fetchBlob(core, hashOf(content)), content);
 });
@@ -187,14 +187,14 @@ test("detects the type of text, pictures, documents, archives and unknown bytes"
     ["text/plain", Buffer.from("<script>alert(1)</script>")],
   ];
   for (const [expected, content] of types) {
-    assert.equal((await keepBlob(gateway, content)).mediaType, expected, content.toString("latin1").slice(0, 20));
+    assert.equal((await storeBlob(gateway, content)).mediaType, expected, content.toString("latin1").slice(0, 20));
   }
 });
 
 test("detects text when characters cross chunk borders", async () => {
   const content = Buffer.from(`x${"ü世😀".repeat(60_000)}`);
   assert.ok(content.length > 2 * store.blobChunkBytes);
-  assert.equal((await keepBlob(gateway, content)).mediaType, "text/plain");
+  assert.equal((await storeBlob(gateway, content)).mediaType, "text/plain");
 });
 
 test("a message may refer only to existing content", async () => {
@@ -203,7 +203,7 @@ test("a message may refer only to existing content", async () => {
     gateway.request(store.inboxPut, message([attached(ghost)])),
     refused("INVALID_INPUT", /there is no attachment/),
   );
-  await keepBlob(gateway, ghost);
+  await storeBlob(gateway, ghost);
   const { sessionId } = await gateway.request(store.inboxPut, message([attached(ghost)]));
   const { rows } = await database.pool.query("SELECT sha256 FROM parley.blob_refs WHERE session_id = $1", [sessionId]);
   assert.deepEqual(rows, [{ sha256: hashOf(ghost) }]);
@@ -211,7 +211,7 @@ test("a message may refer only to existing content", async () => {
 
 test("unreferenced content is deleted after its retention, and referenced content is not", async () => {
   const [loose, young, bound] = [png(10), png(20), png(30)];
-  for (const content of [loose, young, bound]) await keepBlob(gateway, content);
+  for (const content of [loose, young, bound]) await storeBlob(gateway, content);
   await gateway.request(store.inboxPut, message([attached(bound)]));
   await age(hashOf(loose), 25);
   await age(hashOf(bound), 25);
@@ -222,13 +222,13 @@ test("unreferenced content is deleted after its retention, and referenced conten
     true,
   ]);
   await assert.rejects(fetchBlob(core, hashOf(loose)), refused("NOT_FOUND"));
-  await keepBlob(gateway, loose);
+  await storeBlob(gateway, loose);
   assert.deepEqual(await fetchBlob(core, hashOf(loose)), loose);
 });
 
 test("announcing existing content extends its retention", async () => {
   const content = png(40);
-  await keepBlob(gateway, content);
+  await storeBlob(gateway, content);
   await age(hashOf(content), 25);
   assert.equal((await begin(content)).status, "kept");
   assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
@@ -236,11 +236,11 @@ test("announcing existing content extends its retention", async () => {
 
 test("the next run completes an interrupted removal, and an upload in between wins", async () => {
   const content = png(50);
-  await keepBlob(gateway, content);
+  await storeBlob(gateway, content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
   assert.equal(await isKept(hashOf(content)), false);
   await assert.rejects(gateway.request(store.inboxPut, message([attached(content)])), refused("INVALID_INPUT"));
-  await keepBlob(gateway, content);
+  await storeBlob(gateway, content);
   assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
   assert.deepEqual(await fetchBlob(core, hashOf(content)), content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
@@ -250,7 +250,7 @@ test("the next run completes an interrupted removal, and an upload in between wi
 test("concurrent references and removals never leave a reference without content", async () => {
   for (let round = 0; round < 8; round++) {
     const content = png(60 + round);
-    await keepBlob(gateway, content);
+    await storeBlob(gateway, content);
     await age(hashOf(content), 25);
     const [put] = await Promise.allSettled([
       gateway.request(store.inboxPut, message([attached(content)])),
@@ -267,7 +267,7 @@ test("content in a backend that is not configured does not block other removals"
     `INSERT INTO parley.blobs (sha256, bytes, media_type, place, doomed_at)
      SELECT encode(sha256(n::text::bytea), 'hex'), 1, 'text/plain', 'folder', now() - interval '1 day' FROM generate_series(1, 150) AS n`,
   );
-  await keepBlob(gateway, content);
+  await storeBlob(gateway, content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
   try {
     for (let round = 0; round < 3; round++)
@@ -312,8 +312,8 @@ test("large content is in the folder, small content in the database, and both ar
   own.add(() => running.close());
   const bus = await apart.bus("channel-gateway");
   const [small, large] = [png(100), png(store.blobChunkBytes + 9)];
-  await keepBlob(bus, small);
-  await keepBlob(bus, large);
+  await storeBlob(bus, small);
+  await storeBlob(bus, large);
   const files = (await readdir(folder, { recursive: true })).filter((name) => name.includes("/"));
   assert.deepEqual(
     files.map((name) => name.slice(0, name.indexOf("."))),
@@ -323,7 +323,7 @@ test("large content is in the folder, small content in the database, and both ar
   assert.deepEqual(await fetchBlob(bus, hashOf(large)), large);
 
   // A type that is not accepted leaves nothing in the folder.
-  await assert.rejects(keepBlob(bus, randomBytes(store.blobChunkBytes * 2)), refused("INVALID_INPUT", /octet-stream/));
+  await assert.rejects(storeBlob(bus, randomBytes(store.blobChunkBytes * 2)), refused("INVALID_INPUT", /octet-stream/));
   const other = openDatabase(apart.postgres.storeUrl, 2, () => undefined);
   own.add(() => other.pool.end());
   await other.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");

@@ -4,7 +4,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
-import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { fetchBlob, storeBlob, type Bus } from "@parley/bus";
 import { createLogger, readBaseConfig } from "@parley/chassis";
 import { store, WireError } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
@@ -134,8 +134,8 @@ const commitOnce = (uploadId: string) =>
 
 test("large content is in the bucket, small content in the database, and both are deleted", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
-  await keepBlob(bus, small);
-  await keepBlob(bus, content);
+  await storeBlob(bus, small);
+  await storeBlob(bus, content);
   assert.equal((await keysOf(content)).length, 1);
   assert.equal((await keys()).length, 1);
   assert.deepEqual(await fetchBlob(bus, hashOf(small)), small);
@@ -186,7 +186,7 @@ for (const mode of ["cut", "down", "denied"] as const) {
 
 test("content in an unavailable bucket is unavailable, not missing", async () => {
   const content = large();
-  await keepBlob(bus, content);
+  await storeBlob(bus, content);
   s3.mode = "down";
   await assert.rejects(
     bus.request(store.blobGet, { sha256: hashOf(content), n: 0 }),
@@ -254,7 +254,7 @@ test("two concurrent uploads of the same content both succeed", async () => {
 });
 
 test("a late removal after a new upload of the same content removes nothing needed", async () => {
-  for (const before of [keptBefore, (content: Uint8Array) => keepBlob(bus, content)]) {
+  for (const before of [keptBefore, (content: Uint8Array) => storeBlob(bus, content)]) {
     await age();
     await forgetAll();
     const content = large();
@@ -262,7 +262,7 @@ test("a late removal after a new upload of the same content removes nothing need
     await age();
     s3.removals = "held";
     assert.equal(await forgetAll(), 0, "the removal is not confirmed");
-    await keepBlob(bus, content);
+    await storeBlob(bus, content);
     s3.removals = "pass";
     await letThrough(s3.onTheirWay.length);
     assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
@@ -359,7 +359,7 @@ test("content of older versions is read, and deleted under its old name", async 
 
 test("changed, truncated or missing content in the bucket is never returned as the original", async () => {
   const [changed, cut, gone] = [large(), large(), large()];
-  for (const content of [changed, cut, gone]) await keepBlob(bus, content);
+  for (const content of [changed, cut, gone]) await storeBlob(bus, content);
   const other = Buffer.from(changed);
   other.writeUInt8((other.readUInt8(300_000) + 1) % 256, 300_000);
   await replace(changed, other);
@@ -376,7 +376,7 @@ test("changed, truncated or missing content in the bucket is never returned as t
 
 test("content in a backend that is not configured fails with the backend's name", async () => {
   const content = large();
-  await keepBlob(bus, content);
+  await storeBlob(bus, content);
   const elsewhere = backendsOf([]);
   assert.throws(
     () => elsewhere.named("bucket"),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { keepBlob } from "@parley/bus";
+import { storeBlob } from "@parley/bus";
 import { store, type InboundMessage, type InputOf, type Part } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { inbound, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
@@ -52,7 +52,7 @@ test("holds a later text of the conversation until the files are there, and noth
   assert.equal(await nextTurn(sessionId), null);
   const listed = (await sweep()).sessions.map((session) => session.sessionId);
   assert.ok(!listed.includes(sessionId));
-  const { sha256, mediaType, bytes } = await keepBlob(scene.gateway, Buffer.from("abc"));
+  const { sha256, mediaType, bytes } = await storeBlob(scene.gateway, Buffer.from("abc"));
   const blob = { type: "blob" as const, sha256, mediaType, name: "photo", bytes };
   assert.deepEqual(await complete(inboxId, store.firstFileFence, [blob]), { completed: true });
   assert.deepEqual(await nextTurn(sessionId), [[note("look"), blob]]);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import { store, voiceChanged, type Utterance, type InputOf, type Sender, type VoiceSession } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
@@ -293,7 +293,7 @@ describe("a spoken answer", () => {
     const [spoken] = await waiting(turnId);
     assert.ok(spoken !== undefined);
     const sound = Buffer.from(`OggS${"\0".repeat(24)}OpusHead`);
-    const blob = await keepBlob(core, sound);
+    const blob = await storeBlob(core, sound);
     assert.equal(blob.sha256, createHash("sha256").update(sound).digest("hex"));
     const outcome = { state: "made" as const, attachment: { ...blob, name: "voice.ogg" } };
     const made = { ...fenced(), spokenId: spoken.spokenId, outcome };
@@ -308,7 +308,7 @@ describe("a spoken answer", () => {
     const { turnId, conversation } = await answered("two at once", true);
     const [spoken] = await waiting(turnId);
     assert.ok(spoken !== undefined);
-    const blob = await keepBlob(core, Buffer.from(`OggS${"\0".repeat(24)}OpusHead`));
+    const blob = await storeBlob(core, Buffer.from(`OggS${"\0".repeat(24)}OpusHead`));
     await sql.query("BEGIN");
     await sql.query(
       `INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, body, expires_at)

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { fetchBlob, storeBlob, type Bus } from "@parley/bus";
 import { store, type ToolResult } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
@@ -99,7 +99,7 @@ test("attach refuses paths outside the workspace, folders, documents and missing
 
 test("save_attachment writes identical bytes, only in the workspace, for known ids", async () => {
   const content = randomBytes(600_000);
-  const attached = { type: "blob" as const, name: "file.bin", ...(await keepBlob(gateway, content)) };
+  const attached = { type: "blob" as const, name: "file.bin", ...(await storeBlob(gateway, content)) };
   const { sha256 } = attached;
   const [request] = await stage.plan(
     [{ tool: "save_attachment", class: "once", input: { id: sha256, path: "in/deep/file.bin" } }],

@@ -42,6 +42,7 @@ export type LocalOutcome =
       status: "done" | "failed";
       content: string;
       outgoing?: Outgoing[];
+      /** Files that the call sent to people, for readers of the session. */
       sent?: Attachment[];
       sleeps?: boolean;
       untrusted?: boolean;

@@ -1,5 +1,5 @@
 // Converts a text to an audio attachment: synthesizes it, stores it, and names it by its format.
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import type { Attachment, SpeechSettings } from "@parley/contracts";
 import { speakable } from "./speakable.ts";
 import { SynthesisError, type Synthesizer } from "./synthesizer.ts";
@@ -30,7 +30,7 @@ export async function audioFormat(
   const words = speakable(text, max);
   if (words === "") return null;
   const sound = await synthesizer.synthesize(words, { voice, signal });
-  const blob = await keepBlob(bus, sound);
+  const blob = await storeBlob(bus, sound);
   if (blob.mediaType === "text/plain") {
     throw new SynthesisError("the speech service returned no audio", { again: false });
   }

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import type { Message, Part, Sender } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { httpTranscriber } from "../../src/voice/transcriber.ts";
@@ -69,7 +69,7 @@ const note = (text: string): Message => {
 /** An Ogg recording in the store. */
 async function recording(name = "voice"): Promise<Extract<Part, { type: "blob" }>> {
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), randomBytes(200)]);
-  return { type: "blob", ...(await keepBlob(gateway, page)), name };
+  return { type: "blob", ...(await storeBlob(gateway, page)), name };
 }
 const deps = (key?: string): TranscribeDeps => ({
   bus: core,

@@ -1,6 +1,6 @@
 // Files over HTTP, addressed by the hash of their content. Responses are always downloads, so that a browser never executes them,
 // regardless of their type.
-import { keepBlob } from "@parley/bus";
+import { storeBlob } from "@parley/bus";
 import { AttachmentSchema, attachmentName, Sha256Schema, sizeText, store, WireError } from "@parley/contracts";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { Readable } from "node:stream";
@@ -67,7 +67,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
 /** Stores a file. Throws HttpError 413 or 415. */
 export async function keep({ bus }: Pick<HttpDeps, "bus">, body: Buffer) {
   try {
-    return await keepBlob(bus, body);
+    return await storeBlob(bus, body);
   } catch (error) {
     if (WireError.is(error, "TOO_LARGE")) throw new HttpError(413, "too_large", error.message);
     if (WireError.is(error, "INVALID_INPUT")) throw new HttpError(415, "type_not_accepted", error.message);

@@ -1,6 +1,6 @@
 // The files of an inbound message as parts: content that came with the message is stored first; files on the platform stay pending and are
 // fetched after the message is stored (file-fetcher.ts). A note replaces a file that cannot be accepted.
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import {
   attachmentName,
   maxAttachments,
@@ -31,9 +31,10 @@ export function isPendingFile(part: Parts[number]): part is PendingFile {
 export async function partsOfFiles(bus: Bus, maxBytes: number, files: readonly IncomingFile[]): Promise<Parts> {
   const parts: Parts = [];
   for (const file of files.slice(0, maxAttachments)) parts.push(await partOf(bus, maxBytes, file));
-  const left = files.length - maxAttachments;
-  if (left > 0) {
-    const text = `[${left} more files were left out: a message may have at most ${maxAttachments}]`;
+  const omitted = files.length - maxAttachments;
+  if (omitted > 0) {
+    const what = omitted === 1 ? "1 more file was" : `${omitted} more files were`;
+    const text = `[${what} left out: a message may have at most ${maxAttachments}]`;
     parts.push({ type: "text", text });
   }
   return parts;
@@ -65,7 +66,7 @@ export async function storedFile(
 ): Promise<FilePart> {
   if (content === "too_large" || content.length > maxBytes) return missingFile({ kind, name }, tooLargeText(maxBytes));
   try {
-    const { sha256, mediaType, bytes } = await keepBlob(bus, content);
+    const { sha256, mediaType, bytes } = await storeBlob(bus, content);
     return { type: "blob", sha256, mediaType, name: attachmentName(name, kind), bytes };
   } catch (error) {
     if (!WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;

@@ -1,5 +1,5 @@
 // Stores and fetches attachments by hash. The content is in the store; tools do not depend on the bus or on chunks.
-import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { fetchBlob, storeBlob, type Bus } from "@parley/bus";
 import { WireError, type Attachment } from "@parley/contracts";
 
 export interface AttachmentStore {
@@ -17,14 +17,14 @@ export class ContentRejectedError extends Error {
 /** The attachments of one call: its grant limits it to the content of its own session. */
 export function createAttachmentStore(bus: Bus, grant: string): AttachmentStore {
   return {
-    keep: (content) => inWords(() => keepBlob(bus, content, grant)),
+    keep: (content) => inWords(() => storeBlob(bus, content, grant)),
     fetch: (id) => inWords(() => fetchBlob(bus, id, grant)),
   };
 }
 
 /** For rendering an MCP prompt: without a call, content can be stored but not fetched. */
 export function promptContents(bus: Bus): Pick<AttachmentStore, "keep"> {
-  return { keep: (content) => inWords(() => keepBlob(bus, content, null)) };
+  return { keep: (content) => inWords(() => storeBlob(bus, content, null)) };
 }
 
 async function inWords<T>(work: () => Promise<T>): Promise<T> {

@@ -30,7 +30,7 @@ export interface ToolOutput {
   files?: ReadonlySet<string>;
   /** Attachments that the call has stored for the session without showing them. */
   storedAttachments?: Attachment[];
-  /** The kind of isolation that a command ran in. */
+  /** What isolated the command, as `isolationTag` names it. */
   isolation?: string;
 }
 

@@ -7,7 +7,7 @@ import { parsePatch, PatchError, type PatchOperation } from "../text/patch/parse
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { whileLocked } from "../workspace/locks.ts";
-import { shown, splitPath } from "../workspace/paths.ts";
+import { displayPath, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile } from "../workspace/places.ts";
 import type { Workspace } from "../workspace/workspace.ts";
@@ -106,7 +106,7 @@ async function applyAll(operations: readonly PatchOperation[], context: ToolCont
   }
   const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
   if (twice !== undefined)
-    return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
+    return failure(`The patch names "${displayPath(twice.path)}" more than once; nothing was changed.`);
   context.signal.throwIfAborted();
   await context.workspace.quota.reserve(bytesOf(changes, "after"), bytesOf(changes, "before"));
   await context.checkpoint.track(changes.map(({ path }) => path));
@@ -125,7 +125,7 @@ function sizeOf(content: string | Uint8Array): number {
 /** The changes of one operation. Throws PatchError or WorkspaceError when it does not apply. */
 async function plan(operation: PatchOperation, context: ToolContext): Promise<Change[]> {
   const now = await look(operation.path, context);
-  const name = shown(operation.path);
+  const name = displayPath(operation.path);
   if (operation.kind === "add") {
     if (now.before !== null) throw new PatchError(`"${name}" already exists: update it, or delete it first.`);
     return [{ ...now, after: { content: operation.content, mode: null } }];
@@ -144,7 +144,8 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   if (operation.to === undefined) return [{ ...now, after }];
   const there = await look(operation.to, context);
   if (there.path === now.path) throw new PatchError(`"${name}" cannot move to itself.`);
-  if (there.before !== null) throw new PatchError(`"${name}" cannot move: "${shown(operation.to)}" already exists.`);
+  if (there.before !== null)
+    throw new PatchError(`"${name}" cannot move: "${displayPath(operation.to)}" already exists.`);
   return [
     { ...there, after },
     { ...now, after: null },
@@ -153,7 +154,7 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
 
 async function look(path: string, context: ToolContext): Promise<Pick<Change, "path" | "before">> {
   if (resolveDocument(path, context) !== undefined) {
-    throw new PatchError(`"${shown(path)}" is a document: change it with edit or write.`);
+    throw new PatchError(`"${displayPath(path)}" is a document: change it with edit or write.`);
   }
   try {
     await using place = await context.workspace.resolve(path);
@@ -161,7 +162,7 @@ async function look(path: string, context: ToolContext): Promise<Pick<Change, "p
     await using file = await openFile(place);
     const { handle, stats } = file;
     if (stats.size > maxFileBytes)
-      throw new PatchError(`"${shown(path)}" has ${stats.size} bytes; the limit is ${maxFileBytes} bytes.`);
+      throw new PatchError(`"${displayPath(path)}" has ${stats.size} bytes; the limit is ${maxFileBytes} bytes.`);
     return { path: place.relative, before: { content: await handle.readFile(), mode: stats.mode } };
   } catch (error) {
     // A parent directory is missing: it is created together with the file.
@@ -193,7 +194,7 @@ class PartialPatchError extends Error {
   override readonly name = "PartialPatchError";
 
   constructor(paths: readonly string[], cause: unknown) {
-    const names = paths.map((path) => `"${shown(path)}"`).join(", ");
+    const names = paths.map((path) => `"${displayPath(path)}"`).join(", ");
     super(
       `A write failed (${describeFileError(cause) ?? "internal error"}), and ${names} could not be restored: check these files.`,
       {
@@ -213,11 +214,11 @@ async function put(workspace: Workspace, path: string, state: Change["after"]): 
 }
 
 function describe(operation: PatchOperation): string {
-  const name = `"${shown(operation.path)}"`;
+  const name = `"${displayPath(operation.path)}"`;
   if (operation.kind === "add") return `Added ${name}.`;
   if (operation.kind === "delete") return `Deleted ${name}.`;
   const count = operation.hunks.length;
   const hunks = `${count} ${count === 1 ? "hunk" : "hunks"}`;
   if (operation.to === undefined) return `Updated ${name}: ${hunks}.`;
-  return `Moved ${name} to "${shown(operation.to)}"${count === 0 ? "" : `: ${hunks}`}.`;
+  return `Moved ${name} to "${displayPath(operation.to)}"${count === 0 ? "" : `: ${hunks}`}.`;
 }

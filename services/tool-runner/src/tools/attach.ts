@@ -5,7 +5,7 @@ import { ContentRejectedError } from "../tool/attachments.ts";
 import { resolveDocument } from "./document-access.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { reserveSpace, replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/places.ts";
 
@@ -31,7 +31,7 @@ export const attachTool = defineTool({
   limits: ["20 MiB per file unless configured otherwise; kept as long as the session."],
   run: async (args, context) => {
     if (resolveDocument(args.path, context) !== undefined) {
-      return failure(`"${shown(args.path)}" is a document, not a file; include its text in the message.`);
+      return failure(`"${displayPath(args.path)}" is a document, not a file; include its text in the message.`);
     }
     await using place = await context.workspace.resolve(args.path);
     await using file = await openFile(place);
@@ -67,7 +67,7 @@ export const saveAttachmentTool = defineTool({
     const { attachmentStore: contents } = context;
     if (contents === undefined) return failure(notKept);
     if (resolveDocument(args.path, context) !== undefined) {
-      return failure(`"${shown(args.path)}" is a document; save the attachment under another path.`);
+      return failure(`"${displayPath(args.path)}" is a document; save the attachment under another path.`);
     }
     return refusedInWords(async () => {
       const content = await contents.fetch(args.id);
@@ -76,7 +76,7 @@ export const saveAttachmentTool = defineTool({
         await context.checkpoint.track([args.path]);
         await using place = await context.workspace.resolve(args.path, { createParents: true });
         await replaceFile(place, content);
-        return success(`Saved as "${shown(place.relative)}": ${sizeText(content.length)}.`);
+        return success(`Saved as "${displayPath(place.relative)}": ${sizeText(content.length)}.`);
       });
     });
   },
@@ -94,7 +94,7 @@ export function keepAs(
 }
 
 export function tooLarge(path: string, bytes: number): string {
-  return `"${shown(path)}" has ${sizeText(bytes)}; an attachment may have at most ${sizeText(maxContentBytes)}.`;
+  return `"${displayPath(path)}" has ${sizeText(bytes)}; an attachment may have at most ${sizeText(maxContentBytes)}.`;
 }
 
 async function refusedInWords(work: () => Promise<ToolOutput>): Promise<ToolOutput> {

@@ -1,7 +1,7 @@
 // Shared by the file tools: whether a path is a document, who writes, and the errors when the store is unavailable.
 import { WireError } from "@parley/contracts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import type { Writer } from "../documents/documents.ts";
 import { isDocumentPath, normalPath } from "../documents/paths.ts";
 import type { DocumentView } from "../documents/viewer.ts";
@@ -31,7 +31,7 @@ export function writerOf({ idempotencyKey }: ToolContext): Writer {
 }
 
 export function noSuchDocument(path: string): ToolOutput {
-  return failure(`"${shown(path)}" does not exist.`);
+  return failure(`"${displayPath(path)}" does not exist.`);
 }
 
 /** The result of the work; when the store is unavailable or rejects the request, an error for the model. */

@@ -6,7 +6,7 @@ import type { StoredDocument } from "../documents/client.ts";
 import { entriesOf, isDocumentFolder, type Entry } from "../documents/paths.ts";
 import { hasUntrusted } from "../documents/untrusted-lines.ts";
 import { failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 
 export async function writeDocument(
   { documents, path }: DocumentAccess,
@@ -14,7 +14,7 @@ export async function writeDocument(
   context: ToolContext,
 ): Promise<ToolOutput> {
   const problem = documentPathProblem(path);
-  if (problem !== null) return failure(`"${shown(path)}" cannot be written: ${problem}.`);
+  if (problem !== null) return failure(`"${displayPath(path)}" cannot be written: ${problem}.`);
   return orErrorText(async () => {
     const change = await documents.write(path, content, writerOf(context));
     if (change.status === "conflict") return failure(`"${path}" was changed while it was being written; try again.`);

@@ -4,7 +4,7 @@ import { resolveDocument } from "./document-access.ts";
 import type { Edited } from "../documents/documents.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/places.ts";
 import { decodeText } from "../text/file-kind.ts";
@@ -32,7 +32,7 @@ export async function editText(path: string, how: ChangeOfText, context: ToolCon
 
 async function changeFile(path: string, { maxBytes, tooLarge, change }: ChangeOfText, context: ToolContext) {
   await using place = await context.workspace.resolve(path);
-  const name = shown(place.relative);
+  const name = displayPath(place.relative);
   await using file = await openFile(place);
   const { handle, stats } = file;
   if (stats.size > maxBytes) return failure(tooLarge(name, stats.size));

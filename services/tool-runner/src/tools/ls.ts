@@ -5,7 +5,7 @@ import { z } from "zod";
 import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { documentNames, type Entry } from "../documents/paths.ts";
 import { defineTool, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/places.ts";
 import { listDocuments } from "./document-files.ts";
 
@@ -72,7 +72,7 @@ async function listRoot(access: DocumentAccess, context: ToolContext): Promise<T
 async function listing(entries: readonly (() => string | Promise<string>)[], name: string): Promise<ToolOutput> {
   const lines: string[] = [];
   for (const describe of entries.slice(0, maxEntries)) lines.push(await describe());
-  if (entries.length === 0) lines.push(`"${shown(name)}" is empty.`);
+  if (entries.length === 0) lines.push(`"${displayPath(name)}" is empty.`);
   if (entries.length > maxEntries) {
     lines.push(
       `[${entries.length - maxEntries} of ${entries.length} entries are not shown; use glob to narrow the list]`,
@@ -83,7 +83,8 @@ async function listing(entries: readonly (() => string | Promise<string>)[], nam
 
 function entryLine({ name, isFolder, bytes }: Entry): () => string {
   const size = isFolder ? "-" : String(bytes);
-  return () => `${(isFolder ? "dir" : "file").padEnd(5)} ${size.padStart(12)}  ${shown(name)}${isFolder ? "/" : ""}`;
+  return () =>
+    `${(isFolder ? "dir" : "file").padEnd(5)} ${size.padStart(12)}  ${displayPath(name)}${isFolder ? "/" : ""}`;
 }
 
 async function describeEntry(directory: Directory, name: string): Promise<string> {
@@ -93,14 +94,14 @@ async function describeEntry(directory: Directory, name: string): Promise<string
     return line(stats, name, target);
   } catch {
     // Deleted since it was listed.
-    return `?     ${"-".padStart(12)}  ${shown(name)}`;
+    return `?     ${"-".padStart(12)}  ${displayPath(name)}`;
   }
 }
 
 function line(stats: Stats, name: string, target: string): string {
   const type = stats.isFile() ? "file" : stats.isDirectory() ? "dir" : stats.isSymbolicLink() ? "link" : "other";
   const size = stats.isFile() ? String(stats.size) : "-";
-  const suffix = stats.isDirectory() ? "/" : target === "" ? "" : ` -> ${shown(target)}`;
+  const suffix = stats.isDirectory() ? "/" : target === "" ? "" : ` -> ${displayPath(target)}`;
   const remark = type === "other" ? ` (${kindOf(stats)})` : "";
-  return `${type.padEnd(5)} ${size.padStart(12)}  ${shown(name)}${suffix}${remark}`;
+  return `${type.padEnd(5)} ${size.padStart(12)}  ${displayPath(name)}${suffix}${remark}`;
 }

@@ -1,7 +1,7 @@
 // A PDF as `read` shows it: the document itself, if the model can see it, or the text of some of its pages.
 import { attachmentName, sizeText } from "@parley/contracts";
 import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { keepAs } from "./attach.ts";
 import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.ts";
 
@@ -32,12 +32,12 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
   if (reading.status === "unreadable") {
     if (asked === undefined && mayShow) return asItIs(file, context, []);
     return failure(
-      `The text of "${shown(file.path)}" cannot be read: ${reading.reason}. ${otherWays(file.path, mayShow)}`,
+      `The text of "${displayPath(file.path)}" cannot be read: ${reading.reason}. ${otherWays(file.path, mayShow)}`,
     );
   }
   const { pages, texts } = reading;
   if (range.from > pages)
-    return failure(`"${shown(file.path)}" has ${pages} pages; page ${range.from} is past its end.`);
+    return failure(`"${displayPath(file.path)}" has ${pages} pages; page ${range.from} is past its end.`);
   const count = `It has ${pages} ${pages === 1 ? "page" : "pages"}.`;
   const hasText = texts.some((text) => text.trim() !== "");
   if (asked === undefined && mayShow && (pages <= maxPdfPages || !hasText)) {
@@ -48,12 +48,16 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
   }
   if (hasText) return success(presentPages(file.path, range, reading));
   if (mayShow) return asItIs(file, context, [count, "These pages contain no text; the document itself is shown."]);
-  return failure(`The pages of "${shown(file.path)}" contain no text, only pictures. ${otherWays(file.path, false)}`);
+  return failure(
+    `The pages of "${displayPath(file.path)}" contain no text, only pictures. ${otherWays(file.path, false)}`,
+  );
 }
 
 function asItIs({ path, content }: PdfFile, context: ToolContext, more: readonly string[]): Promise<ToolOutput> {
   return keepAs(context, content, attachmentName(path, "file"), (attachment) => ({
-    ...success([`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`, ...more].join(" ")),
+    ...success(
+      [`"${displayPath(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`, ...more].join(" "),
+    ),
     shownAttachments: [attachment],
   }));
 }

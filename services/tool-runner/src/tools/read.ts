@@ -7,7 +7,7 @@ import { resolveDocument, orErrorText, noSuchDocument, type DocumentAccess } fro
 import { isDocumentFolder } from "../documents/paths.ts";
 import { untrustedLinesOf } from "../documents/untrusted-lines.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { openFile } from "../workspace/places.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, viewableKind } from "../text/file-kind.ts";
@@ -68,7 +68,7 @@ export const readTool = defineTool({
     const { handle, stats } = file;
     if (stats.size === 0) {
       const { bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, 0);
-      if (bytesRead === 0) return success(`"${shown(place.relative)}" is empty.`);
+      if (bytesRead === 0) return success(`"${displayPath(place.relative)}" is empty.`);
     }
     const head = Buffer.alloc(headBytes);
     const { bytesRead } = await handle.read(head, 0, headBytes, 0);
@@ -85,7 +85,7 @@ export const readTool = defineTool({
     const binary = binaryKind(head.subarray(0, bytesRead));
     if (binary !== undefined) {
       return failure(
-        `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that can read it.`,
+        `"${displayPath(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that can read it.`,
       );
     }
     const cells = await notebook(handle, stats.size, place.relative, context);
@@ -95,7 +95,7 @@ export const readTool = defineTool({
 });
 
 function noPages(path: string): ToolOutput {
-  return failure(`"${shown(path)}" is not a PDF and has no pages. Read text with offset and limit.`);
+  return failure(`"${displayPath(path)}" is not a PDF and has no pages. Read text with offset and limit.`);
 }
 
 /** Reads from the beginning, independent of the handle's position. */
@@ -122,12 +122,12 @@ async function notebook(
 async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
   if (size > maxPictureBytes) {
     return failure(
-      `"${shown(path)}" has ${sizeText(size)}; you can view pictures of at most ${sizeText(maxPictureBytes)}. Make it smaller with exec, e.g. with ImageMagick (convert in.png -resize 1600x1600 out.jpg), then read the result. To send it to people unchanged, use attach.`,
+      `"${displayPath(path)}" has ${sizeText(size)}; you can view pictures of at most ${sizeText(maxPictureBytes)}. Make it smaller with exec, e.g. with ImageMagick (convert in.png -resize 1600x1600 out.jpg), then read the result. To send it to people unchanged, use attach.`,
     );
   }
   const name = attachmentName(path, "file");
   return keepAs(context, await whole(handle, size), name, (attachment) => ({
-    ...success(`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`),
+    ...success(`"${displayPath(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`),
     shownAttachments: [attachment],
   }));
 }
@@ -161,7 +161,7 @@ async function readDocument({ documents, path }: DocumentAccess, args: PageArgs)
     }
     const isFolder = (await documents.list()).some((each) => each.path.startsWith(`${path}/`));
     return isFolder || isDocumentFolder(path)
-      ? failure(`"${shown(path)}" is a directory; list it with ls.`)
+      ? failure(`"${displayPath(path)}" is a directory; list it with ls.`)
       : noSuchDocument(path);
   });
 }

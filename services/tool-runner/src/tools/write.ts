@@ -3,7 +3,7 @@ import { z } from "zod";
 import { resolveDocument } from "./document-access.ts";
 import { defineTool, success } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
-import { shown } from "../workspace/paths.ts";
+import { displayPath } from "../workspace/paths.ts";
 import { reserveSpace, replaceFile } from "../workspace/replace.ts";
 import { writeDocument } from "./document-files.ts";
 
@@ -35,7 +35,7 @@ export const writeTool = defineTool({
       await replaceFile(place, args.content);
       const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
       const verb = place.stats === null ? "Created" : "Replaced";
-      return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${bytes} bytes.`);
+      return success(`${verb} "${displayPath(place.relative)}": ${lines} lines, ${bytes} bytes.`);
     });
   },
 });

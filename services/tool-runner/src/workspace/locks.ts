@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { shown, splitPath } from "./paths.ts";
+import { displayPath, splitPath } from "./paths.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A holder renews its lock regularly; a lock without renewal for this long has lost its holder. */
@@ -86,7 +86,7 @@ async function takeInTurn(
   while (!(await take(folder, path, mine)) && (await holderOf(path)) !== mine) {
     signal.throwIfAborted();
     if (performance.now() > until) {
-      throw new WorkspaceError("changed", `"${shown(name)}" is being written by another call; try again.`);
+      throw new WorkspaceError("changed", `"${displayPath(name)}" is being written by another call; try again.`);
     }
     if (!(await breakStale(folder, path))) await delay(pollMs * (0.5 + Math.random()));
   }

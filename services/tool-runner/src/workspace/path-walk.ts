@@ -4,7 +4,7 @@ import { constants, type Stats } from "node:fs";
 import { mkdir, open, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { outside, shown, splitPath } from "./paths.ts";
+import { outside, displayPath, splitPath } from "./paths.ts";
 import {
   changed,
   inDirectory,
@@ -63,7 +63,7 @@ export class PathWalk {
       } else {
         throw new WorkspaceError(
           "not_a_directory",
-          `"${shown([...this.#names, name].join("/"))}" is ${kindOf(stats)}, not a directory.`,
+          `"${displayPath([...this.#names, name].join("/"))}" is ${kindOf(stats)}, not a directory.`,
         );
       }
     }
@@ -123,7 +123,7 @@ export class PathWalk {
   async #linkTarget(name: string): Promise<string[]> {
     this.#links += 1;
     if (this.#links > maxLinks) {
-      throw new WorkspaceError("too_many_links", `"${shown(this.#asked)}" contains too many symbolic links.`);
+      throw new WorkspaceError("too_many_links", `"${displayPath(this.#asked)}" contains too many symbolic links.`);
     }
     let target: string;
     try {

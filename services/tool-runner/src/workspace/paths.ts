@@ -28,12 +28,12 @@ export function splitPath(path: string, root: string): string[] {
 export function outside(path: string): WorkspaceError {
   return new WorkspaceError(
     "outside",
-    `"${shown(path)}" is outside the workspace. Paths are relative to the workspace folder and cannot leave it.`,
+    `"${displayPath(path)}" is outside the workspace. Paths are relative to the workspace folder and cannot leave it.`,
   );
 }
 
 /** A path formatted for a message: short, on one line. */
-export function shown(path: string): string {
+export function displayPath(path: string): string {
   const line = path.toWellFormed().replaceAll(/\p{Cc}/gu, "?");
   return line.length <= 200 ? line : `${line.slice(0, 100)}…${line.slice(-90)}`;
 }

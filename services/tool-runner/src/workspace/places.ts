@@ -6,7 +6,7 @@ import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { shown } from "./paths.ts";
+import { displayPath } from "./paths.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const byDescriptor = existsSync("/proc/self/fd");
@@ -62,19 +62,19 @@ export async function openFile(place: ResolvedPath): Promise<OpenFile> {
 export async function openDirectory(place: ResolvedPath): Promise<Directory> {
   if (place.stats === null) throw notFound(place.relative);
   if (!place.stats.isDirectory()) {
-    throw new WorkspaceError("not_a_directory", `"${shown(place.relative)}" is not a directory.`);
+    throw new WorkspaceError("not_a_directory", `"${displayPath(place.relative)}" is not a directory.`);
   }
   const handle = await openLast(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return openedDirectory(handle, join(place.directory.path, place.name));
 }
 
 export function notFound(relative: string): WorkspaceError {
-  return new WorkspaceError("not_found", `"${shown(relative)}" does not exist.`);
+  return new WorkspaceError("not_found", `"${displayPath(relative)}" does not exist.`);
 }
 
 /** Throws unless it is a regular file. */
 function requireFile(place: ResolvedPath, stats: Stats | null): void {
-  const name = shown(place.relative);
+  const name = displayPath(place.relative);
   if (stats === null) throw notFound(place.relative);
   if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);
   if (!stats.isFile()) throw new WorkspaceError("not_a_file", `"${name}" is ${kindOf(stats)}, not a file.`);
@@ -100,7 +100,7 @@ async function openLast(place: ResolvedPath, flags: number): Promise<FileHandle>
 }
 
 export function changed(relative: string): WorkspaceError {
-  return new WorkspaceError("changed", `"${shown(relative)}" was changed while it was being opened; try again.`);
+  return new WorkspaceError("changed", `"${displayPath(relative)}" was changed while it was being opened; try again.`);
 }
 
 /** The stats of a name itself; null when it does not exist. */

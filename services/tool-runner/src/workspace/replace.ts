@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { WorkspaceError } from "./errors.ts";
-import { shown } from "./paths.ts";
+import { displayPath } from "./paths.ts";
 import { inDirectory, kindOf, type ResolvedPath } from "./places.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -23,7 +23,7 @@ export async function replaceFile(
   if (stats !== null && !stats.isFile()) {
     throw new WorkspaceError(
       stats.isDirectory() ? "is_a_directory" : "not_a_file",
-      `"${shown(place.relative)}" is ${kindOf(stats)}, not a file; it was not changed.`,
+      `"${displayPath(place.relative)}" is ${kindOf(stats)}, not a file; it was not changed.`,
     );
   }
   // Created in the directory that is already open, so the rename stays in it even if the path changes meanwhile.

@@ -7,7 +7,7 @@ import { mainWorkspaceId } from "@parley/contracts";
 import { WorkspaceError } from "./errors.ts";
 import { deniedBy, type IsDenied } from "./denied.ts";
 import { PathWalk } from "./path-walk.ts";
-import { shown, splitPath, stateFolderOf } from "./paths.ts";
+import { displayPath, splitPath, stateFolderOf } from "./paths.ts";
 import { openedDirectory, type Directory, type ResolvedPath } from "./places.ts";
 import { WorkspaceQuota, unlimitedQuota, type QuotaRules } from "./quota.ts";
 
@@ -79,7 +79,7 @@ export class Workspace implements AsyncDisposable {
     try {
       const place = await walk.toEnd(splitPath(path, this.root));
       if (this.isDenied(place.relative)) {
-        throw new WorkspaceError("denied", `A permission rule denies access to "${shown(place.relative)}".`);
+        throw new WorkspaceError("denied", `A permission rule denies access to "${displayPath(place.relative)}".`);
       }
       await this.#filter.onPlace?.(place);
       return place;

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { keepBlob, type Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import { store } from "@parley/contracts";
 import { type Cleanup, temporaryFolder } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
@@ -57,7 +57,7 @@ export async function openCatalogFixture(cleanup: Cleanup): Promise<CatalogFixtu
       await file.truncate(bytes);
     },
     receive: async (sessionId, content) => {
-      const blob = await keepBlob(gateway, content);
+      const blob = await storeBlob(gateway, content);
       const { session } = await gateway.request(store.sessionGet, { sessionId });
       assert.ok(session);
       const place = { channel: "irc", account: "main", conversation: "#test" };
