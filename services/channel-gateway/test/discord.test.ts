@@ -133,6 +133,22 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
     assert.equal(new Set(drafts.map(({ externalId }) => externalId)).size, 6);
   });
 
+  test("reads the missed messages of a known channel when every group is admitted", async () => {
+    await using opened = await connectedDiscord({}, { groups: ["*"] });
+    const { peer, host } = opened;
+    const channel = peer.channelId;
+    peer.say(`<@${peer.bot.id}> hello`, { channel });
+    await host.untilAccepted(1);
+    peer.gateway.forgetSessions();
+    peer.gateway.disconnect("drop");
+    peer.say(`<@${peer.bot.id}> missed`, { channel });
+    const drafts = await host.untilAccepted(2);
+    assert.deepEqual(
+      drafts.map(({ text }) => text),
+      ["hello", "missed"],
+    );
+  });
+
   test("reports a refused token, switched-off intents and missing sharding with what to do", async () => {
     await using peer = await startDiscordPeer({ messageContent: false, shards: 2 });
     const host = new TestHost();

@@ -133,6 +133,9 @@ test("accepts invitations only for listed rooms and from people who may write", 
   assert.ok(!accepts(on("allowlist"), "!x:a.org", "@eve:a.org", true));
   assert.ok(accepts(on("pairing"), "!x:a.org", "@eve:a.org", true));
   assert.ok(!accepts(on("open"), "!x:a.org", "@eve:a.org", false));
+  const everyGroup = { ...on("allowlist"), groups: ["*"] };
+  assert.ok(accepts(everyGroup, "!x:a.org", "@eve:a.org", false));
+  assert.ok(!accepts(everyGroup, "!x:a.org", "@eve:a.org", true));
 });
 
 test("refuses settings that name rooms or people by something that can change", () => {

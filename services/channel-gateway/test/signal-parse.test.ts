@@ -1,9 +1,12 @@
 // Envelopes of signal-cli and what becomes of them. The forms are those of signal-cli 0.13.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { signalChannel } from "@parley/contracts";
 import { propertyRuns } from "@parley/testing/property-runs";
 import * as fc from "fast-check";
+import { createSignal } from "../src/channels/signal/index.ts";
 import { parse, type Parsed } from "../src/channels/signal/parse.ts";
+import { decideAccess } from "../src/ingress/access-policy.ts";
 
 const context = { account: "main", number: "+15550100000" };
 const ann = { sourceNumber: "+15550100001", sourceUuid: "a1111111-1111-4111-8111-111111111111", sourceName: "Ann" };
@@ -38,6 +41,28 @@ const mention = (start: number, name: string, number: string, length = 1) => ({
   uuid: "u",
 });
 const self = (start: number) => mention(start, "Parley", context.number);
+
+// design: 000.28e
+test("admits people and groups from a list, all of them, or none, as the settings say", () => {
+  const verdict = (parsed: Parsed, more: object) => {
+    const settings = { number: context.number, ...more };
+    const policy = signalChannel.settings.parse(settings);
+    createSignal("main", policy);
+    const { contact, conversation, group, direct, addressed } = draftOf(parsed);
+    return decideAccess(policy, { contactId: contact.id, conversation, group, direct, addressed }, null).verdict;
+  };
+  const direct = received({ message: "hello" });
+  assert.equal(verdict(direct, { dm_policy: "allowlist", allow_from: [ann.sourceUuid] }), "let_in");
+  assert.equal(verdict(direct, { dm_policy: "allowlist", allow_from: [ann.sourceUuid.replace("a", "b")] }), "ignore");
+  assert.equal(verdict(direct, { dm_policy: "open" }), "let_in");
+  assert.equal(verdict(direct, { dm_policy: "disabled", allow_from: [ann.sourceUuid] }), "ignore");
+  const grouped = received({ message: "\ufffc hello", groupInfo, mentions: [self(0)] });
+  const other = Buffer.alloc(32, 1).toString("base64");
+  assert.equal(verdict(grouped, { groups: ["*"] }), "let_in");
+  assert.equal(verdict(grouped, { groups: [other, groupId] }), "let_in");
+  assert.equal(verdict(grouped, { groups: [other] }), "ignore");
+  assert.equal(verdict(grouped, { groups: [] }), "ignore");
+});
 
 describe("a received Signal message", () => {
   test("names the person by their account id, never by number or name", () => {

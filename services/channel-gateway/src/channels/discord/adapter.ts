@@ -34,7 +34,8 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) {
     throw new DiscordSettingsError(`The token in ${settings.token_env} is not a bot token (three parts with dots).`);
   }
-  const wrong = [...settings.owners, ...settings.allow_from, ...settings.groups].find((id) => !/^\d{1,20}$/.test(id));
+  const groups = settings.groups.filter((id) => id !== "*");
+  const wrong = [...settings.owners, ...settings.allow_from, ...groups].find((id) => !/^\d{1,20}$/.test(id));
   if (wrong !== undefined) {
     throw new DiscordSettingsError(`channels.discord.${account}: "${wrong}" is not an id of Discord (only digits).`);
   }
@@ -71,7 +72,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
         void register(host);
       }
       await holdConnection(
-        { account, token, groups: settings.groups, intents, shards: settings.shards, call, threads, identify },
+        { account, token, groups, intents, shards: settings.shards, call, threads, identify },
         host,
         lease,
       );

@@ -66,7 +66,8 @@ async function connectOnce(
   const url = cursor.session?.url ?? (await gatewayUrl(call, timely()));
   const readMissed = (since: Cursor, handle: (message: unknown) => Promise<void>) =>
     readChannels(discord, host, since, lease, handle);
-  const queue = new EventQueue({ account, call, host, lease, me, threads, readMissed }, cursor);
+  const { groups } = discord;
+  const queue = new EventQueue({ account, call, host, lease, me, groups, threads, readMissed }, cursor);
   const ending = new AbortController();
   const end = runSocket({
     url,

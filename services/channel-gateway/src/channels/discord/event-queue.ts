@@ -17,6 +17,8 @@ export interface QueueDeps {
   host: ChannelHost;
   lease: LeaseRef;
   me: Pick<User, "id">;
+  /** The channels whose missed messages are read in any case. */
+  groups: readonly string[];
   threads: Threads;
   /** Passes the messages that a new session has missed to `handle`, oldest first. */
   readMissed: (cursor: Cursor, handle: (message: unknown) => Promise<void>) => Promise<void>;
@@ -106,8 +108,8 @@ export class EventQueue {
     const session = this.#cursor.session === null ? null : { ...this.#cursor.session, seq: event.seq };
     let next: Cursor = { ...this.#cursor, session };
     if (parsed?.kind === "message" && parsed.messageId !== null) {
-      const { conversation, direct, group } = parsed.draft;
-      next = withMessage(next, parsed.messageId, direct || group !== undefined ? conversation : null);
+      const { conversation } = parsed.draft;
+      next = withMessage(next, parsed.messageId, this.#deps.groups.includes(conversation) ? null : conversation);
     }
     const stored = parsed === null ? false : await this.#offer(parsed, formatCursor(next), interaction, acknowledged);
     this.#cursor = next;

@@ -18,7 +18,7 @@ class MatrixSettingsError extends Error {
 /** Throws a MatrixSettingsError for names that are not ids: an alias or a display name can be taken by somebody else. */
 export function createMatrix(account: string, settings: MatrixAccount, token: string): ChannelAdapter {
   const where = `channels.matrix.${account}`;
-  const wrongRoom = settings.groups.find((group) => !/^![^\s/]+$/.test(group));
+  const wrongRoom = settings.groups.find((group) => group !== "*" && !/^![^\s/]+$/.test(group));
   if (wrongRoom !== undefined) {
     throw new MatrixSettingsError(`${where}: "${wrongRoom}" in groups is not a room id, which begins with "!".`);
   }

@@ -94,9 +94,10 @@ export class Rooms {
 
   /** Joins the groups of the settings that invited the agent before they were listed, or that anybody may join. */
   async joinGroups(log: ChannelHost["log"]): Promise<void> {
-    if (this.#people.groups.length === 0) return;
+    const groups = this.#people.groups.filter((group) => group !== "*");
+    if (groups.length === 0) return;
     const joined = await this.#get("/client/v3/joined_rooms", JoinedRooms);
-    for (const roomId of this.#people.groups) {
+    for (const roomId of groups) {
       if (joined?.joined_rooms.includes(roomId) !== true) await this.#join(roomId, log);
     }
   }
@@ -116,7 +117,8 @@ export class Rooms {
   /** Says once per room why messages of an encrypted room are not answered. */
   async explainEncryption(roomId: string): Promise<void> {
     if (this.#explained.has(roomId)) return;
-    if (!this.#people.groups.includes(roomId) && !(await this.isDirect(roomId))) return;
+    const { groups } = this.#people;
+    if (!groups.includes("*") && !groups.includes(roomId) && !(await this.isDirect(roomId))) return;
     const record = path`/client/v3/user/${this.#userId}/rooms/${roomId}/account_data/${noticeType}`;
     if ((await this.#get(record, z.unknown())) === null) {
       // Sent again by another replica, the same transaction id makes it the same message.
@@ -158,6 +160,7 @@ export class Rooms {
 /** Whether an invitation is accepted. Joining gives no rights: every message is authorized. */
 export function accepts(people: People, roomId: string, inviter: string, direct: boolean): boolean {
   if (people.groups.includes(roomId) || people.owners.includes(inviter)) return true;
+  if (people.groups.includes("*") && !direct) return true;
   if (people.dm_policy === "disabled") return false;
   if (people.allow_from.includes(inviter)) return true;
   return direct && (people.dm_policy === "pairing" || people.dm_policy === "open");

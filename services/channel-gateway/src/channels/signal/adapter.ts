@@ -76,7 +76,7 @@ function validate(account: string, { owners, allow_from: allowed, groups, ...set
   if (person !== undefined) {
     fail(`"${person}" in owners or allow_from is not an account id (a UUID in lower case; \`listContacts\` shows it).`);
   }
-  const group = groups.find((id) => !/^[A-Za-z0-9+/]{16,}={0,2}$/.test(id));
+  const group = groups.find((id) => id !== "*" && !/^[A-Za-z0-9+/]{16,}={0,2}$/.test(id));
   if (group !== undefined) fail(`"${group}" in groups is not a group id (base64; \`listGroups\` shows it).`);
   const { hostname, protocol } = new URL(settings.daemon_url);
   const isLoopback =
