@@ -40,6 +40,8 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     max: poolSize,
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    // Statements are sent without waiting for the answers to earlier ones; their order stays.
+    pipeline: true,
     // Runs on each new connection before its first use.
     verify: (client, done) => {
       // A connection that breaks in use fails its query; without a listener it would also end the process.

@@ -4,6 +4,7 @@
 import { faultPoint } from "@parley/chassis";
 import { WireError, type InlineSettlement } from "@parley/contracts";
 import { z } from "zod";
+import type { QueryConfig } from "pg";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
 /** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
@@ -35,7 +36,13 @@ export interface Outcome<R> {
 export interface Operation<R> {
   /** Part of the fault points `store.before_<name>` and `store.after_<name>`. */
   name: string;
-  run(client: PoolClient, session: LockedSession | undefined): Promise<Outcome<R>>;
+  /**
+   * A statement that needs no answer of the store first. It is sent together with the start of the transaction, which saves a round trip;
+   * a stale epoch or a known operation rolls it back.
+   */
+  first?: QueryConfig | undefined;
+  /** `rows`: of the first statement. */
+  run(client: PoolClient, session: LockedSession | undefined, rows: object[]): Promise<Outcome<R>>;
   /** Returns the earlier result of `run`, from its memo; left out: the memo is the result. */
   replay?(client: PoolClient, memo: unknown): Promise<R>;
 }
@@ -49,12 +56,13 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
   const replay = async (client: PoolClient, memo: unknown) => operation.replay?.(client, memo) ?? (memo as R);
   return withClient(database, async (client) => {
     try {
-      const { known, session } = await begin(client, opId, guard);
+      const { known, session, rows } = await begin(client, opId, guard, operation.first);
       if (known !== undefined) {
-        await client.query("COMMIT");
+        // The first statement must have no effect; a settlement that came with it has been committed before.
+        await client.query("ROLLBACK");
         return await replay(client, known);
       }
-      const { result, memo } = await operation.run(client, session);
+      const { result, memo } = await operation.run(client, session, rows);
       faultPoint(`store.before_${operation.name}`);
       // The id is stored with the commit: one round trip, and id and work become visible together.
       const remember =
@@ -71,23 +79,30 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
   });
 }
 
-/** Opens the transaction, checks the fence and looks up the operation in one round trip; see `parley.enter` in migrations/. */
+/** Opens the transaction, checks the fence, looks up the operation and runs `first` in one round trip; see `parley.enter` in migrations/. */
 async function begin(
   client: PoolClient,
   opId: string,
   guard: Guard,
-): Promise<{ known: unknown; session: LockedSession | undefined }> {
+  first: QueryConfig | undefined,
+): Promise<{ known: unknown; session: LockedSession | undefined; rows: object[] }> {
   const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
   const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
-  const replies = (await client.query(
-    `BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`,
-  )) as unknown as { rows: EnterRow[] }[];
-  const row = singleRow(replies[1]?.rows ?? []);
+  // The connection is pipelined: the second statement is sent without waiting, and PostgreSQL runs it after the fence was taken.
+  const opening = client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`);
+  const running = first === undefined ? undefined : client.query<object>(first);
+  const [opened, ran] = await Promise.allSettled([opening, running]);
+  if (opened.status === "rejected") throw opened.reason;
+  const row = singleRow((opened.value as unknown as { rows: EnterRow[] }[])[1]?.rows ?? []);
   if (guard.epoch !== null && row.current_epoch !== guard.epoch) {
     throw new WireError("STALE_EPOCH", `epoch ${guard.epoch} is over; the current one is ${String(row.current_epoch)}`);
   }
+  const known = row.known === null ? undefined : (JSON.parse(row.known) as unknown);
+  // A known operation may fail when it runs again; its earlier result counts.
+  if (ran.status === "rejected" && known === undefined) throw ran.reason;
   return {
-    known: row.known === null ? undefined : (JSON.parse(row.known) as unknown),
+    known,
+    rows: ran.status === "fulfilled" ? (ran.value?.rows ?? []) : [],
     session: row.session_key === null ? undefined : { key: row.session_key, seq: row.session_seq ?? 0 },
   };
 }

@@ -1,6 +1,6 @@
 // Commits one model call atomically in one statement: results before it, its message, its tool calls, outgoing texts, and the end of the
 // turn if it is the closing step.
-import { type store, voiceChanged, WireError, type OutputOf } from "@parley/contracts";
+import { type InputOf, type store, voiceChanged, WireError, type OutputOf } from "@parley/contracts";
 import { overridesOf } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { rewriteResults } from "./open-calls.ts";
@@ -117,44 +117,52 @@ const commitStep = {
     FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };
 
+function commitStatement(input: InputOf<typeof store.stepCommit>) {
+  const { usage, finish, toolCalls: calls, note } = input;
+  return {
+    ...commitStep,
+    values: [
+      input.turnId,
+      input.epoch,
+      input.n,
+      JSON.stringify(input.parts),
+      input.model,
+      input.stopReason,
+      JSON.stringify(usage),
+      usage.inputTokens,
+      usage.outputTokens,
+      usage.cacheReadTokens,
+      usage.cacheWriteTokens,
+      finish?.state ?? null,
+      finish?.exitReason ?? null,
+      finish === null ? null : JSON.stringify(finish.text),
+      calls.length,
+      calls.map((call) => call.callId),
+      calls.map((call) => call.tool),
+      calls.map((call) => call.class),
+      calls.map((call) => JSON.stringify(call.input)),
+      input.costMicros ?? null,
+      note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
+      input.prefixHash ?? null,
+      input.tainted === true ? true : null,
+    ],
+  };
+}
+
 export const commitHandlers = {
   async stepCommit({ database, bus }, input) {
     const wakes: ReadyHint[] = [];
     let speaks = false;
+    const statement = commitStatement(input);
+    // Rewritten results must be stored before the statement reads them.
+    const rewrites = (input.rewritten ?? []).length > 0;
     const output = await runOperation<Output>(database, input, {
       name: "commit",
-      async run(client) {
-        const { usage, finish, toolCalls: calls, note } = input;
+      first: rewrites ? undefined : statement,
+      async run(client, _session, rows) {
+        const { finish } = input;
         await rewriteResults(client, input.turnId, input.rewritten);
-        const { rows } = await client.query<CommitRow>({
-          ...commitStep,
-          values: [
-            input.turnId,
-            input.epoch,
-            input.n,
-            JSON.stringify(input.parts),
-            input.model,
-            input.stopReason,
-            JSON.stringify(usage),
-            usage.inputTokens,
-            usage.outputTokens,
-            usage.cacheReadTokens,
-            usage.cacheWriteTokens,
-            finish?.state ?? null,
-            finish?.exitReason ?? null,
-            finish === null ? null : JSON.stringify(finish.text),
-            calls.length,
-            calls.map((call) => call.callId),
-            calls.map((call) => call.tool),
-            calls.map((call) => call.class),
-            calls.map((call) => JSON.stringify(call.input)),
-            input.costMicros ?? null,
-            note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
-            input.prefixHash ?? null,
-            input.tainted === true ? true : null,
-          ],
-        });
-        const row = rows[0];
+        const [row] = (rewrites ? (await client.query(statement)).rows : rows) as CommitRow[];
         if (row === undefined || !row.turn_found || row.message_seq === null) {
           throw new WireError(
             "CONFLICT",

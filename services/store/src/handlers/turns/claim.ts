@@ -4,7 +4,7 @@ import { WireError, type DurableEvent } from "@parley/contracts";
 import { runOperation } from "../../db/operation.ts";
 import { deadLetter } from "./dead-letter.ts";
 import { resume } from "./resume.ts";
-import { start } from "./start.ts";
+import { started, startStatement, type StartedRow } from "./start.ts";
 import type { Claim } from "./claim-result.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
 import { stopOrphans } from "./turns.ts";
@@ -31,10 +31,11 @@ export const claimHandlers = {
       { ...input, lockSession: input.sessionId },
       {
         name: "claim",
-        async run(client, session) {
+        first: startStatement(input),
+        async run(client, session, rows) {
           if (session === undefined) throw new WireError("NOT_FOUND", `no session ${input.sessionId}`);
-          const started = await start(client, input, session);
-          if (started !== undefined) return started;
+          const claim = await started(client, input, session, rows as StartedRow[]);
+          if (claim !== undefined) return claim;
           const running = (await client.query<RunningRow>({ ...runningTurn, values: [input.sessionId] })).rows[0];
           if (running === undefined || running.asleep) return { result: { status: "empty" } };
           if (running.attempts >= input.maxClaims) return deadLetter(client, input, running.id, wakes);

@@ -32,7 +32,7 @@ import {
 import { waitsForFiles } from "../inbox/files.ts";
 import { newest } from "../sessions/history.ts";
 
-interface StartedRow extends SessionStateRow {
+export interface StartedRow extends SessionStateRow {
   turn_id: string;
   started_at: string;
   trust: TrustLevel;
@@ -104,15 +104,18 @@ const startTurn = {
 /** Default seconds of waiting that raise a row by one priority level. */
 const defaultAgeingSeconds = 300;
 
-/** Undefined when nothing is queued or a turn is running. */
-export async function start(
+/** The statement that starts the next turn; it returns no row when nothing is queued or a turn is running. */
+export function startStatement({ sessionId, epoch, ageingSeconds = defaultAgeingSeconds, order }: ClaimInput) {
+  return { ...startTurn, values: [sessionId, epoch, newId(), ageingSeconds, order === "arrival"] };
+}
+
+/** The claimed turn from the rows of `startStatement`; undefined when it started none. */
+export async function started(
   client: PoolClient,
   input: ClaimInput,
   session: LockedSession,
+  rows: StartedRow[],
 ): Promise<Outcome<Claim> | undefined> {
-  const { sessionId, epoch, ageingSeconds = defaultAgeingSeconds, order } = input;
-  const values = [sessionId, epoch, newId(), ageingSeconds, order === "arrival"];
-  const { rows } = await client.query<StartedRow>({ ...startTurn, values });
   const first = rows[0];
   if (first === undefined) return undefined;
   const state = sessionStateOf(first);
