@@ -20,7 +20,7 @@ const lease = {
   renewMs: 2_000,
   giveUpMs: 50_000,
   pingMs: 250,
-  absentMs: 200,
+  absentMs: 100,
   pollMs: 1_000,
   silentMs: 1_500,
 };

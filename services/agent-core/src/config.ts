@@ -97,7 +97,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
       renewMs: 2_000,
       giveUpMs: 4_000,
       pingMs: 250,
-      absentMs: 200,
+      absentMs: 100,
       pollMs: 1_000,
       silentMs: 1_500,
     },

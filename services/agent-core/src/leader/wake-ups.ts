@@ -1,5 +1,5 @@
-// How the leader finds work: a wake-up hint starts a session at once while turns are free and goes through the queue otherwise; a periodic
-// sweep finds sessions without a hint.
+// How the leader finds work: wake-up hints, and a periodic sweep for sessions without a hint. A session starts at once while turns
+// are free; otherwise it is queued.
 import type { Bus } from "@parley/bus";
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { inboxReady, store } from "@parley/contracts";
@@ -28,12 +28,13 @@ export interface WakeUps {
 
 export function startWakeUps(deps: WakeUpDeps): WakeUps {
   const { bus, queue, sessions, leaderStore, log, maxDirect } = deps;
+  // While turns are free no order has to be kept. The queue would cost three round trips to Redis; the row in the inbox is the durable record.
+  const isFree = () => sessions.activeCount < maxDirect;
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
     if (afterMs > 0) void queue.wake(sessionId, priority, { delayMs: afterMs });
     // An active session is notified at once: input may join the running turn.
     else if (sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
-    // No turn waits, so there is no order to keep. The queue would cost three round trips to Redis; the row in the inbox is the durable record.
-    else if (sessions.activeCount < maxDirect) void drainTraced(sessions, sessionId);
+    else if (isFree()) void drainTraced(sessions, sessionId);
     else void queue.wake(sessionId, priority);
   });
   const sweep = async () => {
@@ -44,9 +45,10 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
         { timeoutMs: sweepMs },
       );
       for (const { sessionId, priority } of waiting) {
+        if (sessions.isActive(sessionId)) continue;
+        if (isFree()) void sessions.drain(sessionId);
         // The key contains the epoch, so that a wake-up started by a dead leader does not block this one.
-        if (!sessions.isActive(sessionId))
-          await queue.wake(sessionId, priority, { key: `sweep-${leaderStore.epoch}-${sessionId}` });
+        else await queue.wake(sessionId, priority, { key: `sweep-${leaderStore.epoch}-${sessionId}` });
       }
     } catch (error) {
       log.warn({ err: error }, "sweep failed: retried in 2 s");
