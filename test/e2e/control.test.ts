@@ -62,6 +62,17 @@ test("creates, renames, forks, archives and resumes sessions", async () => {
   );
 });
 
+test("lists sessions with their titles, and those that a conversation has left without an id in the key", async () => {
+  await client.ask("say: hello", "listed");
+  await run("sessions", "rename", key("listed"), "listed first");
+  await client.ask("/new", "listed");
+  await client.ask("say: hello again", "listed");
+  const { stdout } = await run("sessions");
+  assert.match(stdout, /^TITLE +KEY +STATE/m);
+  assert.match(stdout, /^listed first +http:default:listed /m);
+  assert.doesNotMatch(stdout, /listed~[0-9a-f]{8}-/);
+});
+
 test("lists, edits and withdraws queued input, and refuses changes to started input", async () => {
   const running = await client.post("wait: 500\nwords: 200", { conversation: "queue" });
   const first = await client.post("say: frist", { conversation: "queue" });

@@ -18,6 +18,7 @@ before(async () => {
     settings: `
 [agent]
 tools = ["message", "delegate"]
+stop_sequences = ["<<END>>"]
 [permissions]
 allow = ["exec"]
 [profiles.worker]
@@ -45,6 +46,7 @@ test("lets an agent without tools of its own delegate to a profile that has them
   const turn = await fixture.turn(`${exec}\n${spawning("sessions_spawn", task)}\nthen\nsay: delegated`, "top");
   assert.match(turn.results[0]?.content ?? "", /^Tool not found: exec\. Available tools: message, sessions_spawn\./);
   assert.match(turn.results[1]?.content ?? "", /^the worker worked/);
+  assert.deepEqual(fixture.cluster.strict?.requests.at(-1)?.stop_sequences, ["<<END>>"]);
 });
 
 // design: 001.33

@@ -245,4 +245,29 @@ test("sends files with the prompt", async () => {
     .outcome();
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /Cannot read the file/);
+  const name = /"name": ?"notes\.txt"/;
+  for (const [conversation, args] of [
+    ["sent", ["send", "--attach", file, "say: sent"]],
+    ["waited", ["send", "--attach", file, "--wait", "say: waited"]],
+    ["piped", ["chat", "--attach", file]],
+  ] as const) {
+    const command = parley(cluster.home, [...args, "--conversation", conversation]);
+    const { code, stderr } = await command.endInput(conversation === "piped" ? "say: piped" : "").outcome();
+    assert.equal(code, 0, stderr);
+    const sent = await parley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"])
+      .endInput()
+      .outcome();
+    assert.match(sent.stdout, name, conversation);
+  }
+  const refused = await parley(cluster.home, [
+    "send",
+    "--channel",
+    "irc",
+    "--to",
+    "#x",
+    "--attach",
+    file,
+    "hi",
+  ]).outcome();
+  assert.match(refused.stderr, /--attach applies to messages to the agent/);
 });

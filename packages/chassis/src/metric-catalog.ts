@@ -66,6 +66,7 @@ const modelOutcomes = [
   "auth",
   "spend_limit",
   "context_overflow",
+  "unknown_model",
   "invalid",
 ] as const;
 

@@ -10,7 +10,7 @@ import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 
-import { nextText } from "../src/tables/lists.ts";
+import { isFinished, jobsTable, nextText } from "../src/tables/lists.ts";
 import { parley } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-cron-"));
@@ -112,6 +112,25 @@ test("reports that HEARTBEAT.md has no tasks when a heartbeat is run manually", 
 test("prints the time until a job's next run, or never or off", () => {
   const job = { nextDue: "2026-01-15T12:00:00.000Z", enabled: true } as Schedule;
   assert.match(nextText(job, Date.parse("2026-01-15T09:00:00Z")), /\(in 3h\)$/);
-  assert.equal(nextText({ ...job, nextDue: null }, 0), "never");
-  assert.equal(nextText({ ...job, nextDue: null, enabled: false }, 0), "off");
+  assert.equal(nextText({ ...job, schedule: "every 1h", nextDue: null, lastDue: null }, 0), "never");
+  assert.equal(nextText({ ...job, schedule: "every 1h", nextDue: null, lastDue: null, enabled: false }, 0), "off");
+});
+
+test("calls a job finished whose only time or number of runs is over, and leaves it out of the list", () => {
+  const none = {
+    nextDue: null,
+    lastDue: "2026-01-15T12:00:00.000Z",
+    maxRuns: null,
+    runs: 1,
+    enabled: false,
+  } as Schedule;
+  const once: Schedule = { ...none, schedule: "at 2026-01-15T12:00:00.000Z" };
+  assert.equal(nextText(once, 0), "finished");
+  assert.equal(nextText({ ...none, schedule: "every 1h", maxRuns: 1 }, 0), "finished");
+  assert.equal(nextText({ ...none, schedule: "every 1h" }, 0), "off");
+  assert.equal(isFinished({ ...once, nextDue: "2027-01-15T12:00:00.000Z" }), false);
+  assert.equal(
+    jobsTable([], (_style, text) => text, 0, 1),
+    "There are no jobs to come. 1 finished job is not listed; --all lists them.",
+  );
 });

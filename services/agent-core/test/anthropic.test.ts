@@ -313,6 +313,7 @@ describe("Claude's failures", () => {
     ["403", "auth", refusal(403, "permission_error")],
     ["400", "invalid", refusal(400, "invalid_request_error")],
     ["404", "invalid", refusal(404, "not_found_error")],
+    ["an unknown model", "unknown_model", refusal(404, "not_found_error", "model: claude-9")],
     ["413", "context_overflow", refusal(413, "request_too_large")],
     [
       "a prompt that is too long",

@@ -156,11 +156,17 @@ describe("the model of a turn", () => {
     assert.deepEqual(moves, []);
   });
 
-  test("switches at once when the account's spending limit is reached", async () => {
-    const [first, second] = [model("a"), model("b")];
-    first.failures.push(failing("spend_limit"));
-    assert.equal((await call(chainOf(first, second).turn)).model, "b");
-    assert.equal(first.asked, 1);
+  // design: 003.11b
+  test("switches at once when the account's limit is reached or the model is unknown, and avoids it", async () => {
+    for (const failure of ["spend_limit", "unknown_model"] as const) {
+      const [first, second] = [model("a"), model("b")];
+      first.failures.push(failing(failure));
+      // Preset `repl` waits longer between tries than a model with a lasting failure is avoided.
+      const patient = { ...times, capMs: 320_000 };
+      const observer = { delta: () => undefined, retry: () => undefined };
+      const reply = await callModel(chainOf(first, second).turn, request, patient, observer, never);
+      assert.deepEqual([reply.model, first.asked, first.breaker.allows], ["b", 1, false], failure);
+    }
   });
 
   for (const failure of ["auth", "invalid", "context_overflow"] as const) {

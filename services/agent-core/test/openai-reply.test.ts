@@ -361,6 +361,8 @@ describe("errors", () => {
     assert.equal(failure(429, "slow down"), "rate_limit");
     assert.equal(failure(503, "Loading model"), "overloaded");
     for (const code of [408, 409, 500, 502, 504]) assert.equal(failure(code, "no"), "server", String(code));
+    assert.equal(failure(404, "The model `gpt-9` does not exist", { code: "model_not_found" }), "unknown_model");
+    assert.equal(failure(404, "model 'llama9' not found"), "unknown_model");
     for (const code of [400, 404, 422]) assert.equal(failure(code, "no"), "invalid", String(code));
   });
 

@@ -280,6 +280,26 @@ describe("control during a turn", () => {
     );
     assert.match(planned.results[0]?.content ?? "", /plan mode/);
   });
+
+  // design: 003.17b
+  test("ends the plan mode when a person approves the plan", async () => {
+    await fixture.client.ask("/mode plan", "plan");
+    const script =
+      'tool: ExitPlanMode {"plan":"write it"}\nthen\ntool: write {"path":"planned.txt","content":"y"}\nthen\nsay: ok';
+    const message = await fixture.client.post(script, { conversation: "plan" });
+    const turnId = await fixture.begun(message);
+    await fixture.answer(turnId, true);
+    const later = await fixture.happens(
+      (event) => event.type === "approval.requested" && event.turnId === turnId && event.tool === "write",
+    );
+    assert.ok(later.type === "approval.requested");
+    const yes = { allow: true, always: false, by: "test" };
+    await fixture.bus.request(store.approvalDecide, { id: later.approvalId, ...yes });
+    const turn = await fixture.ended(message);
+    assert.match(turn.results[0]?.content ?? "", /^The plan is approved, and the permission mode is default\./);
+    assert.equal(await readFile(join(fixture.cluster.home, "workspace", "planned.txt"), "utf8"), "y");
+    assert.equal((await fixture.session("http:default:plan")).overrides.permissionMode, undefined);
+  });
 });
 
 describe("sub-agents", () => {

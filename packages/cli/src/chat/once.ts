@@ -2,7 +2,7 @@
 
 import type { QueueMode, SessionEvent } from "@parley/contracts";
 
-import type { Listener } from "./connection.ts";
+import type { Listener, MessageExtras } from "./connection.ts";
 import { type ChatPlace, mainSession, openChat, ownPrefix } from "./open.ts";
 import type { Outcome } from "./turns.ts";
 import type { Target } from "../cluster/target.ts";
@@ -13,7 +13,7 @@ import { stripControl } from "../tables/format.ts";
 export async function sendOnce(
   target: Target,
   place: ChatPlace,
-  { text, mode }: { text: string; mode: QueueMode | undefined },
+  { text, mode, extras }: { text: string; mode: QueueMode | undefined; extras?: MessageExtras },
   io: Io,
   json: boolean,
 ): Promise<number> {
@@ -33,7 +33,7 @@ export async function sendOnce(
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
-    const outcome = await Promise.race([chat.conversation.say(text, mode), waiting.lost, interrupts.twice]);
+    const outcome = await Promise.race([chat.conversation.say(text, mode, extras), waiting.lost, interrupts.twice]);
     if (outcome === "interrupted") return exitCodes.interrupted;
     return finish(outcome, interrupts.happened(), io, json);
   } finally {

@@ -3,9 +3,9 @@
 import { exampleAddress, type Schedule } from "@parley/contracts";
 
 import { api } from "../cluster/api.ts";
-import { UsageError } from "../io/io.ts";
+import { UsageError, type Paint } from "../io/io.ts";
 import { flag, text } from "../io/options.ts";
-import { jobsTable, nextText, runsTable } from "../tables/lists.ts";
+import { isFinished, jobsTable, nextText, runsTable } from "../tables/lists.ts";
 import { operand, request, type CommandSpec } from "./command.ts";
 
 const heartbeatTexts = {
@@ -36,7 +36,7 @@ export const cronCommands: readonly CommandSpec[] = [
     {
       name: "cron list",
       summary: "list scheduled jobs and their next due times",
-      options: { active: flag("only jobs that will run again") },
+      options: { active: flag("only jobs that will run again"), all: flag("also finished jobs") },
       examples: ["parley cron list"],
     },
     async (gateway, { values }) => {
@@ -46,7 +46,9 @@ export const cronCommands: readonly CommandSpec[] = [
         jobs.push(...page.jobs);
         more = page.more;
       }
-      return { data: { jobs }, text: (paint) => jobsTable(jobs, paint, Date.now()) };
+      const shown = values.has("all") ? jobs : jobs.filter((job) => !isFinished(job));
+      const text = (paint: Paint) => jobsTable(shown, paint, Date.now(), jobs.length - shown.length);
+      return { data: { jobs }, text };
     },
   ),
   request(

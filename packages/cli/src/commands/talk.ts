@@ -7,11 +7,13 @@ import { channelEntries, exampleAddress, queueModes } from "@parley/contracts";
 import { runChat } from "../chat/interactive.ts";
 import { sendOnce } from "../chat/once.ts";
 import { callPlace, modeOf, ownConversation } from "../chat/open.ts";
+import type { MessageExtras } from "../chat/connection.ts";
 import { api, type Answer } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget, type Target } from "../cluster/target.ts";
 import { exitCodes, note, print, printJson, readAll, UsageError, type Io } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text, type OptionTable, type OptionValues } from "../io/options.ts";
+import { readFiles, storeFiles } from "../run/attachments.ts";
 import { inputFormats, outputFormats, permissionModeNames } from "../run/options.ts";
 import { runPrompt } from "../run/run.ts";
 import { stripControl } from "../tables/format.ts";
@@ -26,6 +28,8 @@ const conversationOptions: OptionTable = {
   ),
 };
 
+const attachOption = text("<file>", "send a file with the message; may be repeated");
+
 /** A conversation on a terminal; in a pipe, one message and its answer. */
 async function chat({ values, io }: Call): Promise<number> {
   const target = findTarget(values, io);
@@ -33,6 +37,7 @@ async function chat({ values, io }: Call): Promise<number> {
   const named = values.text("conversation");
   const json = values.has("json");
   if (io.stdin.isTTY && io.stdout.isTTY && !json) {
+    if (values.has("attach")) throw new UsageError("--attach applies to one message in a pipe.");
     if (values.has("mode"))
       throw new UsageError(
         "--mode applies to one message in a pipe.",
@@ -44,7 +49,14 @@ async function chat({ values, io }: Call): Promise<number> {
   if (message.trim() === "")
     throw new UsageError("Standard input is empty: there is nothing to send.", "echo hi | parley chat");
   const place = { ...callPlace("once", named, message), session };
-  return sendOnce(target, place, { text: message, mode: modeOf(values) }, io, json);
+  const extras = await extrasOf(target, values, io);
+  return sendOnce(target, place, { text: message, mode: modeOf(values), extras }, io, json);
+}
+
+/** Stores the files of `--attach`. Throws CliError for a file that cannot be read or is refused. */
+async function extrasOf(target: Target, values: OptionValues, io: Io): Promise<Pick<MessageExtras, "attachments">> {
+  const files = await readFiles(values.texts("attach"), io);
+  return files.length === 0 ? {} : { attachments: await storeFiles(new Gateway(target), files) };
 }
 
 const pollMs = 100;
@@ -54,8 +66,11 @@ const defaultWaitSeconds = 60;
 async function send({ values, positionals: [given = "-"], io }: Call): Promise<number> {
   if (given === "-" && io.stdin.isTTY) throw new UsageError("Name a text: parley send 'text'");
   const message = given === "-" ? await readAll(io.stdin) : given;
-  if (message.trim() === "") throw new UsageError("The text is empty: there is nothing to send.");
+  const attaches = values.has("attach");
+  if (message.trim() === "" && !attaches) throw new UsageError("The text is empty: there is nothing to send.");
   const target = findTarget(values, io);
+  if (values.has("channel") && attaches)
+    throw new UsageError("--attach applies to messages to the agent, not to texts for a channel.");
   if (values.has("channel")) return sendToChannel(target, values, message, io);
   for (const name of ["account", "to"]) {
     if (values.has(name)) throw new UsageError(`--${name} needs --channel.`, "parley send --help shows both forms.");
@@ -66,11 +81,12 @@ async function send({ values, positionals: [given = "-"], io }: Call): Promise<n
 async function sendToAgent(target: Target, values: OptionValues, message: string, io: Io): Promise<number> {
   const named = values.text("conversation");
   const mode = modeOf(values);
+  const extras = await extrasOf(target, values, io);
   if (values.has("wait")) {
     const place = { ...callPlace("once", named, message), session: undefined };
-    return sendOnce(target, place, { text: message, mode }, io, values.has("json"));
+    return sendOnce(target, place, { text: message, mode, extras }, io, values.has("json"));
   }
-  const input = { text: message, conversation: named ?? ownConversation, mode };
+  const input = { text: message, conversation: named ?? ownConversation, mode, ...extras };
   const stored = await new Gateway(target).run(api.sendMessage, input);
   if (values.has("json")) printJson(io, stored);
   else if ("messageId" in stored) print(io, `${stored.messageId}  stored in session ${stored.sessionId}`);
@@ -121,6 +137,7 @@ unless --conversation or --session names one.`,
       ...jsonOption,
       ...conversationOptions,
       session: text("<id>", "follow one whole session, by id or key"),
+      attach: attachOption,
     },
     examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
     run: chat,
@@ -152,7 +169,7 @@ call: a call that needs approval is denied at once, and standard error names it.
       continue: flag("continue the most recently used session"),
       new: flag("start a new session, also with a named conversation"),
       fork: flag("continue a copy of the session; with --resume or --continue"),
-      attach: text("<file>", "send a file with the prompt; may be repeated"),
+      attach: attachOption,
       partial: flag("with stream-json: also print text deltas"),
     },
     examples: [
@@ -175,12 +192,14 @@ gets a turn of its own, in a new session unless --conversation names one.`,
       channel: text("<kind>", channelEntries.map(({ name }) => name).join(", ")),
       account: text("<name>", 'the account name in parley.toml; default "default"'),
       to: text("<chat>", "the chat on that channel"),
+      attach: attachOption,
       wait: flag("wait for the delivery or the answer"),
       timeout: text("<seconds>", "how long to wait for a delivery; default 60"),
     },
     examples: [
       `parley send --channel ${exampleChannel} --account ${exampleAccount} --to ${exampleChat} 'the build is green' --wait`,
       "parley send 'remind me of the meeting' --wait",
+      "parley send 'what is on this picture?' --attach photo.jpg --wait",
     ],
     run: send,
   },

@@ -1,31 +1,47 @@
 // Formats jobs, MCP servers, documents and pairing requests for people. Pure.
 
 import type { DocumentMeta, Schedule, ScheduleRun } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
 
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
 import { duration, listing, localTime, oneLine } from "./format.ts";
 
-export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number): string {
+/** `finished`: the number of finished jobs that the list leaves out. */
+export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number, finished = 0): string {
+  const hidden =
+    finished === 0
+      ? ""
+      : `${pluralize(finished, "finished job is", "finished jobs are")} not listed; --all lists them.`;
+  if (jobs.length === 0 && finished > 0) return `There are no jobs to come. ${hidden}`;
   if (jobs.length === 0) return "There are no jobs yet. Add one: parley cron add 'every 1h' 'look at the mail'";
-  return listing(
-    jobs,
-    {
-      ID: ({ id }) => id,
-      NAME: ({ name }) => oneLine(name, 30),
-      SCHEDULE: ({ schedule, timeZone }) => oneLine(`${schedule.replace(/^cron /, "")} ${timeZone}`, 40),
-      NEXT: (job) => nextText(job, now),
-      THREAD: ({ target }) => target,
-      RUNS: ({ runs, maxRuns }) => (maxRuns === null ? runs : `${runs}/${maxRuns}`),
-      LAST: ({ lastRun }) => (lastRun === null ? "-" : outcomeText(lastRun)),
-    },
-    paint,
+  return (
+    listing(
+      jobs,
+      {
+        ID: ({ id }) => id,
+        NAME: ({ name }) => oneLine(name, 30),
+        SCHEDULE: ({ schedule, timeZone }) => oneLine(`${schedule.replace(/^cron /, "")} ${timeZone}`, 40),
+        NEXT: (job) => nextText(job, now),
+        THREAD: ({ target }) => target,
+        RUNS: ({ runs, maxRuns }) => (maxRuns === null ? runs : `${runs}/${maxRuns}`),
+        LAST: ({ lastRun }) => (lastRun === null ? "-" : outcomeText(lastRun)),
+      },
+      paint,
+    ) + (hidden === "" ? "" : `\n${hidden}`)
   );
 }
 
+/** Whether all runs of a job are over: its one time is past, or it had its number of runs. */
+export function isFinished({ nextDue, schedule, lastDue, runs, maxRuns }: Schedule): boolean {
+  if (nextDue !== null || lastDue === null) return false;
+  return schedule.startsWith("at ") || (maxRuns !== null && runs >= maxRuns);
+}
+
 /** `2026-11-23 09:00 (in 7h)`, in the reader's own zone. */
-export function nextText({ nextDue, enabled }: Schedule, now: number): string {
-  if (nextDue === null) return enabled ? "never" : "off";
+export function nextText(job: Schedule, now: number): string {
+  const { nextDue, enabled } = job;
+  if (nextDue === null) return isFinished(job) ? "finished" : enabled ? "never" : "off";
   const seconds = (Date.parse(nextDue) - now) / 1_000;
   return `${localTime(nextDue)} (${seconds < 0 ? "now" : `in ${duration(seconds)}`})`;
 }

@@ -18,7 +18,8 @@ export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint)
   return listing(
     sessions,
     {
-      KEY: ({ key }) => oneLine(key, 48),
+      TITLE: ({ title }) => oneLine(title ?? "-", 40),
+      KEY: ({ key }) => oneLine(shortKey(key), 48),
       STATE: ({ runningTurnId, queued }) =>
         `${runningTurnId === null ? "idle" : "running"}${queued === 0 ? "" : `, ${queued} queued`}`,
       MESSAGES: ({ messageCount }) => messageCount,
@@ -28,6 +29,11 @@ export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint)
     },
     paint,
   );
+}
+
+/** A key without the id that a session which a conversation has left bears in it; the table lists the id too. */
+function shortKey(key: string): string {
+  return key.replace(/~[0-9a-f]{8}-[0-9a-f-]{27}$/, " (earlier)");
 }
 
 /** One message as lines; empty if it has no visible content. */

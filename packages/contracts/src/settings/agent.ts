@@ -36,6 +36,8 @@ export const AgentSettings = z
     time_zone: z.string().default("UTC"),
     /** Actions when an answer reaches `max_output_tokens`, tried in order until one succeeds. */
     on_max_tokens: z.array(z.enum(["nudge", "compact", "exit"])).default(["nudge", "exit"]),
+    /** Texts at which the model stops; the turn then ends with `stop_sequence`. Servers that do not support them ignore them. */
+    stop_sequences: z.array(z.string().regex(/\S/).max(200)).max(4).default([]),
     /** How long a person has to answer a question of the agent. */
     question_seconds: z.number().int().min(1).max(86_400).default(900),
     /** Maximum consecutive nudges, which ask the model to continue more briefly. */

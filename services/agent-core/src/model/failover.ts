@@ -27,8 +27,8 @@ export interface TurnModelOptions {
   onFailover: (failover: Failover) => void;
 }
 
-/** How long a model is not called after its account's spending limit was reached. */
-const outOfMoneyMs = 5 * 60_000;
+/** How long a model is not called after a lasting failure. */
+const lastingMs = 5 * 60_000;
 
 /** Failures that another model may avoid. Rejected keys and requests would be rejected again and need a person. */
 const mendable: ReadonlySet<ModelFailure> = new Set([
@@ -38,7 +38,10 @@ const mendable: ReadonlySet<ModelFailure> = new Set([
   "stalled",
   "rate_limit",
   "spend_limit",
+  "unknown_model",
 ]);
+/** Failures that last: the model is not called again for a while. */
+const lasting: ReadonlySet<ModelFailure> = new Set(["spend_limit", "unknown_model"]);
 /** Failures that indicate a broken model; a rate limit only requires a delay. */
 const broken: ReadonlySet<ModelFailure> = new Set(["overloaded", "server", "connection", "stalled"]);
 
@@ -108,8 +111,8 @@ export class TurnModel implements ModelProvider {
   moveOn(error: ModelError, failures: number, times: { tries: number; capMs: number }): Failover | undefined {
     if (!mendable.has(error.failure)) return undefined;
     const { breaker } = this.#current;
-    const waitMs = error.failure === "spend_limit" ? outOfMoneyMs : (error.retryAfterMs ?? 0);
-    const tooLong = waitMs > times.capMs;
+    const waitMs = lasting.has(error.failure) ? lastingMs : (error.retryAfterMs ?? 0);
+    const tooLong = lasting.has(error.failure) || waitMs > times.capMs;
     if (tooLong) breaker.coolDown(waitMs);
     const enough = error.failure === "rate_limit" ? times.tries : this.#options.fallbackAfter;
     if (!tooLong && failures < enough && breaker.allows) return undefined;

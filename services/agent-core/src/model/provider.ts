@@ -116,6 +116,8 @@ export type ModelFailure =
   | "auth"
   | "spend_limit"
   | "context_overflow"
+  /** The provider does not have the model. */
+  | "unknown_model"
   | "invalid";
 
 const retryable: ReadonlySet<ModelFailure> = new Set(["rate_limit", "overloaded", "server", "connection", "stalled"]);

@@ -4,6 +4,7 @@
 // 2 disabled  tools that are switched off
 //   role      guests have file and command tools only if `guest_allow` names them; later steps cannot override this
 // 3 deny      rules of settings and session; later steps and hooks cannot override them
+//             (in plan mode, exit_plan_mode requires approval)
 //             (bypass, if allowed, runs all other calls; guests have no bypass)
 // 4 rules     ask, then allow; in tainted turns only allow rules that name their tool, and what people approved in a tainted turn
 // 5 hook      PermissionRequest, if approval is required: the caller calls the hook and decides again with its result
@@ -127,6 +128,10 @@ export function decidePermission(asked: ParsedCall, context: PermissionContext):
   }
   const denied = findHit(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);
+  if (mode === "plan" && tool.name === "exit_plan_mode") {
+    // No rule answers: a person has to see the plan.
+    return needsYes("mode", "Approval is required: with the plan, the plan mode ends.");
+  }
   if (mode === "bypass" && principal !== "guest")
     return decide("allow", "mode", "This session bypasses permission checks.");
 
@@ -160,7 +165,7 @@ function gateOf({ tool }: ParsedCall, context: PermissionContext, changesNothing
     return "The permission mode is bypass, but the settings do not allow it. No tool runs until an operator sets `allow_bypass = true` under [permissions] or chooses another mode.";
   }
   if (context.mode === "plan" && !changesNothing) {
-    return "The session is in plan mode: only read-only tools may be used. Describe what you would do, and ask for a change of the mode.";
+    return "The session is in plan mode: only read-only tools may be used. Present your plan with exit_plan_mode; its approval ends the plan mode.";
   }
   if (context.mode === "delegate" && !startsSubagents(tool) && !talksToPeople(tool)) {
     return "The session is in delegate mode: you may only start sub-agents and talk to people. Delegate this work to a sub-agent.";

@@ -19,8 +19,8 @@ export function alwaysRules(
   tainted: boolean,
   step: PermissionStep,
 ): AlwaysRules | null {
-  // An ask rule requires approval each time.
-  if (step === "ask") return null;
+  // An ask rule requires approval each time, and so does the end of the plan mode.
+  if (step === "ask" || step === "mode") return null;
   // Each delivery of a webhook is different input; the operator allows calls in the settings of the webhook.
   if (root.trust === "webhook") return null;
   const exact = tainted ? rulesForTaintedAlways(call) : [];

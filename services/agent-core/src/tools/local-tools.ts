@@ -5,6 +5,7 @@ import type { Memory } from "../memory/memory.ts";
 import type { Synthesizer } from "../voice/synthesizer.ts";
 import type { LocalTool } from "./local-tool.ts";
 import { askUserTool } from "./ask-user.ts";
+import { exitPlanModeTool } from "./exit-plan-mode.ts";
 import { memoryForgetTool } from "./memory-forget.ts";
 import { memoryGetTool } from "./memory-get.ts";
 import { memorySearchTool } from "./memory-search.ts";
@@ -33,6 +34,7 @@ export function localTools(
     askUserTool,
     cronTool,
     sleepTool,
+    exitPlanModeTool,
     todoTool,
     sessionsListTool,
     sessionsHistoryTool,

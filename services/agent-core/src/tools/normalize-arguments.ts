@@ -25,11 +25,52 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Tool → foreign arguments without an effect here: `description` explains a command to the person at the terminal. */
 const withoutEffect: Readonly<Record<string, readonly string[]>> = { exec: ["description"] };
 
+type Arguments = Record<string, unknown>;
+
+/**
+ * Aliases whose arguments have other meanings or units than those of the tool: the name by which the model called it decides. Each
+ * keeps arguments that already are Parley's.
+ */
+const byAlias: Readonly<Record<string, (args: Arguments) => Arguments>> = {
+  Bash: ({ timeout, ...args }) =>
+    isMs(timeout) ? { ...args, timeout_seconds: seconds(timeout) } : withField(args, { timeout }),
+  TaskOutput: pollOf,
+  BashOutput: ({ block, ...args }) => pollOf({ ...args, block: block ?? false }),
+  TaskStop: stopOf,
+  KillShell: stopOf,
+};
+
+/** The wait of a call that names none, and the longest wait of `process`, in milliseconds. */
+const [defaultBlockMs, longestBlockMs] = [30_000, 120_000];
+
+function pollOf({ block = true, timeout = defaultBlockMs, ...args }: Arguments): Arguments {
+  if ("action" in args || typeof block !== "boolean" || !isMs(timeout)) return args;
+  return { action: "poll", ...args, wait_seconds: block ? seconds(Math.min(timeout, longestBlockMs)) : 0 };
+}
+
+function stopOf(args: Arguments): Arguments {
+  return "action" in args ? args : { action: "signal", ...args };
+}
+
+function isMs(value: unknown): value is number {
+  return typeof value === "number" && value >= 0;
+}
+
+function seconds(ms: number): number {
+  return Math.ceil(ms / 1_000);
+}
+
+/** `args` with the fields of `more` that are defined. */
+function withField(args: Arguments, more: Arguments): Arguments {
+  return { ...args, ...Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined)) };
+}
+
 /**
  * A call's arguments (JSON text) with Parley's names and without foreign ones that have no effect; the unchanged text if there is
- * nothing to change. If a call contains both names, both stay, and the tool rejects the call.
+ * nothing to change. If a call contains both names, both stay, and the tool rejects the call. `calledAs`: the name by which the model
+ * called the tool.
  */
-export function normalizeArguments(tool: string, input: string): string {
+export function normalizeArguments(tool: string, input: string, calledAs = tool): string {
   const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
   if (names === undefined) return input;
   const dropped = Object.hasOwn(withoutEffect, tool) ? (withoutEffect[tool] ?? []) : [];
@@ -38,6 +79,7 @@ export function normalizeArguments(tool: string, input: string): string {
   const taken = new Set(Object.keys(written));
   const kept = Object.entries(written).filter(([name]) => !dropped.includes(name));
   let changed = kept.length < taken.size;
+  const convert = Object.hasOwn(byAlias, calledAs) ? byAlias[calledAs] : undefined;
   const renamed = kept.map(([name, value]): [string, unknown] => {
     const own = Object.hasOwn(names, name) ? names[name] : undefined;
     if (own === undefined || taken.has(own)) return [name, value];
@@ -45,5 +87,7 @@ export function normalizeArguments(tool: string, input: string): string {
     changed = true;
     return [own, value];
   });
-  return changed ? JSON.stringify(Object.fromEntries(renamed)) : input;
+  const args = Object.fromEntries(renamed);
+  const converted = convert === undefined ? args : convert(args);
+  return changed || converted !== args ? JSON.stringify(converted) : input;
 }

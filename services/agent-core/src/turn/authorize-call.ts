@@ -86,7 +86,7 @@ export async function authorizeToolCall(
 async function evaluate(subject: Subject): Promise<Authorization> {
   const { deps, context, step, tool, permissions, signal } = subject;
   const { name, aliases } = tool.descriptor;
-  const facts = { tool: name, aliases, callId: step.callId, input: normalizeArguments(name, step.input) };
+  const facts = { tool: name, aliases, callId: step.callId, input: normalizeArguments(name, step.input, step.tool) };
   const checked = await runPreToolUse(subject, facts.input);
   if ("verdict" in checked) return checked;
   const { hook: before, input, notes } = checked;

@@ -92,6 +92,10 @@ export function failureNotice(error: ModelError): Finish {
       return failed(
         "I could not answer: the model's provider did not respond properly after several retries. Please try again.",
       );
+    case "unknown_model":
+      return failed(
+        `I cannot answer: the model's provider does not have this model (${error.message.slice(0, 300)}). The operator should check the name; /model selects another one.`,
+      );
     case "invalid":
       return failed(`I could not answer: the model's provider rejected the request (${error.message.slice(0, 300)}).`);
     default:

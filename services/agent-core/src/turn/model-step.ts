@@ -50,6 +50,7 @@ function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]
     maxOutputTokens: policy.maxOutputTokens,
     effort: policy.effort,
     thinking: policy.thinking,
+    stopSequences: deps.settings.agent.stop_sequences,
     cacheTtl: claimed.parent === null ? "1h" : "5m",
   };
 }

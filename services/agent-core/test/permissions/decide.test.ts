@@ -57,6 +57,16 @@ describe("mode × risk", () => {
     assert.equal(decidePermission(question, context({ mode: "plan" })).decision, "allow");
   });
 
+  // design: 003.17b
+  test("ends the plan mode only with a person's approval, whatever the rules allow", async () => {
+    const call = await parseCall({ name: "exit_plan_mode", readOnly: true }, { plan: "look, then write" });
+    const rules = compileRules({ allow: ["*", "exit_plan_mode"] });
+    const decided = decidePermission(call, context({ mode: "plan", rules }));
+    assert.deepEqual([decided.decision, decided.step], ["ask", "mode"]);
+    assert.equal(decidePermission(call, context({ mode: "plan", rules, canAsk: false })).decision, "deny");
+    assert.equal(decidePermission(call, context()).decision, "allow");
+  });
+
   test("allows only sub-agents and talking to people in delegate mode, under each tool name", async () => {
     for (const name of ["sessions_spawn", "delegate", "spawn", "Agent"]) {
       const call = await parseCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });

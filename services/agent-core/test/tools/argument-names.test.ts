@@ -42,6 +42,36 @@ describe("renames foreign argument names", () => {
   }
 });
 
+// design: 003.16, 003.18
+describe("converts arguments by the name of the call", () => {
+  const calls: [tool: string, calledAs: string, elsewhere: object, here: object][] = [
+    ["exec", "Bash", { command: "ls", timeout: 1_500, description: "x" }, { command: "ls", timeout_seconds: 2 }],
+    ["process", "TaskOutput", { task_id: "1" }, { action: "poll", id: "1", wait_seconds: 30 }],
+    [
+      "process",
+      "TaskOutput",
+      { task_id: "1", block: false, timeout: 9_000 },
+      { action: "poll", id: "1", wait_seconds: 0 },
+    ],
+    ["process", "TaskOutput", { task_id: "1", timeout: 600_000 }, { action: "poll", id: "1", wait_seconds: 120 }],
+    ["process", "BashOutput", { bash_id: "1" }, { action: "poll", id: "1", wait_seconds: 0 }],
+    ["process", "TaskStop", { task_id: "1" }, { action: "signal", id: "1" }],
+    ["process", "KillShell", { shell_id: "1" }, { action: "signal", id: "1" }],
+  ];
+  for (const [tool, calledAs, elsewhere, here] of calls) {
+    test(`${calledAs} ${JSON.stringify(elsewhere)}`, () => {
+      const once = normalizeArguments(tool, JSON.stringify(elsewhere), calledAs);
+      assert.deepEqual(JSON.parse(once), here);
+      assert.equal(normalizeArguments(tool, once, calledAs), once);
+    });
+  }
+
+  test("keeps a time without a known unit, which the tool rejects", () => {
+    const input = '{"command":"ls","timeout":5}';
+    assert.equal(normalizeArguments("exec", input, "shell"), input);
+  });
+});
+
 test("leaves arguments unchanged when they are valid, ambiguous or not an object", () => {
   for (const input of [
     '{ "path" : "a" }',

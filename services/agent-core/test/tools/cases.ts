@@ -61,6 +61,24 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       { what: "a second", args: { action: "add", schedule: "every 0s", prompt: "x" }, said: /Failed: schedule: / },
     ],
   },
+  exit_plan_mode: {
+    class: "idempotent",
+    ready: async ({ core }, context) => {
+      context.policy.permissionMode = "plan";
+      const { sessionId } = context.turn;
+      await core.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
+      const effects = async () => {
+        const { session } = await core.request(store.sessionGet, { sessionId });
+        return session?.overrides.permissionMode === undefined ? 1 : 0;
+      };
+      return {
+        args: { plan: "Look, then write." },
+        said: /^The plan is approved, and the permission mode is default\./,
+        effects,
+      };
+    },
+    limits: [{ what: "20,000 characters", args: { plan: "x".repeat(20_001) }, said: /plan: Too big/ }],
+  },
   memory_forget: {
     class: "idempotent",
     ready: async (room, context) => {

@@ -12,6 +12,7 @@ const failures: Record<ModelFailure, RegExp> = {
   auth: /API key/,
   spend_limit: /spending limit/,
   context_overflow: /too long.*\/new/,
+  unknown_model: /does not have this model \(why\).*\/model/,
   invalid: /rejected the request \(why\)/,
 };
 

@@ -27,7 +27,7 @@ function named(args: {
 export function processTool(processes: BackgroundProcessApi): Tool {
   return defineTool({
     name: "process",
-    aliases: ["TaskOutput"],
+    aliases: ["TaskOutput", "TaskStop", "BashOutput", "KillShell"],
     summary: "Control background processes.",
     description: [
       "Control the background processes that exec started in this session.",

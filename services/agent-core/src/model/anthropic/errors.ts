@@ -47,6 +47,7 @@ function failureOf(error: Refusal, message: string): ModelFailure {
   if (type === "api_error" || status >= 500 || status === 408 || status === 409) return "server";
   if (status === 401 || status === 403) return "auth";
   if (status === 402) return "spend_limit";
+  if (type === "not_found_error" && message.startsWith("model:")) return "unknown_model";
   if (status === 413 || /prompt is too long|context window/i.test(message)) return "context_overflow";
   return "invalid";
 }

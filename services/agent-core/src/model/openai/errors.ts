@@ -79,12 +79,15 @@ export function transportError(error: unknown): ModelError {
 const overflow =
   /context[ _-]?(length|window|size)|max(imum)? model len|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens|reduce the length of the (messages|prompt)|context the overflows|\bn_ctx\b|kv cache/i;
 
+const noSuchModel = /\bmodel\b.*\b(not found|does not exist|not exist)\b/i;
+
 function failureOf(status: number, { message, type, code }: ServerError): ModelFailure {
   const kind = `${type} ${code}`;
   if (status === 402 || /insufficient_quota|billing|spend_limit/i.test(kind)) return "spend_limit";
   if (/exceeded your current quota|insufficient (balance|credits|quota)/i.test(message)) return "spend_limit";
   if (status === 401 || status === 403 || /invalid_api_key|authentication|permission/i.test(kind)) return "auth";
   if (status === 429 || /rate_?limit/i.test(kind)) return "rate_limit";
+  if (/model_not_found/i.test(kind) || (status === 404 && noSuchModel.test(message))) return "unknown_model";
   if (status === 413 || /context_length|exceed_context/i.test(kind) || overflow.test(message))
     return "context_overflow";
   if (status === 503 || status === 529 || /overloaded/i.test(kind)) return "overloaded";

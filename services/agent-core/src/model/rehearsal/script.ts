@@ -99,6 +99,7 @@ const failures: readonly ModelFailure[] = [
   "auth",
   "spend_limit",
   "context_overflow",
+  "unknown_model",
   "invalid",
 ];
 
