@@ -58,7 +58,7 @@ describe("mode × risk", () => {
   });
 
   // design: 003.17b
-  test("ends the plan mode only with a person's approval, whatever the rules allow", async () => {
+  test("ends the plan mode only with a person's approval, under any rules", async () => {
     const call = await parseCall({ name: "exit_plan_mode", readOnly: true }, { plan: "look, then write" });
     const rules = compileRules({ allow: ["*", "exit_plan_mode"] });
     const decided = decidePermission(call, context({ mode: "plan", rules }));
