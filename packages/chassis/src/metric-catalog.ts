@@ -201,7 +201,7 @@ export const metricCatalog = {
   }),
   parley_http_request_seconds: histogram(gateway, "Duration of HTTP requests without streams", noLabels, slow),
   parley_http_refused_total: counter(gateway, "Requests refused before their route, by reason", {
-    reason: ["token", "host", "origin", "rate"],
+    reason: ["token", "scope", "host", "origin", "rate"],
   }),
 
   // The tool-runner

@@ -209,6 +209,7 @@ export {
   type GrantParts,
 } from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
+export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./scopes.ts";
 export { redisRules, redisUser } from "./redis-rules.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export {
@@ -285,6 +286,7 @@ export {
   type ControlProjection,
   type HttpProjection,
   type McpProjection,
+  scopeOf,
   type OperationDefinition,
   type OperationInput,
   type OperationOutput,

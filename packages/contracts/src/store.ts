@@ -16,6 +16,7 @@ export * from "./store/leases.ts";
 export * from "./store/accounts.ts";
 export * from "./store/contacts.ts";
 export * from "./store/console.ts";
+export * from "./store/api-tokens.ts";
 export * from "./store/checkpoints.ts";
 export * from "./store/documents.ts";
 export * from "./store/blobs.ts";

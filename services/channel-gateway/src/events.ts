@@ -28,6 +28,7 @@ const refusals: ReadonlyMap<string, LabelsOf<"parley_http_refused_total">["reaso
   ["origin_not_allowed", "origin"],
   ["unauthorized", "token"],
   ["rate_limited", "rate"],
+  ["scope_missing", "scope"],
 ]);
 
 type StatusClass = LabelsOf<"parley_http_requests_total">["status"];

@@ -1,4 +1,5 @@
 // The table of commands and roles: complete and consistent.
+import { ownerAccess } from "../src/http/api-access.ts";
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -87,7 +88,7 @@ test("property: requires at least the roles of the form that is executed", () =>
 test("refuses a caller of an operation who has a lower role", async () => {
   const operation = operations.find(({ definition }) => definition.name === "mcp.list");
   assert.ok(operation !== undefined);
-  const { speaker, by } = ownerCaller("API", "ref");
+  const { speaker, by } = ownerCaller(ownerAccess, "API", "ref");
   const guest = { speaker: { ...speaker, role: "guest" as const }, by };
   await assert.rejects(callOperation({} as OperationDeps, operation, {}, guest), { code: "forbidden", status: 403 });
 });

@@ -1,4 +1,5 @@
 // The native API and its access checks, on a real store.
+import { ownerAccess } from "../src/http/api-access.ts";
 import assert from "node:assert/strict";
 import { operations, type OperationDefinition } from "@parley/contracts";
 import { readdirSync, readFileSync } from "node:fs";
@@ -116,12 +117,12 @@ test("runs a job once per Idempotency-Key, whether its path has the name or the 
 // A retry across an upgrade is the same operation only while these ids stay the same.
 test("derives operation ids from the key alone, and from the path where only it names the target", () => {
   const deps = {} as OperationDeps;
-  const { speaker, by } = ownerCaller("API", "http:POST /api/sessions/a/rewind:key", "key");
+  const { speaker, by } = ownerCaller(ownerAccess, "API", "http:POST /api/sessions/a/rewind:key", "key");
   const call = new OperationCall(deps, speaker, by);
   assert.equal(call.operationId("schedule:run:job"), nameUuid("schedule:run:job:key"));
   assert.equal(call.operationId("send"), "cedeb8ef-50d0-825f-acba-73710def5646");
   assert.equal(call.requestId("rewind"), "ba598b70-90d7-83f6-81d4-66f5410ecebc");
-  const typed = new OperationCall(deps, { ...ownerCaller("API", "telegram:1").speaker }, by);
+  const typed = new OperationCall(deps, { ...ownerCaller(ownerAccess, "API", "telegram:1").speaker }, by);
   assert.equal(typed.operationId("send"), nameUuid("send:telegram:1"));
 });
 

@@ -1,4 +1,5 @@
 // The parsing of MCP prompt commands and the texts about MCP servers, without a server.
+import { ownerAccess } from "../src/http/api-access.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parsePrompt, splitArguments } from "../src/operations/mcp.ts";
@@ -17,7 +18,7 @@ test("splits prompt arguments at spaces outside of quotes", () => {
 
 test("accepts quotes around the arguments of /mcp", () => {
   const forms = slashForms(operations);
-  const { speaker } = ownerCaller("API", "ref");
+  const { speaker } = ownerCaller(ownerAccess, "API", "ref");
   const inputOf = (rest: string) => {
     const form = findForm(forms, "/mcp", wordsIn("/mcp", rest));
     assert.ok(form !== undefined);

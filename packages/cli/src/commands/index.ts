@@ -18,6 +18,7 @@ import { parseCommandLine } from "./parse.ts";
 import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
+import { tokenCommands } from "./tokens.ts";
 import { stopCommand, turnCommands } from "./session-controls.ts";
 import { webhookCommands } from "./webhooks.ts";
 
@@ -34,6 +35,7 @@ export const commands: readonly CommandSpec[] = [
   ...webhookCommands,
   ...peopleCommands,
   ...pairingCommands,
+  ...tokenCommands,
   ...evalCommands,
   ...docsCommands,
   ...cronCommands,

@@ -65,6 +65,8 @@ export const approvalsDecide = operation({
   name: "approvals.decide",
   summary: "Approve or deny a tool call; the first decision counts",
   role: "owner",
+  scope: "approve",
+  audit: ["always", "id", "decision"],
   input: z
     .strictObject({
       id,

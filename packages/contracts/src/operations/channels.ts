@@ -54,6 +54,7 @@ export const channelsPause = operation({
   name: "channels.pause",
   summary: "Stop receiving and sending on an account, on all replicas; texts wait",
   role: "owner",
+  audit: ["channel", "account"],
   input: AccountInput,
   output: z.object({ paused: z.boolean() }),
   http: {
@@ -68,6 +69,7 @@ export const channelsResume = operation({
   name: "channels.resume",
   summary: "End the pause of an account",
   role: "owner",
+  audit: ["channel", "account"],
   input: AccountInput,
   output: z.object({ paused: z.boolean() }),
   http: {

@@ -189,6 +189,7 @@ export const pairingsApprove = operation({
   name: "pairings.approve",
   summary: "Admit the person who received this code",
   role: "owner",
+  audit: ["role"],
   input: z.strictObject({ code: z.string().min(4).max(64), role: z.enum(contactRoles).default("user") }),
   output: pairingApprove.output,
   http: { method: "POST", path: "/api/pairings/approve", answers: { 200: "The admitted contact" } },

@@ -6,6 +6,7 @@ import { slashOperation } from "./operation.ts";
 export const sessionsStop = slashOperation({
   name: "sessions.stop",
   role: "guest",
+  scope: "talk",
   session: "id",
   input: z.strictObject({ id: SessionRef, all: z.boolean().default(false) }),
   slash: [
@@ -24,6 +25,7 @@ const choice = [{ field: "value", label: "value", optional: true }] as const;
 export const sessionsModel = slashOperation({
   name: "sessions.model",
   role: "owner",
+  audit: ["id", "value"],
   session: "id",
   input: z.strictObject({ id: SessionRef, value: z.string().max(200).optional() }),
   slash: [{ form: "/model", arguments: choice }],
@@ -40,6 +42,7 @@ export const sessionsEffort = slashOperation({
 export const sessionsMode = slashOperation({
   name: "sessions.mode",
   role: "owner",
+  audit: ["id", "value"],
   session: "id",
   input: Choice,
   slash: [{ form: "/mode", arguments: choice }],

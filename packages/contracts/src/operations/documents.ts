@@ -66,6 +66,7 @@ export const documentsPut = operation({
   name: "documents.put",
   summary: "Write a document",
   role: "owner",
+  audit: ["path"],
   input: z.strictObject({ ...target, content: z.string() }),
   output: Changed,
   http: {
@@ -80,6 +81,7 @@ export const documentsRestore = operation({
   name: "documents.restore",
   summary: "Restore an old version, with the author of each line",
   role: "owner",
+  audit: ["version", "path"],
   input: z.strictObject({
     path,
     /** The version to restore. */
@@ -99,6 +101,7 @@ export const documentsVouch = operation({
   name: "documents.vouch",
   summary: "Mark a document as trusted: every line counts as the owner's from now on",
   role: "owner",
+  audit: ["expectedVersion", "path"],
   input: z.strictObject({
     path,
     /** The version that the owner has read. */
@@ -121,6 +124,7 @@ export const documentsDelete = operation({
   name: "documents.delete",
   summary: "Remove a document; its versions are kept",
   role: "owner",
+  audit: ["path"],
   input: z.strictObject(target),
   output: Changed,
   http: {

@@ -11,4 +11,5 @@ export * from "./queue.ts";
 export * from "./rules.ts";
 export * from "./schedules.ts";
 export * from "./sessions.ts";
+export * from "./tokens.ts";
 export * from "./voice.ts";

@@ -46,6 +46,7 @@ export const mcpSwitchServer = operation({
   name: "mcp.switch",
   summary: "Switch an MCP server on or off, restart it, or hide one of its tools",
   role: "owner",
+  audit: ["server", "tool", "action"],
   input: z.strictObject({
     server,
     action: z.enum(["on", "off", "restart"]),

@@ -3,6 +3,7 @@
 // route.
 import { z } from "zod";
 import type { ContactRole } from "../principals.ts";
+import type { ApiScope } from "../scopes.ts";
 
 /** A route. Fields of the input that the path names are its parameters; the others are the query of a GET, else the JSON body. */
 export interface HttpProjection {
@@ -75,6 +76,13 @@ export interface OperationDefinition<I extends z.ZodType = z.ZodType, O extends 
   summary?: string;
   /** The minimum role of a caller. Holders of the API token are the owner. */
   role: ContactRole;
+  /** What a token of the API needs for it; omitted: `read` for a GET, else `admin`. */
+  scope?: ApiScope;
+  /**
+   * The fields of the input that the audit log records; omitted: the operation is not recorded. Without a value of the last one the
+   * operation changes nothing that is recorded.
+   */
+  audit?: readonly string[];
   input: I;
   output: O;
   /** The field of the input that names a session, by id or key. Slash commands and control requests fill it with their own session. */
@@ -87,6 +95,11 @@ export interface OperationDefinition<I extends z.ZodType = z.ZodType, O extends 
 
 export type OperationInput<D extends OperationDefinition> = z.output<D["input"]>;
 export type OperationOutput<D extends OperationDefinition> = z.input<D["output"]>;
+
+/** What a token of the API needs for an operation. */
+export function scopeOf({ scope, http }: Pick<OperationDefinition, "scope" | "http">): ApiScope {
+  return scope ?? (http?.method === "GET" ? "read" : "admin");
+}
 
 /** Defines an operation. */
 export function operation<I extends z.ZodType, O extends z.ZodType>(

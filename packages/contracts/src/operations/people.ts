@@ -25,6 +25,7 @@ export const peopleSet = operation({
   name: "people.set",
   summary: "Admit a person with a role, change it, or block them",
   role: "owner",
+  audit: ["channel", "account", "contactId", "role"],
   input: PersonRef.extend({
     role: z.enum([...contactRoles, "blocked"]),
     name: z.string().min(1).max(200).optional(),
@@ -41,6 +42,7 @@ export const peopleRemove = operation({
   name: "people.remove",
   summary: "Forget a person: they are unknown again",
   role: "owner",
+  audit: ["channel", "account", "contactId"],
   input: PersonRef,
   output: z.object({ removed: z.boolean() }),
   http: { method: "POST", path: "/api/people/remove", answers: { 200: "Whether the person was known" } },
@@ -50,6 +52,7 @@ export const peoplePair = operation({
   name: "people.pair",
   summary: "Admit the person who received this code",
   role: "owner",
+  audit: ["role"],
   input: z.strictObject({ code: z.string().min(4).max(64), role: z.enum(contactRoles).default("user") }),
   output: pairingApprove.output,
   slash: [{ form: "/pair", arguments: [{ field: "code" }, { field: "role", optional: true }] }],

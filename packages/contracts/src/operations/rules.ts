@@ -32,6 +32,7 @@ export const rulesAdd = operation({
   name: "rules.add",
   summary: "Add permission rules to a session; they apply from the next model call",
   role: "owner",
+  audit: ["id", "list", "rules"],
   session: "id",
   input: z.strictObject({
     id: SessionRef,
@@ -54,6 +55,7 @@ export const rulesRemove = operation({
   name: "rules.remove",
   summary: "Remove permission rules from a session, such as those that an approval for always added",
   role: "owner",
+  audit: ["id", "list", "rules"],
   session: "id",
   input: z.strictObject({
     id: SessionRef,

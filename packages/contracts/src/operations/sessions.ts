@@ -104,6 +104,7 @@ export const sessionsCancel = operation({
   name: "sessions.cancel",
   summary: "Stop the running turn of a session",
   role: "owner",
+  scope: "talk",
   session: "id",
   input: z.strictObject({
     id: SessionRef,
@@ -204,6 +205,7 @@ export const sessionsChange = operation({
   name: "sessions.change",
   summary: "Change a session's title, status or overrides",
   role: "guest",
+  audit: ["id", "overrides"],
   session: "id",
   /** Omitted fields stay unchanged; null removes an override. */
   input: z.strictObject({

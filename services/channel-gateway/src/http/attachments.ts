@@ -31,7 +31,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
     scope.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: maxBytes }, (_request, body, done) =>
       done(null, body),
     );
-    scope.post("/api/attachments", { bodyLimit: maxBytes }, async (request, reply) => {
+    scope.post("/api/attachments", { bodyLimit: maxBytes, config: { scope: "talk" } }, async (request, reply) => {
       const query = Query.safeParse(request.query);
       if (!query.success) throw invalid(query.error, "query");
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);

@@ -1,5 +1,6 @@
 // Routes as data: the same schemas validate requests and generate /openapi.json.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ApiScope } from "@parley/contracts";
 import type { z } from "zod";
 import { invalid } from "./errors.ts";
 
@@ -21,6 +22,8 @@ export interface EndpointSpec<P extends MaybeSchema, Q extends MaybeSchema, B ex
   description?: string;
   /** Served without a token. */
   open?: boolean;
+  /** What a token needs; null: the route checks for itself. Default: `read` for GET, else `admin`. */
+  scope?: ApiScope | null;
   params?: P;
   query?: Q;
   body?: B;
@@ -69,7 +72,7 @@ export class Endpoints {
     this.#app.route({
       method: spec.method,
       url: spec.url,
-      config: { open: spec.open ?? false },
+      config: { open: spec.open ?? false, ...(spec.scope === undefined ? {} : { scope: spec.scope }) },
       ...(spec.bodyLimitBytes === undefined ? {} : { bodyLimit: spec.bodyLimitBytes }),
       handler: async (request, reply) => {
         const answer = await handle({

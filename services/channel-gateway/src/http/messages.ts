@@ -5,6 +5,7 @@ import { routeOfSession } from "../ingress/session-route.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { inputFor, ownerInput } from "./owner-input.ts";
 import { AttachmentRefs, attachmentsOf } from "./attachment-refs.ts";
+import { accessOf } from "./api-access.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { defaultConversation } from "./openai-format.ts";
@@ -40,6 +41,7 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/api/messages",
+      scope: "talk",
       summary: "Send a message; read the answer from the events, the turn or the session",
       description:
         "A command (/help lists them) is executed immediately and answered with status 200; it never reaches the model. While the session is busy, `mode` decides how the message queues. When it joins a running turn, the text of that turn answers all joined messages. With `exclusive` the message waits for its own turn.",
@@ -58,7 +60,10 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const spoken = parseInput(body.text);
       const route = body.session === undefined ? undefined : await routeOfSession(deps, body.session);
       const { conversation, profile } = body;
-      const said = { ...ownerInput(conversation, body.text, request.headers["idempotency-key"]), route };
+      const said = {
+        ...ownerInput(accessOf(request), conversation, body.text, request.headers["idempotency-key"]),
+        route,
+      };
       const input = inputFor(deps.settings, said, profile);
       if (spoken.kind === "command") {
         deps.events.inbound(input.channel, "command");

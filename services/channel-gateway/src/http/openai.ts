@@ -9,6 +9,7 @@ import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import { callInput } from "./owner-input.ts";
+import { accessOf } from "./api-access.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, toHttpError } from "./errors.ts";
@@ -39,6 +40,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/v1/chat/completions",
+      scope: "talk",
       summary: "Send a message and get the answer in OpenAI's format",
       description:
         'Each request gets its own turn and its own answer: concurrent requests never share a turn, regardless of the queue mode. `user` names the conversation: its requests are answered one after another, in the session that `[session] policy` selects (with `singleton`, the default, the owner\'s session `main`). Without `user` each request gets its own session, unless `[session] synchronous` is `shared`. Without `user`, a command or a text that begins with /steer, /later or /now belongs to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. System and developer messages are instructions for the agent. Earlier messages are used without `user`; a named conversation has its own history. Images and files are data URLs. `model` is echoed. The turn continues when the caller disconnects; repeat the request with the same Idempotency-Key to get its answer.',
@@ -60,7 +62,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
       const spoken = parseInput(chat.text);
-      const call = callInput(chat.conversation, spoken, request.headers["idempotency-key"]);
+      const call = callInput(accessOf(request), chat.conversation, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
         const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(call));
         deps.events.inbound(call.channel, "command");
@@ -82,6 +84,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/v1/models",
+      scope: null,
       summary: "The only model: the agent",
       answers: {
         200: {
@@ -97,6 +100,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "GET",
       url: "/v1/models/:model",
+      scope: null,
       summary: "One model",
       params: z.object({ model: z.string() }),
       answers: { 200: { description: "The model", schema: ModelSchema } },

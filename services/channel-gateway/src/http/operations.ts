@@ -1,10 +1,11 @@
 // The operations as HTTP routes, with their entries in /openapi.json. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
-import type { HttpProjection, OperationDefinition } from "@parley/contracts";
+import { scopeOf, type HttpProjection, type OperationDefinition } from "@parley/contracts";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Operation } from "../operations/operation.ts";
 import { callOperation, operations } from "../operations/registry.ts";
+import { accessOf } from "./api-access.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { EndpointDoc, Endpoints } from "./endpoint.ts";
 import { ownerCaller } from "./owner-input.ts";
@@ -18,12 +19,12 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
 }
 
 function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, http: HttpProjection): void {
-  const spec = routeOf(operation.definition, http);
+  const spec = { ...routeOf(operation.definition, http), scope: scopeOf(operation.definition) };
   const [status] = statusesOf(http);
   endpoints.add(spec, async ({ params, query, body, request, reply }) => {
     const input = { ...asObject(body), ...asObject(query), ...asObject(params) };
     const { ref, key } = identityOf(request);
-    const caller = ownerCaller("API", ref, key);
+    const caller = ownerCaller(accessOf(request), "API", ref, key);
     const output = await callOperation(deps.inbound.operations, operation, input, caller);
     reply.code(status);
     const { output: schema } = operation.definition;

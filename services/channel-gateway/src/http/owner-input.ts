@@ -1,7 +1,8 @@
-// Converts text from the HTTP and WebSocket API to an inbound message. Every holder of the API token is the owner.
+// Converts text from the HTTP and WebSocket API to an inbound message. Holders of tokens are the owner, within the scopes of their token.
 import { randomUUID } from "node:crypto";
 import { profileNames, type ParleySettings } from "@parley/contracts";
-import type { Speaker } from "../operations/operation.ts";
+import type { ApiAccess, Speaker } from "../operations/operation.ts";
+import { requireScope } from "../operations/registry.ts";
 import type { ParsedInput } from "../operations/parse-input.ts";
 import { sha256Hex } from "../channels/digest.ts";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
@@ -11,8 +12,17 @@ import { defaultConversation } from "./openai-format.ts";
 const maxKeyLength = 256;
 const maxExternalIdLength = 512;
 
-/** `key` is the idempotency key of the message, unique within its conversation. */
-export function ownerInput(conversation: string, text: string, key: string | string[] | undefined): AuthorizedInput {
+/**
+ * A message of a caller of the API. `key` is its idempotency key, unique within its conversation. Throws OperationError when the token
+ * lacks the scope `talk`.
+ */
+export function ownerInput(
+  access: ApiAccess,
+  conversation: string,
+  text: string,
+  key: string | string[] | undefined,
+): AuthorizedInput {
+  requireScope(access, "talk", "sending messages");
   return {
     channel: "http",
     account: "default",
@@ -20,6 +30,7 @@ export function ownerInput(conversation: string, text: string, key: string | str
     externalId: key === undefined ? randomUUID() : externalId(conversation, String(key)),
     text,
     contact: { id: "owner" },
+    access,
     role: "owner",
     origin: "user",
     replyTo: null,
@@ -32,13 +43,14 @@ export function ownerInput(conversation: string, text: string, key: string | str
  * the key. Commands and queue modes (`/steer`) concern other turns, so without a conversation they apply to the default one.
  */
 export function callInput(
+  access: ApiAccess,
   conversation: string | undefined,
   spoken: ParsedInput,
   key: string | string[] | undefined,
 ): AuthorizedInput {
   const { text, mode } = spoken.kind === "message" ? spoken : { text: "", mode: undefined };
   const input = {
-    ...ownerInput(conversation ?? defaultConversation, text, key),
+    ...ownerInput(access, conversation ?? defaultConversation, text, key),
     mode,
     exclusive: true,
     // The caller of this request cannot answer approval questions.
@@ -76,10 +88,15 @@ function externalId(conversation: string, key: string): string {
 }
 
 /**
- * A holder of the API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request, `key`
+ * A holder of an API token as the caller of an operation. `place` names the interface in records; `ref` identifies the request, `key`
  * is its idempotency key.
  */
-export function ownerCaller(place: string, ref: string, key?: string): { speaker: Speaker; by: string } {
+export function ownerCaller(
+  access: ApiAccess,
+  place: string,
+  ref: string,
+  key?: string,
+): { speaker: Speaker; by: string } {
   const speaker = {
     route: "",
     role: "owner" as const,
@@ -90,7 +107,8 @@ export function ownerCaller(place: string, ref: string, key?: string): { speaker
     replyTo: null,
     direct: true,
     ref,
+    access,
     ...(key === undefined ? {} : { key }),
   };
-  return { speaker, by: `owner (${place})` };
+  return { speaker, by: `${access.name} (${place})` };
 }

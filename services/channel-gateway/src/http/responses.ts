@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
+import { accessOf } from "./api-access.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, toHttpError } from "./errors.ts";
@@ -32,6 +33,7 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/v1/responses",
+      scope: "talk",
       summary: "Send a message and get the answer in the format of OpenAI's Responses API",
       description:
         "Each request gets its own turn. `previous_response_id` continues the session of that response; if the session has gone on since, a copy of it up to that response. `user` names a conversation, as for /v1/chat/completions. Otherwise the request begins a session, and earlier messages of `input` are used. Images and files are data URLs.",
@@ -46,7 +48,7 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const asked = readResponseRequest(request.body);
       const spoken = parseInput(asked.text);
       const key = request.headers["idempotency-key"];
-      const call = callInput(asked.conversation, { kind: "message", text: asked.text }, key);
+      const call = callInput(accessOf(request), asked.conversation, { kind: "message", text: asked.text }, key);
       const createdAt = Math.floor(Date.now() / 1_000);
       if (spoken.kind === "command") {
         throw new HttpError(400, "unsupported_value", "input: send commands with POST /api/messages", {

@@ -2,8 +2,11 @@
 // checks in order: Host and Origin, token, rate limit, route. The routes are in other files.
 import rateLimit from "@fastify/rate-limit";
 import { ConfigError } from "@parley/chassis";
+import type { ApiScope } from "@parley/contracts";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { sha256Hex } from "../channels/digest.ts";
+import type { ApiAccess } from "../operations/operation.ts";
+import { checkRouteScope, NamedTokens, ownerAccess, RefusalRecord } from "./api-access.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import { consoleFileRoutes } from "./console/files.ts";
 import { ConsoleSessions, cookieHolder, signInRoutes } from "./console/sign-in.ts";
@@ -26,10 +29,14 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The beginning of the hash of the caller's token; null without a valid token. */
     holder: string | null;
+    /** The rights of the caller; null without a valid token. */
+    access: ApiAccess | null;
   }
   interface FastifyContextConfig {
     /** Served without a token. */
     open?: boolean;
+    /** What a token needs; null: the route checks for itself. Default: `read` for GET, else `admin`. */
+    scope?: ApiScope | null;
   }
 }
 
@@ -70,10 +77,18 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   });
   gates(app, deps);
   const consoleSessions = new ConsoleSessions(deps);
+  const namedTokens = new NamedTokens(deps);
   // After the checks of Host, Origin and token, and before the rate limit.
   app.addHook("onRequest", async (request) => {
-    if (request.holder === null && request.headers.cookie !== undefined)
+    if (request.holder !== null) return;
+    const token = bearerOf(request);
+    if (token !== null) {
+      request.access = await namedTokens.find(token);
+      if (request.access !== null) request.holder = sha256Hex(token).slice(0, 16);
+    } else if (request.headers.cookie !== undefined) {
       request.holder = await cookieHolder(request, consoleSessions);
+      if (request.holder !== null) request.access = ownerAccess;
+    }
   });
   errors(app, deps);
   await limits(app, deps);
@@ -117,10 +132,12 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
 }
 
 /** Checks Host, Origin and token. A request without a token reaches the rate limit first, which slows down guessing. */
-function gates(app: FastifyInstance, { http }: HttpDeps): void {
+function gates(app: FastifyInstance, { http, ...deps }: HttpDeps): void {
+  const refusals = new RefusalRecord(deps);
   const names = ownNames(http.host, http.allowedHosts);
   const hashes = http.tokenHashes.map((hash) => Buffer.from(hash, "hex"));
   app.decorateRequest("holder", null);
+  app.decorateRequest("access", null);
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
     if (!hostAllowed(host, names)) {
@@ -150,25 +167,40 @@ function gates(app: FastifyInstance, { http }: HttpDeps): void {
         return;
       }
     }
-    const token = tokenOf({
-      authorization: request.headers.authorization,
-      protocols: request.headers["sec-websocket-protocol"],
-    });
-    if (token !== null && tokenAccepted(token, hashes)) request.holder = sha256Hex(token).slice(0, 16);
+    const token = bearerOf(request);
+    if (token !== null && tokenAccepted(token, hashes)) {
+      request.holder = sha256Hex(token).slice(0, 16);
+      request.access = ownerAccess;
+    }
     done();
   });
   // After the rate limit, before the body is read.
   app.addHook("preParsing", (request, _reply, _payload, done) => {
-    if (request.holder !== null || request.is404 || request.routeOptions.config.open === true) {
+    if (request.is404 || request.routeOptions.config.open === true) {
       done();
       return;
     }
+    if (request.access !== null) {
+      try {
+        checkRouteScope(request);
+        done();
+      } catch (error) {
+        refusals.refused(request, "scope.refused");
+        done(error as Error);
+      }
+      return;
+    }
+    refusals.refused(request, "login.refused");
     done(
       new HttpError(401, "unauthorized", "a valid token is required: Authorization: Bearer <PARLEY_TOKEN>", {
         headers: { "www-authenticate": "Bearer" },
       }),
     );
   });
+}
+
+function bearerOf({ headers }: FastifyRequest): string | null {
+  return tokenOf({ authorization: headers.authorization, protocols: headers["sec-websocket-protocol"] });
 }
 
 function allowOrigin(reply: FastifyReply, origin: string): void {

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { callInput, inputFor } from "./owner-input.ts";
+import { accessOf } from "./api-access.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { toHttpError } from "./errors.ts";
@@ -23,6 +24,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     {
       method: "POST",
       url: "/v1/chat",
+      scope: "talk",
       summary: "Send a message and stream the answer as five types of events",
       description:
         "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. When the agent answers with its tool `message`, the tokens are the texts of that tool. Each request gets its own turn, regardless of the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn continues when the caller disconnects.",
@@ -33,7 +35,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
       const spoken = parseInput(body.message);
-      const call = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
+      const call = callInput(accessOf(request), body.session_id, spoken, request.headers["idempotency-key"]);
       const said = inputFor(settings, call, body.profile);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");

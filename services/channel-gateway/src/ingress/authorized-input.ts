@@ -7,6 +7,7 @@ import {
   type QueueMode,
   type ReplyAddress,
 } from "@parley/contracts";
+import type { ApiAccess } from "../operations/operation.ts";
 
 /**
  * `own`: a session for this call alone, named by its conversation, unless `[session] synchronous` is `shared`. `separate`: the same
@@ -25,6 +26,8 @@ export interface AuthorizedInput {
   before?: readonly string[];
   text: string;
   contact: InboundMessage["contact"];
+  /** The rights of a caller of the API; undefined: those of the role. */
+  access?: ApiAccess | undefined;
   role: InboundMessage["role"];
   origin: InboundMessage["origin"];
   replyTo: ReplyAddress | null;
@@ -59,6 +62,7 @@ export function messageOf(input: AuthorizedInput): InboundMessage {
     thread: __,
     route: ___,
     profile: ____,
+    access: _____,
     mode,
     exclusive,
     approvals,

@@ -200,7 +200,7 @@ export class InboundHandler {
 
   /** The speaker of a command that arrives as this input. */
   speakerOf(input: AuthorizedInput): Speaker {
-    const { channel, account, conversation, contact, role, replyTo } = input;
+    const { channel, account, conversation, contact, role, replyTo, access } = input;
     const ref = `${channel}:${account}:${input.externalId}`;
     return {
       route: this.sessionKeyOf(input),
@@ -212,6 +212,7 @@ export class InboundHandler {
       replyTo,
       direct: true,
       ref,
+      ...(access === undefined ? {} : { access }),
     };
   }
 

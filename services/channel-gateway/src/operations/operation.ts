@@ -1,6 +1,7 @@
 // What an operation is in this service: its definition from the contracts with its implementation, and who may call it from where.
 import type { Bus } from "@parley/bus";
 import type {
+  ApiScope,
   ContactRole,
   InboundMessage,
   InputOf,
@@ -15,6 +16,13 @@ import type { z } from "zod";
 import { nameUuid } from "@parley/kit";
 import type { SessionService } from "./session-service.ts";
 import type { SessionDirectory } from "../live/session-directory.ts";
+
+/** Who calls the API: the holder of a token. */
+export interface ApiAccess {
+  /** Names them in records: `owner`, or `token <name>`. */
+  name: string;
+  scopes: readonly ApiScope[];
+}
 
 /** The sender of a command, and its conversation. */
 export interface Speaker {
@@ -31,6 +39,8 @@ export interface Speaker {
   direct: boolean;
   /** Identifies the message that contains the command; a redelivery has the same value and is the same operation. */
   ref: string;
+  /** Set for callers of the API, whose rights are narrower than their role; undefined: a person on a channel. */
+  access?: ApiAccess;
   /** The caller's idempotency key: it identifies operations on one target, however the request names the target. */
   key?: string;
 }
@@ -163,7 +173,8 @@ export class UsageError extends Error {
 }
 
 /** Names a person in logs and in records of decisions. */
-export function nameOf({ channel, account, contact }: Speaker): string {
+export function nameOf({ channel, account, contact, access }: Speaker): string {
+  if (access !== undefined && access.name !== "owner") return access.name;
   const place = account === "default" ? channel : `${channel}:${account}`;
   return contact.name === undefined ? `${contact.id} (${place})` : `${contact.name} (${place} ${contact.id})`;
 }

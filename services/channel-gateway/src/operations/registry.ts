@@ -1,5 +1,13 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
-import { promptCommand, slashCommands, store, WireError } from "@parley/contracts";
+import {
+  includesScope,
+  promptCommand,
+  scopeOf,
+  slashCommands,
+  store,
+  WireError,
+  type ApiScope,
+} from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
 import { channelOperations } from "./channels.ts";
@@ -16,6 +24,7 @@ import {
   OperationError,
   UsageError,
   type Operation,
+  type ApiAccess,
   type OperationDeps,
   type Speaker,
 } from "./operation.ts";
@@ -26,6 +35,7 @@ import { rulesOperations } from "./rules.ts";
 import { scheduleOperations } from "./schedules.ts";
 import { ServiceUnavailableError } from "./session-service.ts";
 import { sessionOperations } from "./sessions.ts";
+import { tokenOperations } from "./tokens.ts";
 import { findForm, slashForms, slashInput, unknownText, wordsIn } from "./slash.ts";
 import { voiceOperations } from "./voice.ts";
 
@@ -43,6 +53,7 @@ export const operations: readonly Operation[] = [
   ...rulesOperations,
   ...scheduleOperations,
   ...sessionOperations,
+  ...tokenOperations,
   ...voiceOperations,
 ];
 
@@ -57,7 +68,41 @@ export async function callOperation(
 ): Promise<unknown> {
   const { name, role } = operation.definition;
   if (!hasRole(caller.speaker.role, role)) throw new OperationError("forbidden", `${name} requires the role ${role}`);
-  return operation.run(parsed(operation, input), new OperationCall(deps, caller.speaker, caller.by));
+  return runRecorded(operation, parsed(operation, input), new OperationCall(deps, caller.speaker, caller.by));
+}
+
+/** Checks the scope of a token and records the call in the audit log before it runs: what cannot be recorded does not happen. */
+async function runRecorded(operation: Operation, input: unknown, call: OperationCall): Promise<unknown> {
+  const { definition } = operation;
+  requireScope(call.speaker.access, scopeOf(definition), definition.name);
+  const target = auditTarget(definition.audit, input);
+  if (target === undefined) return operation.run(input, call);
+  const entry = { actor: call.actor, action: definition.name, target };
+  const { bus } = call.deps;
+  await bus.request(store.auditAppend, { ...entry, outcome: "requested" });
+  try {
+    return await operation.run(input, call);
+  } catch (error) {
+    // The reason of the failure is for the caller: an entry that is missing here does not hide an effect.
+    await bus.request(store.auditAppend, { ...entry, outcome: "failed" }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Throws OperationError when a token lacks the scope. */
+export function requireScope(access: ApiAccess | undefined, wanted: ApiScope, what: string): void {
+  if (access === undefined || includesScope(access.scopes, wanted)) return;
+  throw new OperationError("forbidden", missingScope(what, wanted));
+}
+
+export function missingScope(what: string, wanted: ApiScope): string {
+  return `${what} requires the scope "${wanted}", which this token does not have`;
+}
+
+function auditTarget(fields: readonly string[] | undefined, input: unknown): Record<string, unknown> | undefined {
+  const given = Object.entries(typeof input === "object" && input !== null ? input : {});
+  const recorded = given.filter(([name, value]) => value !== undefined && fields?.includes(name));
+  return recorded.some(([name]) => name === fields?.at(-1)) ? Object.fromEntries(recorded) : undefined;
 }
 
 function parsed({ definition }: Operation, input: unknown): unknown {
@@ -85,7 +130,7 @@ export async function runCommand(deps: OperationDeps, { name, rest }: CommandLin
       ...(prompt === undefined ? {} : { command: name }),
     });
     const call = new OperationCall(deps, speaker, nameOf(speaker));
-    return await operation.text(await operation.run(input, call), call, input);
+    return await operation.text(await runRecorded(operation, input, call), call, input);
   } catch (error) {
     if (error instanceof UsageError) return `${error.message}\nUsage: ${usage}`;
     if (error instanceof InvalidInputError) return `${invalidText(error)}\nUsage: ${usage}`;

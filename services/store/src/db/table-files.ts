@@ -46,13 +46,24 @@ export async function readTables(client: Client, folder: string): Promise<void> 
   );
   for (const { table, name } of keys) await client.query(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
   const tables = await tablesOf(client);
+  await switchTriggers(client, "DISABLE");
   await client.query(`TRUNCATE ${tables.map(({ name }) => `parley.${name}`).join(", ")}`);
   for (const { name, columns } of tables) {
     const target = client.query(copyFrom(`COPY parley.${name} (${columns}) FROM STDIN`));
     await pipeline(createReadStream(fileOf(folder, name)), createGunzip(), target);
   }
+  await switchTriggers(client, "ENABLE");
   for (const { table, name, definition } of keys)
     await client.query(`ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`);
+}
+
+/** Triggers that refuse changes would refuse the restored rows, too. */
+async function switchTriggers(client: Client, state: "ENABLE" | "DISABLE"): Promise<void> {
+  const { rows } = await client.query<{ table: string }>(
+    `SELECT DISTINCT tgrelid::regclass::text AS table FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+     WHERE NOT tgisinternal AND c.relnamespace = 'parley'::regnamespace`,
+  );
+  for (const { table } of rows) await client.query(`ALTER TABLE ${table} ${state} TRIGGER USER`);
 }
 
 /** The last value of every sequence. */

@@ -43,6 +43,7 @@ import { usageHandlers } from "./sessions/usage.ts";
 import { commitHandlers } from "./steps/commit.ts";
 import { samplingHandlers } from "./steps/sampling.ts";
 import { stepHandlers } from "./steps/steps.ts";
+import { tokenHandlers } from "./tokens/tokens.ts";
 import { appendHandlers } from "./turns/append.ts";
 import { claimHandlers } from "./turns/claim.ts";
 import { endHandlers } from "./turns/end.ts";
@@ -98,6 +99,7 @@ const handlers: Handlers = combined(
   endHandlers,
   parkHandlers,
   spawnHandlers,
+  tokenHandlers,
   turnHandlers,
   replyHandlers,
   voiceHandlers,

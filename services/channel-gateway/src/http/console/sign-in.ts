@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { sha256Hex } from "../../channels/digest.ts";
+import { ownerAccess } from "../api-access.ts";
 import { tokenAccepted } from "../access.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
@@ -87,6 +88,8 @@ export function signInRoutes(
       answers: { 200: { description: "The code", schema: z.object({ code: z.string(), expiresAt: z.string() }) } },
     },
     async ({ request }) => {
+      if (request.access !== ownerAccess)
+        throw new HttpError(403, "forbidden", "only the token of the configuration signs a browser in");
       const code = randomBytes(32).toString("base64url");
       const expiresAt = new Date(Date.now() + codeTtlMs).toISOString();
       const holder = holderOf(request);
@@ -137,6 +140,7 @@ export function signInRoutes(
     {
       method: "DELETE",
       url: "/api/console/session",
+      scope: null,
       summary: "Sign this browser out",
       answers: { 204: { description: "Signed out" } },
     },

@@ -3,6 +3,7 @@
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { accessOf } from "../api-access.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
 import { HttpError } from "../errors.ts";
@@ -22,9 +23,10 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
       405: { description: "method_not_allowed: there are no sessions to stream or to end" },
     },
   });
-  app.post("/mcp", async (request, reply) => {
+  // Each tool checks its scope.
+  app.post("/mcp", { config: { scope: null } }, async (request, reply) => {
     const signal = deps.waiters.signalFor(reply);
-    const handler = createMcpHandler(() => parleyServer(deps, signal), {
+    const handler = createMcpHandler(() => parleyServer(deps, accessOf(request), signal), {
       onerror: (error) => deps.log.debug({ err: error }, "mcp"),
     });
     reply.raw.once("close", () => void handler.close());
@@ -33,6 +35,7 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
   app.route({
     method: ["GET", "DELETE"],
     url: "/mcp",
+    config: { scope: null },
     handler: () => {
       throw new HttpError(405, "method_not_allowed", "only POST is allowed: this server has no sessions", {
         headers: { allow: "POST" },

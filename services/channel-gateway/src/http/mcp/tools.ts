@@ -1,7 +1,8 @@
-// Parley's tools for MCP clients: send messages, read sessions, decide approvals. Every holder of the API token is the owner.
+// Parley's tools for MCP clients: send messages, read sessions, decide approvals. Callers are the owner, within the scopes of their token.
 import { randomUUID } from "node:crypto";
 import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import type { ApiAccess } from "../../operations/operation.ts";
 import { parseInput } from "../../operations/parse-input.ts";
 import { version } from "../../version.ts";
 import { callOperation, operations } from "../../operations/registry.ts";
@@ -13,7 +14,7 @@ import { toHttpError } from "../errors.ts";
 const waitSeconds = 50;
 
 /** Creates a server for one request. `signal` aborts when the caller disconnects or this replica drains. */
-export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
+export function parleyServer(deps: HttpDeps, access: ApiAccess, signal: AbortSignal): McpServer {
   const server = new McpServer(
     { name: "parley", version },
     {
@@ -21,12 +22,12 @@ export function parleyServer(deps: HttpDeps, signal: AbortSignal): McpServer {
         "Parley is an always-on agent. send_message sends it a message; list_sessions and read_session return its conversations; approvals_list and approval_decide list and decide tool calls that wait for approval.",
     },
   );
-  sendMessage(server, deps, signal);
-  projected(server, deps);
+  sendMessage(server, deps, access, signal);
+  projected(server, deps, access);
   return server;
 }
 
-function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): void {
+function sendMessage(server: McpServer, deps: HttpDeps, access: ApiAccess, signal: AbortSignal): void {
   server.registerTool(
     "send_message",
     {
@@ -51,7 +52,7 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
     ({ text, conversation, wait, wait_seconds: seconds, key }) =>
       answer(deps, async () => {
         const { inbound, events } = deps;
-        const input = ownerInput(conversation, text, key);
+        const input = ownerInput(access, conversation, text, key);
         const spoken = parseInput(text);
         if (spoken.kind === "command") {
           events.inbound(input.channel, "command");
@@ -84,7 +85,7 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
 }
 
 /** The tools that are projections of operations. */
-function projected(server: McpServer, deps: HttpDeps): void {
+function projected(server: McpServer, deps: HttpDeps, access: ApiAccess): void {
   for (const operation of operations) {
     const { definition } = operation;
     const { mcp } = definition;
@@ -92,7 +93,7 @@ function projected(server: McpServer, deps: HttpDeps): void {
     const { name, title, description, input: inputSchema = definition.input, annotations } = mcp;
     server.registerTool(name, { title, description, inputSchema, annotations }, (input) =>
       answer(deps, () =>
-        callOperation(deps.inbound.operations, operation, input, ownerCaller("mcp", `mcp:${randomUUID()}`)),
+        callOperation(deps.inbound.operations, operation, input, ownerCaller(access, "mcp", `mcp:${randomUUID()}`)),
       ),
     );
   }

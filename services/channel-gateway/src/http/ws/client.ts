@@ -2,7 +2,9 @@
 // durable ones.
 import type { ApprovalAnswerer } from "@parley/contracts";
 import type { WebSocket } from "ws";
+import type { ApiAccess } from "../../operations/operation.ts";
 import { parseInput } from "../../operations/parse-input.ts";
+import { requireScope } from "../../operations/registry.ts";
 import type { EncodedEvent } from "../../live/encoded-event.ts";
 import { instructionsText } from "../../ingress/authorized-input.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
@@ -30,11 +32,13 @@ function approvalsOf({ interactive, review }: Extract<ClientFrame, { type: "mess
 export class WsClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
+  readonly #access: ApiAccess;
   /** By the id or key that the client used. */
   readonly #subscriptions = new Map<string, SocketSubscription>();
 
-  constructor(ws: WebSocket, deps: HttpDeps) {
+  constructor(ws: WebSocket, deps: HttpDeps, access: ApiAccess) {
     this.#deps = deps;
+    this.#access = access;
     this.#peer = new WsPeer(ws, deps.events, {
       frame: (text) => this.#handle(text),
       failed: (error) => this.#fail(error, undefined),
@@ -68,6 +72,7 @@ export class WsClient {
         this.#say({ type: "pong" });
         break;
       case "subscribe":
+        requireScope(this.#access, "read", "following a session");
         await this.#subscribe(frame.session, frame.after);
         break;
       case "unsubscribe":
@@ -81,6 +86,7 @@ export class WsClient {
         void this.#control(frame);
         break;
       case "cancel": {
+        requireScope(this.#access, "talk", "stopping a turn");
         const session = await this.#deps.sessions.find(frame.session);
         if (session === null) throw new HttpError(404, "not_found", `there is no session "${frame.session}"`);
         const { sessionId } = session;
@@ -104,7 +110,7 @@ export class WsClient {
   async #control(frame: Extract<ClientFrame, { type: "control_request" }>): Promise<void> {
     const { request_id } = frame;
     try {
-      const response = await control(this.#deps, frame);
+      const response = await control(this.#deps, this.#access, frame);
       this.#say({ type: "control_response", response: { subtype: "success", request_id, response } });
     } catch (error) {
       const { code, message } = toHttpError(error);
@@ -117,7 +123,7 @@ export class WsClient {
     const { inbound, events, settings } = this.#deps;
     const spoken = parseInput(frame.text);
     const { thread, exclusive } = frame;
-    const said = { ...ownerInput(frame.conversation, frame.text, frame.id), thread };
+    const said = { ...ownerInput(this.#access, frame.conversation, frame.text, frame.id), thread };
     const input = inputFor(settings, said, frame.profile);
     if (spoken.kind === "command") {
       events.inbound(input.channel, "command");

@@ -1,7 +1,7 @@
 // Control requests over a WebSocket: projections of operations, and the two that are messages. An unknown one gets an error response.
 import { queueModes, type ControlProjection } from "@parley/contracts";
 import { z } from "zod";
-import type { Operation } from "../../operations/operation.ts";
+import type { ApiAccess, Operation } from "../../operations/operation.ts";
 import { callOperation, operations } from "../../operations/registry.ts";
 import type { HttpDeps } from "../deps.ts";
 import { HttpError, invalid } from "../errors.ts";
@@ -37,21 +37,25 @@ export interface ControlFrame {
 }
 
 /** Executes a control request and returns the response. Throws the reason of a refusal, as `toHttpError` takes it. */
-export async function control(deps: HttpDeps, frame: ControlFrame): Promise<object> {
+export async function control(deps: HttpDeps, access: ApiAccess, frame: ControlFrame): Promise<object> {
   const { subtype, ...fields } = frame.request;
   const found = projected.get(subtype);
-  if (found === undefined) return message(deps, frame);
+  if (found === undefined) return message(deps, access, frame);
   const { operation, projection } = found;
   const input = projection.input.safeParse(fields);
   if (!input.success) throw invalid(input.error, "request");
   const { session } = operation.definition;
   const target = session === undefined ? {} : { [session]: frame.session };
-  const caller = ownerCaller("API", `control:${frame.session}:${frame.request_id}`);
+  const caller = ownerCaller(access, "API", `control:${frame.session}:${frame.request_id}`);
   const output = await callOperation(deps.inbound.operations, operation, { ...input.data, ...target }, caller);
   return chosen(output, projection.output);
 }
 
-async function message({ inbound }: HttpDeps, { request_id: id, request }: ControlFrame): Promise<object> {
+async function message(
+  { inbound }: HttpDeps,
+  access: ApiAccess,
+  { request_id: id, request }: ControlFrame,
+): Promise<object> {
   const { subtype } = request;
   if (typeof subtype !== "string" || !messages.includes(subtype)) {
     const name = typeof subtype === "string" ? `"${subtype.slice(0, 64)}"` : "without a subtype";
@@ -60,7 +64,7 @@ async function message({ inbound }: HttpDeps, { request_id: id, request }: Contr
   }
   const parsed = MessageRequest.safeParse(request);
   if (!parsed.success) throw invalid(parsed.error, "request");
-  const input = ownerInput(parsed.data.conversation, parsed.data.text, id);
+  const input = ownerInput(access, parsed.data.conversation, parsed.data.text, id);
   const mode = parsed.data.subtype === "answer" ? "steer" : parsed.data.mode;
   const { inboxId, sessionId, duplicate } = await inbound.store({ ...input, mode });
   return { messageId: inboxId, sessionId, duplicate };

@@ -3,6 +3,8 @@ import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { WebSocketServer } from "ws";
+import { requireScope } from "../../operations/registry.ts";
+import { accessOf } from "../api-access.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
 import { HttpError } from "../errors.ts";
@@ -49,6 +51,8 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
     {
       method: "GET",
       url: "/api/ws",
+      // Each frame is checked.
+      scope: null,
       summary: "Events and messages over a WebSocket",
       description:
         "`format=stream` shows one conversation as a stream per model call (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events preceded by `session`, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers send the token as the subprotocol `parley.bearer.<token>` along with `parley.v1`.",
@@ -62,6 +66,9 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
           headers: { upgrade: "websocket" },
         });
       }
+      const access = accessOf(request);
+      if (query.format !== undefined)
+        for (const scope of ["read", "talk"] as const) requireScope(access, scope, "a stream of a conversation");
       if (closing) throw new HttpError(503, "unavailable", "this replica is shutting down; reconnect");
       reply.hijack();
       const { socket, head, response } = upgrade;
@@ -69,7 +76,8 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       response.detachSocket(request.raw.socket);
       server.handleUpgrade(request.raw, socket, head, (ws) => {
         const { format, conversation } = query;
-        const client = format === undefined ? new WsClient(ws, deps) : new ViewClient(ws, deps, conversation);
+        const client =
+          format === undefined ? new WsClient(ws, deps, access) : new ViewClient(ws, deps, access, conversation);
         clients.add(client);
         deps.events.clients("ws", 1);
         ws.once("close", () => {

@@ -1,20 +1,26 @@
 // One WebSocket client that follows one conversation in the format of another protocol, from now on. A slow reader loses live events
 // but no durable ones; the view repairs itself from these.
 import { randomUUID } from "node:crypto";
-import { store } from "@parley/contracts";
+import { operations } from "@parley/contracts";
 import { StreamFrames } from "@parley/projections";
 import type { WebSocket } from "ws";
+import { approvalOperations } from "../../operations/approvals.ts";
+import type { ApiAccess } from "../../operations/operation.ts";
 import { parseInput } from "../../operations/parse-input.ts";
+import { callOperation, requireScope } from "../../operations/registry.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
-import { ownerInput } from "../owner-input.ts";
+import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
-import { HttpError, toHttpError } from "../errors.ts";
+import { toHttpError } from "../errors.ts";
 import { decisionIn, readViewFrame, type ViewClientFrame, type ViewServerFrame } from "./stream-frames.ts";
 import { WsPeer } from "./peer.ts";
+
+const decide = approvalOperations.filter(({ definition }) => definition === operations.approvalsDecide);
 
 export class ViewClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
+  readonly #access: ApiAccess;
   readonly #conversation: string;
   readonly #route: string;
   readonly #gone = new AbortController();
@@ -23,10 +29,11 @@ export class ViewClient {
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #session = 0;
 
-  constructor(ws: WebSocket, deps: HttpDeps, conversation: string) {
+  constructor(ws: WebSocket, deps: HttpDeps, access: ApiAccess, conversation: string) {
     this.#deps = deps;
+    this.#access = access;
     this.#conversation = conversation;
-    this.#route = deps.inbound.sessionKeyOf(ownerInput(conversation, "", undefined));
+    this.#route = deps.inbound.sessionKeyOf(ownerInput(access, conversation, "", undefined));
     this.#peer = new WsPeer(ws, deps.events, {
       // The first frame is handled after the subscription exists, so no answer is missed.
       begin: () => this.#begin(),
@@ -86,7 +93,7 @@ export class ViewClient {
   }
 
   async #carryOut(frame: ViewClientFrame): Promise<void> {
-    const { bus, inbound, sessions } = this.#deps;
+    const { inbound, sessions } = this.#deps;
     switch (frame.type) {
       case "ping":
         this.#say({ type: "pong" });
@@ -94,14 +101,13 @@ export class ViewClient {
       case "message":
         return this.#message(frame.text, frame.id ?? randomUUID());
       case "answer": {
-        const decision = { id: frame.question_id, ...decisionIn(frame.text), by: "owner (http)" };
-        const { outcome } = await bus.request(store.approvalDecide, decision);
-        if (outcome !== "decided") {
-          throw new HttpError(409, "conflict", `question ${frame.question_id}: ${outcome.replace("_", " ")}`);
-        }
+        const decision = { id: frame.question_id, ...decisionIn(frame.text) };
+        const caller = ownerCaller(this.#access, "http", `answer:${frame.question_id}:${frame.text}`);
+        for (const each of decide) await callOperation(inbound.operations, each, decision, caller);
         return;
       }
       case "cancel": {
+        requireScope(this.#access, "talk", "stopping a turn");
         const session = await sessions.find(this.#route);
         if (session !== null) await inbound.cancel({ sessionId: session.sessionId, queued: true });
         return;
@@ -113,7 +119,7 @@ export class ViewClient {
 
   async #message(text: string, id: string): Promise<void> {
     const { inbound, events } = this.#deps;
-    const said = ownerInput(this.#conversation, text, id);
+    const said = ownerInput(this.#access, this.#conversation, text, id);
     const spoken = parseInput(text);
     if (spoken.kind === "command") {
       events.inbound(said.channel, "command");

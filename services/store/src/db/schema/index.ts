@@ -1,4 +1,5 @@
 // All tables. Statements that are not built from the tables name the same columns.
+export * from "./api-tokens.ts";
 export * from "./blobs.ts";
 export * from "./checkpoints.ts";
 export * from "./console.ts";
