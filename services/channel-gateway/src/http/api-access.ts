@@ -53,7 +53,7 @@ export class NamedTokens {
 }
 
 /** The scope that a route requires; null: any valid token, because the route checks for itself. */
-export function routeScope({ method, routeOptions }: FastifyRequest): ApiScope | null {
+function routeScope({ method, routeOptions }: FastifyRequest): ApiScope | null {
   const { scope } = routeOptions.config;
   if (scope !== undefined) return scope;
   return method === "GET" ? "read" : "admin";
