@@ -140,8 +140,8 @@ export function parseReaction(
   const user = member?.user;
   if (userId === me.id || user?.bot === true) return ignored;
   const reaction = emoji.name ?? emoji.id ?? "";
-  const name = user === undefined ? (member?.nick ?? undefined) : nameOf(user, member?.nick);
-  const contact = { id: userId, ...(name === undefined ? {} : { name }) };
+  // Discord describes the person only in servers.
+  const contact = contactOf({ username: "", ...user, id: userId }, member?.nick);
   const rest = {
     ...placeOf(parsed.data, parentId),
     contact,
@@ -176,12 +176,12 @@ function addressOf(account: string, conversation: string): InboundDraft["replyTo
   return { channel: discordChannel.name, account, conversation };
 }
 
-function contactOf(user: User, nick: string | null | undefined): InboundDraft["contact"] {
+function contactOf(user: Omit<User, "bot">, nick: string | null | undefined): InboundDraft["contact"] {
   const name = nameOf(user, nick);
   return { id: user.id, ...(name === "" ? {} : { name }) };
 }
 
-function nameOf({ username, global_name: displayName }: User, nick: string | null | undefined): string {
+function nameOf({ username, global_name: displayName }: Omit<User, "bot">, nick: string | null | undefined): string {
   return (nick ?? displayName ?? username).slice(0, maxNameChars).toWellFormed();
 }
 
