@@ -92,7 +92,7 @@ for (const [channel, { updates, read, person, owner, group }] of Object.entries(
         }
       }
       assert.ok(count >= updates.length, "the updates are read");
-      const known = await Promise.all(updates.map((update) => read(named(update, "x"))));
+      const known = await Promise.all(updates.map(async (update) => read(named(update, "x"))));
       const admitted = verdicts(known.flat(), people.parse({ owners: [person] }));
       assert.ok(admitted.includes("let_in"), "the person's id is what counts");
     });

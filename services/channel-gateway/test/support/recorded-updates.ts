@@ -114,7 +114,10 @@ const irc: RecordedUpdates = {
 };
 
 const mail = {
-  ...{ from: `"${name}" <eve@test.local>`, to: "agent@test.local", subject: name, body: "hello" },
+  from: `"${name}" <eve@test.local>`,
+  to: "agent@test.local",
+  subject: name,
+  body: "hello",
   id: "<1@x>",
 };
 const email: RecordedUpdates = {
