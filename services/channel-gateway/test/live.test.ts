@@ -50,6 +50,19 @@ test("streams a session from its first event when the reader connects before it 
   reader.close();
 });
 
+test("shows the first turn of a new session from its start", async () => {
+  for (let round = 0; round < 10; round++) {
+    conversation++;
+    const ws = await WsReader.open(one);
+    ws.say({ type: "subscribe", session: key() });
+    ws.say({ type: "message", id: `m-${conversation}`, conversation: name(), text: "hello" });
+    await ws.until(isEnd("hello"));
+    const live = ws.heard.flatMap(({ type }) => (type === "turn.started" || type === "text.delta" ? [type] : []));
+    assert.deepEqual(live, ["turn.started", "text.delta", "text.delta"]);
+    ws.socket.close();
+  }
+});
+
 // design: 003.43
 test("resumes on another replica with the last event id without gaps", async () => {
   const { sessionId } = await say(one, "a");

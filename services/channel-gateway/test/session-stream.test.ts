@@ -1,10 +1,11 @@
 // Every watcher receives every durable event once and in order, for any lost events and any timing of the store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Bus } from "@parley/bus";
 import { noCost, noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { subscribe } from "../src/live/subscribe.ts";
-import type { EventListener, RepairReason } from "../src/live/event-hub.ts";
+import { EventHub, type EventListener, type RepairReason } from "../src/live/event-hub.ts";
 import { SessionStreams, type StreamDeps } from "../src/live/session-stream.ts";
 
 const sessionId = "s";
@@ -47,6 +48,7 @@ class Model {
           this.#listeners.add(listener);
           return { close: () => this.#listeners.delete(listener) };
         },
+        hasBeginning: () => false,
         onRepair: (callback) => {
           this.#repairs.add(callback);
           return { close: () => this.#repairs.delete(callback) };
@@ -154,6 +156,7 @@ test("sends live events that arrive while the stream opens", async () => {
         publish = listener;
         return { close: () => undefined };
       },
+      hasBeginning: () => false,
       onRepair: () => ({ close: () => undefined }),
     },
   });
@@ -169,4 +172,36 @@ test("sends live events that arrive while the stream opens", async () => {
   const joined = await following;
   assert.deepEqual(received, ["text.delta"]);
   joined.close();
+});
+
+test("sends all live events of an expected session when the watcher joins after its turn has started", async (t) => {
+  let publish: EventListener | undefined;
+  const bus = {
+    connected: true,
+    subscribe: (_contract: unknown, params: { session?: string }, handle: EventListener) => {
+      if (params.session !== undefined) publish = handle;
+      return { close: () => undefined };
+    },
+    request: async () => assert.fail("nothing was missed"),
+  } as unknown as Bus;
+  const live = new EventHub(bus);
+  t.after(() => live.close());
+  live.expect(sessionId);
+  const started: SessionEvent = { type: "turn.started", turnId: "t-1", inboxIds: ["m-1"], attempt: 1 };
+  const delta: SessionEvent = { type: "text.delta", turnId: "t-1", step: 1, attempt: 1, text: "x" };
+  publish?.(started);
+  publish?.(delta);
+  const streams = new SessionStreams({ bus, live });
+  const received: string[][] = [[], []];
+  const watcher = (index: number) => ({
+    begin: () => undefined,
+    send: ({ event }: { event: SessionEvent }) => received[index]?.push(event.type),
+    fail: (error: unknown) => assert.fail(String(error)),
+  });
+  const first = await subscribe({ bus, streams }, sessionId, 0, watcher(0));
+  publish?.(durable(1));
+  const second = live.watch(sessionId, (event) => received[1]?.push(event.type));
+  for (const watch of [first, second]) watch.close();
+  const all = ["turn.started", "text.delta", "turn.finished"];
+  assert.deepEqual(received, [all, all]);
 });

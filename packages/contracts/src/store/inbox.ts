@@ -24,6 +24,8 @@ export const inboxPut = storeRequest({
     files: z.object({ claimMs: z.number().int().positive(), dueMs: z.number().int().positive() }).optional(),
     /** The profile of the session, if this message is its first. Left out: the agent itself. */
     profile: z.string().optional(),
+    /** The id of the session if this message creates it. Left out: the store chooses one. */
+    newSessionId: z.uuid().optional(),
     /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
     singleCall: z.boolean().optional(),
   }),

@@ -3,6 +3,7 @@ import type { Bus } from "@parley/bus";
 import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
   controlCancel,
+  newId,
   store,
   type InboundMessage,
   type InputOf,
@@ -66,9 +67,7 @@ export class InboxWriter {
     assertMessageSize(request.message);
     const message = await this.#queued(request);
     const { channel } = message;
-    faultPoint("inbox.before_put");
-    const kept = await this.#bus.request(store.inboxPut, { ...request, message }, { timeoutMs: putTimeoutMs });
-    faultPoint("inbox.after_put");
+    const kept = await this.#store({ ...request, message });
     if (kept.refused) {
       this.#deps.events.inbound(channel, "refused", "busy");
       throw new SessionBusyError(await busyText(this.#bus, kept.sessionId, kept.runningTurnId));
@@ -86,6 +85,23 @@ export class InboxWriter {
     }
     this.#deps.events.inbound(channel, kept.duplicate ? "duplicate" : "stored");
     return kept;
+  }
+
+  /** Stores the message. The session that it may create is watched from before, so that no event of its first turn is missed. */
+  async #store(request: InputOf<typeof store.inboxPut>): Promise<OutputOf<typeof store.inboxPut>> {
+    const newSessionId = this.#deps.sessions.remembered(request.sessionKey) === undefined ? newId() : undefined;
+    const expected = newSessionId === undefined ? undefined : this.#deps.live.expect(newSessionId);
+    let sessionId: string | undefined;
+    try {
+      faultPoint("inbox.before_put");
+      const input = newSessionId === undefined ? request : { ...request, newSessionId };
+      const kept = await this.#bus.request(store.inboxPut, input, { timeoutMs: putTimeoutMs });
+      faultPoint("inbox.after_put");
+      ({ sessionId } = kept);
+      return kept;
+    } finally {
+      if (sessionId !== newSessionId) expected?.close();
+    }
   }
 
   /** Returns the message with its queue mode. */

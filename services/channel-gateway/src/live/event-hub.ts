@@ -16,6 +16,8 @@ export interface Watch {
 interface Watched {
   subscription: Served;
   listeners: Set<EventListener>;
+  /** All events of a session that was expected before it existed, for listeners that join within `expectedMs`. */
+  beginning: SessionEvent[] | undefined;
   /** When the last listener left, on the monotonic clock; undefined while there is one. */
   idleSinceMs: number | undefined;
 }
@@ -24,6 +26,9 @@ interface Watched {
 const idleMs = 30_000;
 /** Beyond this many idle subscriptions the oldest are closed early. */
 const maxIdle = 2_000;
+/** How long the beginning of an expected session is kept, and how many of its events. */
+const expectedMs = 2_000;
+const maxBeginning = 1_000;
 /** How often listeners check for lost events. */
 const repairEveryMs = 2_000;
 
@@ -60,6 +65,7 @@ export class EventHub {
    */
   watch(sessionId: string, listener: EventListener): Watch {
     const watched = this.#sessions.get(sessionId) ?? this.#subscribe(sessionId);
+    for (const event of watched.beginning ?? []) listener(event);
     watched.listeners.add(listener);
     watched.idleSinceMs = undefined;
     return {
@@ -71,6 +77,30 @@ export class EventHub {
         }
       },
     };
+  }
+
+  /**
+   * Subscribes to a session that the caller's next request may create with this id, so that those who join after the reply receive its
+   * live events from the first one. Close the watch when the request has created no such session.
+   */
+  expect(sessionId: string): Watch {
+    const watched = this.#subscribe(sessionId);
+    watched.beginning = [];
+    watched.idleSinceMs = performance.now();
+    const forget = setTimeout(() => (watched.beginning = undefined), expectedMs);
+    forget.unref();
+    return {
+      close: () => {
+        clearTimeout(forget);
+        watched.subscription.close();
+        this.#sessions.delete(sessionId);
+      },
+    };
+  }
+
+  /** A listener that joins now receives all events of the session. */
+  hasBeginning(sessionId: string): boolean {
+    return this.#sessions.get(sessionId)?.beginning !== undefined;
   }
 
   /** Calls back when events may have been lost: every 2 s, after a leader change, and after a reconnect of the bus. */
@@ -94,9 +124,11 @@ export class EventHub {
   #subscribe(sessionId: string): Watched {
     const listeners = new Set<EventListener>();
     const subscription = this.#bus.subscribe(sessionEvent, { session: sessionId }, (event) => {
+      if (watched.beginning !== undefined && watched.beginning.push(event) > maxBeginning)
+        watched.beginning = undefined;
       for (const listener of listeners) listener(event);
     });
-    const watched: Watched = { subscription, listeners, idleSinceMs: undefined };
+    const watched: Watched = { subscription, listeners, beginning: undefined, idleSinceMs: undefined };
     this.#sessions.set(sessionId, watched);
     return watched;
   }

@@ -67,7 +67,7 @@ export async function followTurn(
     if (expected !== undefined) follower.listen(expected);
     const kept = await put();
     deps.sessions.remember(sessionKey, kept.sessionId);
-    const heardAll = expected === kept.sessionId && !kept.duplicate;
+    const heardAll = (expected === kept.sessionId || deps.live.hasBeginning(kept.sessionId)) && !kept.duplicate;
     if (expected !== kept.sessionId) follower.listen(kept.sessionId);
     listener?.kept(kept);
     follower.begin(kept.inboxId, heardAll);

@@ -11,7 +11,7 @@ export type FrameListener = (frame: EncodedEvent) => void;
 
 export interface StreamDeps {
   bus: Pick<Bus, "request">;
-  live: Pick<EventHub, "watch" | "onRepair">;
+  live: Pick<EventHub, "watch" | "hasBeginning" | "onRepair">;
 }
 
 const pageSize = 200;
@@ -94,12 +94,14 @@ export class SessionStream {
 
   /** Subscribes before reading the session's position, so that no event is missed in between. */
   async open(): Promise<void> {
+    const fromTheFirst = this.#deps.live.hasBeginning(this.sessionId);
     this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#hear(event));
+    this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
+    if (fromTheFirst) return;
     const { session } = await this.#deps.bus.request(store.sessionGet, { sessionId: this.sessionId });
     if (session === null) throw new WireError("NOT_FOUND", `there is no session "${this.sessionId}"`);
     this.#position = session.seq;
     this.#runningTurn = session.runningTurnId;
-    this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
   }
 
   /** Adds a listener, which receives every event after `position`. */

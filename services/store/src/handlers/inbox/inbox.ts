@@ -82,7 +82,10 @@ const find = {
 };
 
 export const inboxHandlers = {
-  async inboxPut({ database, bus }, { message, sessionKey, lease, files, singleCall = false, profile = null }) {
+  async inboxPut(
+    { database, bus },
+    { message, sessionKey, lease, files, singleCall = false, profile = null, newSessionId },
+  ) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
     const identity = [message.channel, message.account, message.externalId];
@@ -105,7 +108,7 @@ export const inboxHandlers = {
           parts,
           replyTo,
           sender,
-          newId(),
+          newSessionId ?? newId(),
           newId(),
           mode,
           trustLevel(message),
