@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { flagsAsVariable } from "@parley/chassis";
 
 import { readState } from "./home.ts";
-import { ask, chat } from "./main/ask.ts";
+import { ask, chat, type TerminalChat } from "./main/ask.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { channelLines, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
@@ -51,27 +51,28 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
 async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
   const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
   const begun = performance.now();
-  const quiet = { chatting: false };
+  let opened: TerminalChat | null = null;
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
-    say: (line) => quiet.chatting || say(line),
-    // The chat may have text on the current line.
-    warn: (line) => say(quiet.chatting ? `\r\n${line}\r` : line),
+    // The chat owns the screen while it is open.
+    say: (line) => opened === null && say(line),
+    warn: (line) => (opened === null ? say(line) : opened.warn(line)),
     ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster, await consoleLink(cluster));
   for (const line of await channelLines(cluster)) say(line);
   try {
+    let goesOn = true;
     if (withChat) {
-      quiet.chatting = true;
       requests.ignoreInterrupts = true; // the chat handles Ctrl-C while it is open
-      await chat(cluster.home, requests.first);
+      opened = chat(cluster.home, requests.first);
+      goesOn = (await opened.ended).keepsCluster;
+      opened = null;
       requests.ignoreInterrupts = false;
-      quiet.chatting = false;
-    } else if (!requests.first.aborted) {
-      await onceEvent(requests.first, "abort");
+      if (goesOn) say("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
     }
+    if (goesOn && !requests.first.aborted) await onceEvent(requests.first, "abort");
   } finally {
     await end(cluster, requests);
   }

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { freePort, onPath, SHARED_CACHE_DIR, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
+import { freePort, SHARED_CACHE_DIR, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
 import { z } from "zod";
 
-import { parley, parleyOnTerminal } from "./support/parley.ts";
+import { parley } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-cli-"));
 const home = join(folder, "home");
@@ -106,26 +106,6 @@ test("prints a command's answer, and reports a refused message as an error witho
   assert.equal(refused.code, 1);
   assert.equal(refused.stdout, "");
   assert.match(refused.stderr, /400315 bytes/);
-});
-
-test("streams the answer and tools on a terminal; Ctrl-C stops the answer but not the chat", async (t) => {
-  if (onPath("script") === null) {
-    t.skip("there is no `script` here to make a terminal with");
-    return;
-  }
-  const run = parleyOnTerminal(home, ["chat"]);
-  await run.says(/› /);
-  run.write('tool: ls {"path":"."}\\\r');
-  run.write("then\\\rsay: hello from the tools\r");
-  await run.says(/✓ ls \. {2}\d+ ms {2}"\." is empty\.\r\nhello from the tools\r\n› /);
-  run.write(`wait: 150\\\rsay: ${words(60)}\r`);
-  await run.says(/\n\rw1 w2/);
-  run.write("\u0003");
-  await run.says(/Stopped\.\r\n› /);
-  run.write("/quit\r");
-  const { code, stdout } = await run.outcome();
-  assert.equal(code, 0);
-  assert.equal(stdout.match(/w60/g)?.length, 1); // the typed text, not the answer
 });
 
 test("lists every replica with its service, role, epoch and resource usage in status", async () => {

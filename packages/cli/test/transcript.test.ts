@@ -3,10 +3,8 @@ import { test } from "node:test";
 
 import type { Message, Part, SessionEvent } from "@parley/contracts";
 
-import { TranscriptRenderer } from "../src/chat/renderer.ts";
 import { summarizeInput } from "../src/tables/format.ts";
 import { Transcript, type Piece } from "../src/chat/transcript.ts";
-import { plain } from "../src/io/io.ts";
 
 const turnId = "t";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -48,7 +46,7 @@ const toolFinished = (callId: string, isError = false): SessionEvent => ({
 
 /** The pieces shown for these events; `null`: a new connection. */
 function shown(...events: (SessionEvent | null)[]): Piece[] {
-  const transcript = new Transcript({ showSaid: false });
+  const transcript = new Transcript();
   return events.flatMap((event) => {
     if (event !== null) return transcript.pieces(event);
     transcript.connected();
@@ -90,8 +88,8 @@ test("shows the progress of a call next to it", () => {
   });
   const pieces = shown(started, toolStarted("c"), moved(7, "digging"), moved(null, ""), toolFinished("c"));
   assert.deepEqual(
-    pieces.flatMap((piece) => (piece.type === "aside" ? [piece.text] : [])),
-    ["ls: 3 of 7, digging", "ls: 3"],
+    pieces.flatMap((piece) => (piece.type === "tool_progress" ? [piece.text] : [])),
+    ["3 of 7, digging", "3"],
   );
 });
 
@@ -158,50 +156,15 @@ test("shows a tool call with its arguments from the messages when live events we
       isError: false,
       content: "a",
       durationMs: null,
+      isolation: null,
     },
+    { type: "tool_result", callId: "c", content: "a", isDenied: false },
   ]);
   const live = shown(message("assistant", call), toolStarted("c"), toolFinished("c"), message("tool", result));
   assert.deepEqual(
     live.map(({ type }) => type),
-    ["tool_started", "tool_finished"],
+    ["tool_started", "tool_finished", "tool_result"],
   );
-});
-
-function painted(canRewrite: boolean, events: SessionEvent[]): string {
-  const painting = new TranscriptRenderer({ paint: plain, width: () => 60, canRewrite });
-  return shown(...events)
-    .map((piece) => painting.draw(piece))
-    .join("");
-}
-
-test("prints a tool's name, arguments, time, result and a mark in its line", () => {
-  assert.equal(painted(false, [started, toolStarted("c"), toolFinished("c")]), "… ls .\n✓ ls .  12 ms  a b\n");
-  assert.equal(painted(false, [started, toolStarted("c"), toolFinished("c", true)]), "… ls .\n✗ ls .  12 ms  a b\n");
-});
-
-test("replaces only its own line when a call finishes on a terminal", () => {
-  const up = "\u001B[1A\r\u001B[2K";
-  assert.equal(painted(true, [started, toolStarted("c"), toolFinished("c")]), `… ls .\n${up}✓ ls .  12 ms  a b\n`);
-  const two = painted(true, [started, toolStarted("c"), toolStarted("d"), toolFinished("c"), toolFinished("d")]);
-  assert.ok(!two.includes(up));
-});
-
-test("starts text, tools and the end on separate lines", () => {
-  const events = [
-    started,
-    delta("Let me look."),
-    toolStarted("c"),
-    toolFinished("c"),
-    delta("Done.", 3),
-    answer("Done."),
-    finished("Done."),
-  ];
-  assert.equal(painted(false, events), "Let me look.\n… ls .\n✓ ls .  12 ms  a b\nDone.\n");
-});
-
-test("prevents text of models and tools from controlling the terminal", () => {
-  const text = painted(false, [started, delta("a\u001B[2Jb\u0007\r"), finished("")]);
-  assert.equal(text, "ab\n");
 });
 
 test("prints a single argument as its value, and several with names", () => {
@@ -210,36 +173,8 @@ test("prints a single argument as its value, and several with names", () => {
   assert.equal(summarizeInput("not json"), "not json");
 });
 
-test("prints a line for each wait, question, sub-agent, compaction, model switch and notice", () => {
-  const painting = new TranscriptRenderer({ paint: plain, width: () => 100, canRewrite: false });
-  const approval = { turnId, approvalId: "AB12", callId: "c", tool: "exec" };
-  const lines = shown(
-    started,
-    { type: "subagent.started", turnId, callId: "c", sessionId: "s1", profile: "reader", mode: "background" },
-    { type: "approval.requested", seq: 3, ...approval, summary: "git push", reason: "high risk", expiresAt: "" },
-    { type: "turn.parked", turnId, waitingFor: ["exec", "exec"] },
-    { type: "approval.decided", seq: 4, ...approval, allowed: false, by: "owner (http)" },
-    { type: "compaction.started", turnId, trigger: "share" },
-    { type: "compacted", seq: 5, turnId, trigger: "share", strategy: "summarize", tokensBefore: 90, tokensAfter: 9 },
-    { type: "model.failover", turnId, from: "a", to: "b", reason: "overloaded" },
-    { type: "notice", turnId, text: "the budget is nearly used" },
-  ).map((piece) => painting.draw(piece));
-  assert.deepEqual(lines.join("").trimEnd().split("\n"), [
-    "· sub-agent reader started, in the background (s1)",
-    "? exec  git push",
-    "  high risk",
-    "  y = approve · a = approve, also similar calls · n = deny, also with a reason: n not now   (AB12)",
-    "· waiting for exec",
-    "✗ exec denied by owner (http)",
-    "· compacting: earlier messages are being summarised",
-    "· compacted (summarize): 90 → 9 tokens",
-    "· a → b: overloaded",
-    "· the budget is nearly used",
-  ]);
-});
-
 test("hides messages of the loop, and shows reports of sub-agents", () => {
-  const watching = new Transcript({ showSaid: true });
+  const watching = new Transcript();
   const text = { type: "text" as const, text: "[Cut off: go on]" };
   assert.deepEqual(watching.pieces(message("user", text)), []);
   const from = {

@@ -117,6 +117,8 @@ export const SenderSchema = z.object({
   tainted: z.boolean().optional(),
   /** The sender forwarded the message; somebody else wrote it. */
   forwarded: ForwardedSchema.optional(),
+  /** The text was recognized from speech of a voice session. */
+  spoken: z.literal(true).optional(),
   /** Who can answer approval questions about the tool calls of its turn. Left out: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
 });

@@ -66,15 +66,31 @@ async function post(
 
 const CLI = fileURLToPath(new URL("../../../../packages/cli/src/main.ts", import.meta.url));
 
-/** Opens the chat and resolves when it has ended, by itself or through the signal. */
-export async function chat(home: string, signal: AbortSignal): Promise<void> {
+/** The chat on this terminal, which owns the screen while it is open. */
+export interface TerminalChat {
+  /** Resolves when the chat has ended, by itself or through the signal: whether the person wants the cluster to go on. */
+  readonly ended: Promise<{ keepsCluster: boolean }>;
+  /** Shows a warning in the chat. */
+  warn(line: string): void;
+}
+
+const Kept = z.object({ keepCluster: z.literal(true) });
+
+export function chat(home: string, signal: AbortSignal): TerminalChat {
   const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, "chat", "--home", home], {
-    stdio: "inherit",
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
   });
+  let keepsCluster = false;
+  child.on("message", (message) => (keepsCluster ||= Kept.safeParse(message).success));
+  // It may end while a warning is being sent.
+  child.on("error", () => undefined);
   const end = (): void => {
     child.kill("SIGTERM");
   };
   signal.addEventListener("abort", end, { once: true });
-  await once(child, "exit");
-  signal.removeEventListener("abort", end);
+  const ended = once(child, "exit").then(() => {
+    signal.removeEventListener("abort", end);
+    return { keepsCluster };
+  });
+  return { ended, warn: (line) => void (child.connected && child.send({ warning: line }, () => undefined)) };
 }

@@ -98,6 +98,8 @@ export interface Listener {
   event(session: string, event: SessionEvent): void;
   /** Frames of the gateway other than events. */
   frame(frame: ServerFrame): void;
+  /** A turn has taken this message of ours: its id as in the frames. Called before the events of the turn. */
+  taken?(id: string, turnId: string): void;
   connected(again: boolean): void;
   disconnected(reason: string, tries: number): void;
 }
@@ -114,7 +116,10 @@ export interface ConversationOptions {
   readonly sessions: readonly string[];
   /** Pass on all turns, not only ours. */
   readonly everything: boolean;
-  /** Also pass on turns that no person started: reports of sub-agents, schedules, webhooks. */
+  /**
+   * Also pass on turns that no person started (reports of sub-agents, schedules, webhooks), turns of this conversation that another chat
+   * or a voice session started, and notices outside of turns.
+   */
   readonly unasked?: boolean;
   /** Each message gets a turn of its own, which no other message joins. */
   readonly exclusive?: boolean;

@@ -35,7 +35,7 @@ export class Conversation implements LinkListener {
   /** Our messages go to this session. */
   readonly #subscriptions: SessionSubscriptions;
   readonly #sent = new SentMessages();
-  readonly #turns = new TurnOwners(this.#sent);
+  readonly #turns: TurnOwners;
   #running: string | null = null;
   #cancelWanted = false;
   #queue: Waiting[] = [];
@@ -44,6 +44,7 @@ export class Conversation implements LinkListener {
   constructor(options: ConversationOptions, listener: Listener) {
     this.#options = options;
     this.#listener = listener;
+    this.#turns = new TurnOwners(this.#sent, (id, turnId) => listener.taken?.(id, turnId));
     this.#subscriptions = new SessionSubscriptions(options.sessions, (frame) => this.#send(frame));
     // A session that is followed by its id is known from the start.
     if (options.everything && options.sessions.length === 1) this.#subscriptions.session = options.sessions[0] ?? null;
@@ -67,9 +68,12 @@ export class Conversation implements LinkListener {
     return this.#subscriptions.session;
   }
 
-  /** Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. */
-  async say(text: string, mode?: QueueMode, extras?: MessageExtras): Promise<Outcome> {
-    const { message, outcome } = this.#sent.add(text, mode, extras);
+  /**
+   * Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. `id`: of the message in
+   * frames; default: a new one.
+   */
+  async say(text: string, mode?: QueueMode, extras?: MessageExtras, id?: string): Promise<Outcome> {
+    const { message, outcome } = this.#sent.add(text, mode, extras, id);
     this.#sendMessage(message);
     return outcome;
   }
@@ -196,7 +200,7 @@ export class Conversation implements LinkListener {
     const turnId = turnOf(event);
     if (event.type === "turn.started") {
       this.#turns.claim(turnId, event.inboxIds);
-      if (this.#options.unasked === true && this.#turns.isAgentInitiated(turnId)) this.#turns.markOurs(turnId);
+      if (this.#isUnasked(turnId)) this.#turns.markOurs(turnId);
     }
     if (!this.#turns.isKnown(turnId)) {
       // The owner of a turn is known from the event after its first message.
@@ -205,7 +209,13 @@ export class Conversation implements LinkListener {
         return;
       }
       await this.#findOwner(turnId);
-      if (this.#options.unasked === true && this.#turns.isAgentInitiated(turnId)) this.#turns.markOurs(turnId);
+      if (this.#isUnasked(turnId)) this.#turns.markOurs(turnId);
+      else if (event.type === "notice" && this.#options.unasked === true && !this.#turns.isOurs(turnId)) {
+        // A voice session has no turn.
+        this.#turns.forget(turnId);
+        this.#listener.event(session, event);
+        return;
+      }
     } else if (isInboundMessage(event)) await this.#findOwner(turnId); // the message may join a running turn
     // The answer to a question joins its turn, which only a live event reports, and live events may be lost.
     else if (event.type === "turn.finished" && this.#sent.hasWaiting) await this.#findOwner(turnId);
@@ -222,6 +232,16 @@ export class Conversation implements LinkListener {
     this.#sent.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
     // Cancelled by somebody else, together with this turn.
     if (this.#sent.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
+  }
+
+  /** No message of ours started the turn, but it belongs to this chat. */
+  #isUnasked(turnId: string): boolean {
+    const { unasked, conversation } = this.#options;
+    if (unasked !== true) return false;
+    return this.#turns.beginsWith(
+      turnId,
+      (from) => from.origin !== "user" || (from.channel === "http" && from.conversation === conversation),
+    );
   }
 
   /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */

@@ -27,7 +27,7 @@ export interface ChatPlace {
   readonly session: string | undefined;
   /** Show only the turns of a session that answer our messages. */
   readonly onlyOurs?: boolean;
-  /** Also show turns that no person started: reports of sub-agents, schedules. */
+  /** Also show turns that no message of this chat started: reports of sub-agents, schedules, voice, another chat of the same name. */
   readonly unasked?: boolean;
   /** Each message gets a turn of its own. */
   readonly exclusive?: boolean;

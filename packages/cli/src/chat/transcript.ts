@@ -1,7 +1,8 @@
-// Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; `renderer.ts`
-// formats the pieces.
+// Converts a session's events into display pieces in order: growing text, thinking, tool calls, retries, the end. Pure; the terminal
+// chat turns the pieces into what it shows.
 
-import { type Message, type Origin, type SessionEvent, textOf } from "@parley/contracts";
+import { type Message, type Sender, type SessionEvent, textOf } from "@parley/contracts";
+import { oneLine } from "@parley/kit";
 import { remainder } from "@parley/projections";
 
 import { LiveText } from "./live-text.ts";
@@ -13,6 +14,7 @@ export type Piece =
   | { type: "restart" }
   | { type: "thinking"; text: string }
   | { type: "tool_started"; callId: string; tool: string; input: string }
+  | { type: "tool_progress"; callId: string; tool: string; text: string }
   | {
       type: "tool_finished";
       callId: string;
@@ -21,15 +23,34 @@ export type Piece =
       isError: boolean;
       content: string;
       durationMs: number | null;
+      /** The isolation that the command ran under; null: no command, or unknown. */
+      isolation: string | null;
     }
+  /** The committed result of a finished call: the complete text, where an event has a truncated one. */
+  | { type: "tool_result"; callId: string; content: string; isDenied: boolean }
+  /** The call was denied and does not run. */
+  | { type: "tool_denied"; callId: string; tool: string; input: string; reason: string }
   | { type: "retry"; attempt: number; delayMs: number; reason: string }
   /** This call needs approval. */
-  | { type: "question"; approvalId: string; tool: string; summary: string; reason: string; expiresAt: string }
+  | {
+      type: "question";
+      approvalId: string;
+      tool: string;
+      summary: string;
+      reason: string;
+      expiresAt: string;
+      /** JSON text of the complete arguments; empty: unknown. */
+      input: string;
+    }
   | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string }
-  /** A side event: a compaction, another model, a sub-agent, a wait. */
+  /** The agent, or an MCP server, asks a person. */
+  | { type: "asked"; callId: string; question: string; options: readonly string[] }
+  /** The turn waits for these tools. */
+  | { type: "parked"; waitingFor: string }
+  /** A side event: a compaction, another model, a sub-agent. */
   | { type: "aside"; text: string; tone: "plain" | "warning" }
-  /** A person's message, for read-only viewers. */
-  | { type: "said"; text: string }
+  /** A person's message. */
+  | { type: "said"; text: string; from: Sender }
   /** A notice to the user instead of, or after, a model answer. */
   | { type: "notice"; text: string }
   | { type: "end"; ok: boolean };
@@ -47,15 +68,8 @@ export class Transcript {
   readonly #text = new LiveText();
   readonly #thinking = new LiveText();
   readonly #calls = new Map<string, ShownCall>();
-  readonly #showSaid: boolean;
-  /** A text has ended: the text of another call starts on a new line. */
-  #parted = false;
   /** The committed texts so far. */
   #told: string[] = [];
-
-  constructor(options: { showSaid: boolean }) {
-    this.#showSaid = options.showSaid;
-  }
 
   /** After a reconnect, deltas from the middle of an attempt are unusable. */
   connected(): void {
@@ -71,7 +85,7 @@ export class Transcript {
         return [];
       case "text.delta":
         this.#thinking.heard();
-        return this.#apart(grown(this.#text.delta(event.step, event.attempt, event.text), "text"));
+        return grown(this.#text.delta(event.step, event.attempt, event.text), "text");
       case "reasoning.delta":
         this.#text.heard();
         return grown(this.#thinking.delta(event.step, event.attempt, event.text), "thinking");
@@ -85,11 +99,12 @@ export class Transcript {
         this.#live();
         const { done, total, message } = event.progress;
         const far = total === null ? String(done) : `${done} of ${total}`;
-        return [aside(`${event.tool}: ${far}${message === "" ? "" : `, ${message}`}`)];
+        const text = `${far}${message === "" ? "" : `, ${message}`}`;
+        return [{ type: "tool_progress", callId: event.callId, tool: event.tool, text }];
       }
       case "tool.finished":
         this.#live();
-        return this.#finished(event.callId, event.tool, event.isError, event.content, event.durationMs);
+        return this.#finished({ ...event, isolation: event.isolation ?? null });
       case "message":
         return this.#message(event.message);
       case "turn.finished":
@@ -99,7 +114,7 @@ export class Transcript {
         return [aside(`${event.from} → ${event.to}: ${event.reason}`, "warning")];
       case "turn.parked":
         this.#live();
-        return [aside(`waiting for ${namesOf(event.waitingFor)}`)];
+        return [{ type: "parked", waitingFor: namesOf(event.waitingFor) }];
       case "compaction.started":
         this.#live();
         return [aside("compacting: earlier messages are being summarised")];
@@ -113,8 +128,8 @@ export class Transcript {
       }
       case "approval.requested": {
         this.#live();
-        const { approvalId, tool, summary, reason, expiresAt } = event;
-        return [{ type: "question", approvalId, tool, summary, reason, expiresAt }];
+        const { approvalId, tool, summary, reason, expiresAt, input = "" } = event;
+        return [{ type: "question", approvalId, tool, summary, reason, expiresAt, input }];
       }
       case "approval.decided": {
         this.#live();
@@ -122,25 +137,17 @@ export class Transcript {
         return [{ type: "answered", approvalId, tool, allowed, by }];
       }
       case "tool.denied":
-        // Its result contains the reason.
-        return [];
-      case "question.asked": {
         this.#live();
-        const options = event.options.map((option, index) => `\n  ${index + 1}. ${option}`).join("");
-        return [aside(`${event.question}${options}\n(your next message is the answer)`, "warning")];
-      }
+        return this.#denied(event);
+      case "question.asked":
+        this.#live();
+        return [{ type: "asked", callId: event.callId, question: event.question, options: event.options }];
       case "notice":
         this.#live();
         return [aside(event.text, "warning")];
       default:
         return event satisfies never;
     }
-  }
-
-  #apart(pieces: Piece[]): Piece[] {
-    if (!this.#parted || pieces.length === 0) return pieces;
-    this.#parted = false;
-    return pieces.map((piece) => (piece.type === "text" ? { ...piece, text: `\n${piece.text}` } : piece));
   }
 
   #live(): void {
@@ -155,12 +162,21 @@ export class Transcript {
     return [{ type: "tool_started", callId, tool, input }];
   }
 
-  #finished(callId: string, tool: string, isError: boolean, content: string, durationMs: number | null): Piece[] {
+  #denied({ callId, tool, reason }: Event<"tool.denied">): Piece[] {
     const known = this.#calls.get(callId);
     if (known?.state === "finished") return [];
     const input = known?.input ?? "";
     this.#calls.set(callId, { tool, input, state: "finished" });
-    return [{ type: "tool_finished", callId, tool, input, isError, content, durationMs }];
+    return [{ type: "tool_denied", callId, tool, input, reason }];
+  }
+
+  #finished(call: Omit<Extract<Piece, { type: "tool_finished" }>, "type" | "input">): Piece[] {
+    const { callId, tool, isError, content, durationMs, isolation } = call;
+    const known = this.#calls.get(callId);
+    if (known?.state === "finished") return [];
+    const input = known?.input ?? "";
+    this.#calls.set(callId, { tool, input, state: "finished" });
+    return [{ type: "tool_finished", callId, tool, input, isError, content, durationMs, isolation }];
   }
 
   #message(message: Message): Piece[] {
@@ -171,7 +187,7 @@ export class Transcript {
         // Messages that no person sent are shown to everyone; messages of the loop to the model are not shown.
         if (message.from !== undefined && message.from.origin !== "user")
           return [aside(unaskedText(message.from, text))];
-        return this.#showSaid && message.from !== undefined ? [{ type: "said", text }] : [];
+        return message.from === undefined ? [] : [{ type: "said", text, from: message.from }];
       }
       case "assistant": {
         for (const part of message.parts) {
@@ -182,15 +198,18 @@ export class Transcript {
         const text = textOf(message.parts);
         this.#thinking.commit(this.#thinking.shown);
         if (text !== "") this.#told.push(text);
-        const pieces = this.#apart(grown(this.#text.commit(text), "text"));
-        this.#parted = text !== "";
-        return pieces;
+        return grown(this.#text.commit(text), "text");
       }
       case "tool":
         // Live events have already shown these calls, unless they were lost.
-        return message.parts.flatMap((part) =>
-          part.type === "tool_result" ? this.#finished(part.id, part.name, part.isError, part.content, null) : [],
-        );
+        return message.parts.flatMap((part) => {
+          if (part.type !== "tool_result") return [];
+          const { id: callId, name: tool, isError, content, isolation = null, refused = false } = part;
+          return [
+            ...this.#finished({ callId, tool, isError, content, durationMs: null, isolation }),
+            { type: "tool_result" as const, callId, content, isDenied: refused },
+          ];
+        });
       default:
         return message.role satisfies never;
     }
@@ -203,9 +222,12 @@ export class Transcript {
   }
 }
 
-/** A sub-agent's report already names its origin. */
-function unaskedText({ origin }: { origin: Origin }, text: string): string {
-  return origin === "subagent" ? text : `[${origin}] ${text}`;
+const maxUnaskedChars = 160;
+
+/** The first line of input that no person sent: the rest is meant for the model. A sub-agent's report is complete and names its origin. */
+function unaskedText({ origin }: Sender, text: string): string {
+  if (origin === "subagent") return text;
+  return `${origin}: ${oneLine(text.trim().split("\n", 1)[0] ?? "", maxUnaskedChars)}`;
 }
 
 function aside(text: string, tone: "plain" | "warning" = "plain"): Piece {

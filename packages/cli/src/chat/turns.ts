@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
+import type { QueueMode, Sender, SessionEvent, TurnSummary } from "@parley/contracts";
 
 import type { ClientFrame, MessageExtras } from "./connection.ts";
 
@@ -34,9 +34,9 @@ export class SentMessages {
     text: string,
     mode: QueueMode | undefined,
     extras: MessageExtras = {},
+    id: string = randomUUID(),
   ): { message: SentMessage; outcome: Promise<Outcome> } {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    const id = randomUUID();
     const settle = (outcome: Outcome): void => {
       if (this.#byId.delete(id)) resolve(outcome);
     };
@@ -92,8 +92,12 @@ export class TurnOwners {
   /** First messages of turns that have no other event yet. */
   readonly #buffered = new Map<string, SessionEvent[]>();
 
-  constructor(sent: SentMessages) {
+  readonly #onTaken: (messageId: string, turnId: string) => void;
+
+  /** `onTaken` gets the id of each message of ours when its turn is known. */
+  constructor(sent: SentMessages, onTaken: (messageId: string, turnId: string) => void) {
     this.#sent = sent;
+    this.#onTaken = onTaken;
   }
 
   isKnown(turnId: string): boolean {
@@ -109,6 +113,7 @@ export class TurnOwners {
     let ours = this.isOurs(turnId);
     for (const message of this.#sent.all()) {
       if (message.messageId === null || !messageIds.includes(message.messageId)) continue;
+      if (message.turnId !== turnId) this.#onTaken(message.id, turnId);
       message.turnId = turnId;
       ours = true;
     }
@@ -136,10 +141,15 @@ export class TurnOwners {
     this.#buffered.delete(turnId);
   }
 
-  /** True when the buffered first message is not from a person: a job, a heartbeat or the like started the turn. */
-  isAgentInitiated(turnId: string): boolean {
+  /** Removes what is known of the owner. */
+  forget(turnId: string): void {
+    this.#turns.delete(turnId);
+  }
+
+  /** One of the buffered first messages has such a sender. */
+  beginsWith(turnId: string, matches: (from: Sender) => boolean): boolean {
     return this.bufferedMessages(turnId).some(
-      (event) => event.type === "message" && event.message.from !== undefined && event.message.from.origin !== "user",
+      (event) => event.type === "message" && event.message.from !== undefined && matches(event.message.from),
     );
   }
 }

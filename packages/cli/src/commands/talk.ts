@@ -4,10 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { channelEntries, exampleAddress, queueModes } from "@parley/contracts";
 
-import { runChat } from "../chat/interactive.ts";
+import type { MessageExtras } from "../chat/connection.ts";
 import { sendOnce } from "../chat/once.ts";
 import { callPlace, modeOf, ownConversation } from "../chat/open.ts";
-import type { MessageExtras } from "../chat/connection.ts";
 import { api, type Answer } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget, type Target } from "../cluster/target.ts";
@@ -36,14 +35,9 @@ async function chat({ values, io }: Call): Promise<number> {
   const session = values.text("session");
   const named = values.text("conversation");
   const json = values.has("json");
-  if (io.stdin.isTTY && io.stdout.isTTY && !json) {
-    if (values.has("attach")) throw new UsageError("--attach applies to one message in a pipe.");
-    if (values.has("mode"))
-      throw new UsageError(
-        "--mode applies to one message in a pipe.",
-        "In a chat, write /steer, /later or /now before a text.",
-      );
-    return runChat(target, { conversation: named ?? ownConversation, session, unasked: true }, io);
+  if (io.stdin.isTTY && io.stdout.isTTY && !json) return chatOnTerminal(target, values, io);
+  for (const name of terminalOptionNames) {
+    if (values.has(name)) throw new UsageError(`--${name} needs a terminal.`, `In a pipe: parley run --${name}`);
   }
   const message = await readAll(io.stdin);
   if (message.trim() === "")
@@ -57,6 +51,33 @@ async function chat({ values, io }: Call): Promise<number> {
 async function extrasOf(target: Target, values: OptionValues, io: Io): Promise<Pick<MessageExtras, "attachments">> {
   const files = await readFiles(values.texts("attach"), io);
   return files.length === 0 ? {} : { attachments: await storeFiles(new Gateway(target), files) };
+}
+
+/** Options of `parley chat` on a terminal only. */
+const terminalOptionNames = ["resume", "continue", "fork", "model", "permission-mode", "profile"];
+
+async function chatOnTerminal(target: Target, values: OptionValues, io: Io): Promise<number> {
+  if (values.has("attach"))
+    throw new UsageError("--attach applies to one message in a pipe.", "In a chat, name files in the text: @path");
+  const chosen = ["session", "resume", "continue"].filter((name) => values.has(name));
+  if (chosen.length > 1) throw new UsageError(`--${chosen.join(" and --")} choose different sessions: name one.`);
+  const model = values.text("model");
+  const permissionMode = values.text("permission-mode");
+  const commands = [
+    ...(model === undefined ? [] : [`/model ${model}`]),
+    ...(permissionMode === undefined ? [] : [`/mode ${permissionMode}`]),
+  ];
+  // Loaded here: other commands do not need it.
+  const { runChat } = await import("../terminal/chat.ts");
+  const start = {
+    conversation: values.text("conversation"),
+    session: values.text("session"),
+    resume: values.text("resume"),
+    continue: values.has("continue"),
+    fork: values.has("fork"),
+    profile: values.text("profile"),
+  };
+  return runChat(target, { ...start, mode: modeOf(values), commands }, io);
 }
 
 const pollMs = 100;
@@ -128,18 +149,29 @@ export const talkCommands: readonly CommandSpec[] = [
   {
     name: "chat",
     summary: "talk to the agent; in a pipe, one message and its answer",
-    details: `On a terminal, the chat streams the answer and shows tool calls. Ctrl-C stops the running answer;
-press it twice at the prompt to leave (or use Ctrl-D or /quit). In a pipe, all of standard input is one message, and only
-the answer is printed; with --json, the events, one per line. Such a message gets a turn of its own, in a new session
-unless --conversation or --session names one.`,
+    details: `On a terminal, the chat streams the answer and shows tool calls. Esc or Ctrl-C stops the running answer;
+press Ctrl-C twice at the prompt to leave (or use Ctrl-D or /exit). /help lists the commands and keys. In a pipe, all of standard
+input is one message, and only the answer is printed; with --json, the events, one per line. Such a message gets a turn of its
+own, in a new session unless --conversation or --session names one.`,
     options: {
       ...targetOptions,
       ...jsonOption,
       ...conversationOptions,
       session: text("<id>", "follow one whole session, by id or key"),
       attach: attachOption,
+      resume: text("<id>", "continue this session, by id, key or title"),
+      continue: flag("continue the most recently used session"),
+      fork: flag("continue a copy of the session"),
+      model: text("<name>", "the model of the session from now on"),
+      "permission-mode": text("<mode>", "what runs without approval in the session", permissionModeNames),
+      profile: text("<name>", "let this profile of parley.toml answer, in a session of its own"),
     },
-    examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
+    examples: [
+      "parley chat",
+      "parley chat --resume 'plan of the week'",
+      "echo 'what is in my workspace?' | parley chat",
+      "git diff | parley chat --json",
+    ],
     run: chat,
   },
   {

@@ -33,7 +33,7 @@ export async function runPlace(gateway: Gateway, options: RunOptions, text: stri
 }
 
 /** The id of the session with this id, key or title. Throws CliError when there is none, or several have the title. */
-async function findSession(gateway: Gateway, name: string): Promise<string> {
+export async function findSession(gateway: Gateway, name: string): Promise<string> {
   const known = await existing(gateway, name);
   if (known !== null) return known.sessionId;
   const { sessions } = await gateway.run(api.sessions, { limit: 200, calls: true, text: name.slice(0, 200) });
@@ -51,7 +51,7 @@ async function findSession(gateway: Gateway, name: string): Promise<string> {
 const apiCallPrefix = `${ownPrefix}call-`;
 
 /** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
-async function lastSession(gateway: Gateway): Promise<string> {
+export async function lastSession(gateway: Gateway): Promise<string> {
   for (let before: string | undefined; ;) {
     const { sessions } = await gateway.run(api.sessions, { limit: 200, status: "active", calls: true, before });
     const last = sessions.find(

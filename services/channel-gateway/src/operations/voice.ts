@@ -22,7 +22,7 @@ async function start({ deps, speaker }: OperationCall, named: string): Promise<s
     opId: nameUuid(`voice:${speaker.ref}`),
     route: speaker.route,
     source,
-    sender: { channel, account, conversation, contact, role: heard, origin: "user", direct },
+    sender: { channel, account, conversation, contact, role: heard, origin: "user", direct, spoken: true },
     replyTo: replyTo === null ? null : { ...replyTo, replyToId: undefined },
   });
   if (!opened) throw new OperationError("conflict", `${statusText(voice, Date.now())} /voice stop ends it.`);

@@ -1,0 +1,304 @@
+// The chat on a terminal: connects the conversation with the gateway to the model of the screen, and gives the person's input its meaning.
+
+import { randomUUID } from "node:crypto";
+import { basename, join } from "node:path";
+
+import { errorMessage, type QueueMode, type SessionSummary } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
+
+import type { Listener, MessageExtras } from "../chat/connection.ts";
+import { openChat, type OpenChat } from "../chat/open.ts";
+import type { Outcome } from "../chat/turns.ts";
+import { api } from "../cluster/api.ts";
+import { Gateway } from "../cluster/gateway.ts";
+import { fetchStatus } from "../cluster/status.ts";
+import type { Target } from "../cluster/target.ts";
+import { exitCodes, type Io, type Paint, painter } from "../io/io.ts";
+import { readFiles, storeFiles } from "../run/attachments.ts";
+import { oneLine } from "../tables/format.ts";
+import { sessionsTable } from "../tables/sessions.ts";
+import { statusText } from "../tables/status.ts";
+import { answerIn, isReportedByEvents, queueCommand } from "./answers.ts";
+import { type AgentFacts, bannerLines, farewell, footerText } from "./banner.ts";
+import { Completion } from "./completion.ts";
+import { allCommands, helpText, localUsage } from "./help.ts";
+import { History } from "./history.ts";
+import { mentionedFiles } from "./mentions.ts";
+import { ChatModel, type ChatInput } from "./model.ts";
+import { Screen } from "./screen.ts";
+import { type ChatStart, chatPlace, currentSession, recapOf } from "./start.ts";
+import { openQuestions } from "./state.ts";
+import { type Supervisor, supervisorOf } from "./supervisor.ts";
+import { themeOf } from "./theme.ts";
+
+export interface TerminalChatOptions extends ChatStart {
+  /** What happens to messages while the agent is busy; undefined: the settings decide. */
+  readonly mode: QueueMode | undefined;
+  /** Commands that are run first: `/model …`. */
+  readonly commands: readonly string[];
+}
+
+/** Within this time a second Ctrl-C leaves. */
+const twiceMs = 2_000;
+const sessionLimit = 50;
+
+/** Runs the chat until the person leaves. Returns the exit code. Throws CliError when the chat cannot begin. */
+export async function runChat(target: Target, options: TerminalChatOptions, io: Io): Promise<number> {
+  return new TerminalChat(target, options, io).run();
+}
+
+class TerminalChat {
+  readonly #target: Target;
+  readonly #options: TerminalChatOptions;
+  readonly #io: Io;
+  readonly #paint: Paint;
+  readonly #gateway: Gateway;
+  readonly #history: History;
+  readonly #screen: Screen;
+  readonly #supervisor: Supervisor | null;
+  readonly #left = Promise.withResolvers<void>();
+  #model = new ChatModel(null);
+  #chat: OpenChat | null = null;
+  #session: SessionSummary | null = null;
+  #facts: AgentFacts | null = null;
+  #interruptedAt = -Infinity;
+  #keepsCluster = false;
+  /** Messages are sent one after the other, also while the files of one are stored. */
+  #sending: Promise<unknown> = Promise.resolve();
+
+  constructor(target: Target, options: TerminalChatOptions, io: Io) {
+    this.#target = target;
+    this.#options = options;
+    this.#io = io;
+    this.#paint = painter(io.stdout, io.env);
+    this.#gateway = new Gateway(target);
+    this.#history = new History(join(target.home.path, "chat-history"));
+    const completion = new Completion({
+      commands: allCommands,
+      folder: io.cwd,
+      sessions: async () => (await this.#sessions()).map(sessionItem),
+    });
+    this.#screen = new Screen(themeOf(this.#paint), this.#history, completion, {
+      message: (text) => void this.#said(text),
+      interrupt: (isEmpty) => this.#interrupt(isEmpty),
+      stop: () => this.#stop(),
+      end: () => this.#left.resolve(),
+    });
+    this.#supervisor = supervisorOf((text) =>
+      this.#apply({ type: "entry", entry: { kind: "note", tone: "warning", text } }),
+    );
+  }
+
+  async run(): Promise<number> {
+    const leave = (): void => this.#left.resolve();
+    process.once("SIGTERM", leave);
+    process.once("SIGHUP", leave);
+    const place = await chatPlace(this.#gateway, this.#options);
+    this.#model = new ChatModel(place.conversation);
+    const chat = await openChat(this.#target, place, this.#listener());
+    this.#chat = chat;
+    const refresh = async (): Promise<void> => {
+      this.#session = await currentSession(this.#gateway, place, chat.conversation.session);
+      this.#facts = await this.#gateway
+        .run(api.agent, omitUndefined({ session: this.#session?.sessionId }))
+        .catch(() => null);
+      this.#showFooter();
+    };
+    await refresh();
+    this.#refresh = refresh;
+    const [url = null] = this.#target.urls();
+    this.#output(bannerLines(this.#facts, this.#session, url).join("\n"), true);
+    const recap = await recapOf(this.#gateway, this.#session);
+    if (recap !== null) this.#apply({ type: "entry", entry: { kind: "recap", text: recap } });
+    this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
+    this.#screen.start();
+    for (const command of this.#options.commands) void this.#said(command);
+    await this.#left.promise;
+    chat.close();
+    this.#screen.stop();
+    this.#supervisor?.close();
+    const cluster = this.#supervisor === null ? "separate" : this.#keepsCluster ? "kept" : "stops";
+    this.#io.stdout.write(`${farewell(this.#session, cluster)}\n`);
+    process.off("SIGTERM", leave);
+    process.off("SIGHUP", leave);
+    return exitCodes.ok;
+  }
+
+  #refresh: () => Promise<void> = () => Promise.resolve();
+
+  #apply(input: ChatInput): void {
+    this.#model.apply(input, Date.now());
+    this.#screen.show(this.#model.state);
+  }
+
+  #note(text: string): void {
+    this.#apply({ type: "entry", entry: { kind: "note", tone: "plain", text } });
+  }
+
+  #output(text: string, isTable: boolean): void {
+    this.#apply({ type: "entry", entry: { kind: "output", text, isTable } });
+  }
+
+  #showFooter(): void {
+    this.#screen.setFooter(footerText(this.#facts, this.#session, this.#model.state.spent));
+  }
+
+  #listener(): Listener {
+    return {
+      event: (_session, event) => {
+        this.#apply({ type: "event", event });
+        if (event.type === "turn.finished") void this.#refresh();
+      },
+      frame: (frame) => {
+        if (frame.type === "accepted") this.#apply({ type: "accepted", id: frame.id });
+        if (frame.type === "error" && frame.id === undefined)
+          this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: frame.message } });
+      },
+      taken: (id, turnId) => this.#apply({ type: "taken", id, turnId }),
+      connected: (again) => this.#apply({ type: "connected", again }),
+      disconnected: (reason) => this.#apply({ type: "lost", reason }),
+    };
+  }
+
+  /** Enter was pressed. */
+  async #said(text: string): Promise<void> {
+    this.#interruptedAt = -Infinity;
+    const word = text.trim();
+    if (word === "") return;
+    if (this.#model.state.prompt !== null) return this.#answeredLeaving(word);
+    const open = openQuestions(this.#model.state);
+    const answer = answerIn(word, open[0]);
+    if (answer.kind !== "decision") this.#history.add(text);
+    if (await this.#local(word)) return;
+    const chat = this.#chat;
+    if (chat === null) return;
+    if (!chat.canSpeak) return this.#note("This session belongs to another channel: it is read-only here.");
+    if (answer.kind === "decision") return this.#command(chat, word, answer.command, answer.isReported);
+    if (word.startsWith("/") && queueCommand(word).mode === undefined) {
+      return this.#command(chat, word, word, isReportedByEvents(word, open, chat.conversation.isAnswering));
+    }
+    if (answer.kind === "answer") {
+      this.#apply({ type: "answered", callId: answer.callId });
+      const id = randomUUID();
+      this.#apply({ type: "sent", id, text, files: [], isCommand: true });
+      return this.#settle(id, chat.conversation.say(text, undefined, this.#extras(), id), false);
+    }
+    this.#sending = this.#sending.then(() => this.#message(chat, text));
+  }
+
+  /** Commands of this chat; false: not one of them. */
+  async #local(word: string): Promise<boolean> {
+    const [name = "", argument = ""] = word.split(/\s+/);
+    switch (name.toLowerCase()) {
+      case "/quit":
+      case "/exit":
+        this.#leave();
+        return true;
+      case "/clear":
+        this.#apply({ type: "cleared" });
+        return true;
+      case "/cluster":
+        await this.#show(async () => statusText(await fetchStatus(this.#target), this.#paint));
+        return true;
+      case "/sessions":
+        await this.#show(async () => sessionsTable(await this.#sessions(), this.#paint));
+        return true;
+      case "/help": {
+        const usage = argument === "" ? helpText() : localUsage(argument);
+        if (usage !== null) this.#output(usage, false);
+        return usage !== null;
+      }
+      default:
+        return false;
+    }
+  }
+
+  async #message(chat: OpenChat, typed: string): Promise<void> {
+    const id = randomUUID();
+    const { mode = this.#options.mode, text } = queueCommand(typed);
+    try {
+      const paths = await mentionedFiles(text, this.#io.cwd);
+      this.#apply({ type: "sent", id, text, files: paths.map((path) => basename(path)), isCommand: false });
+      const attachments = await storeFiles(this.#gateway, await readFiles(paths, this.#io));
+      const extras = { ...this.#extras(), ...(attachments.length === 0 ? {} : { attachments }) };
+      void this.#settle(id, chat.conversation.say(text, mode, extras, id), false);
+    } catch (error) {
+      this.#apply({ type: "settled", id, outcome: { state: "refused", text: errorMessage(error) }, isReported: false });
+      this.#screen.offer(typed);
+    }
+  }
+
+  #extras(): MessageExtras {
+    return omitUndefined({ profile: this.#options.profile });
+  }
+
+  /** `isReported`: events show the effect as well. */
+  async #command(chat: OpenChat, typed: string, command: string, isReported: boolean): Promise<void> {
+    const id = randomUUID();
+    this.#apply({ type: "sent", id, text: typed, files: [], isCommand: true });
+    await this.#settle(id, chat.conversation.say(command, undefined, this.#extras(), id), isReported);
+    void this.#refresh();
+  }
+
+  async #settle(id: string, answering: Promise<Outcome>, isReported: boolean): Promise<void> {
+    const outcome = await answering;
+    const isTold = isReported && /^(?:Allowed\.|Denied\.|Stopped\.)/.test(outcome.text);
+    this.#apply({ type: "settled", id, outcome, isReported: isTold });
+  }
+
+  async #sessions(): Promise<SessionSummary[]> {
+    return (await this.#gateway.run(api.sessions, { limit: sessionLimit })).sessions;
+  }
+
+  async #show(make: () => Promise<string>): Promise<void> {
+    try {
+      this.#output(await make(), true);
+    } catch (error) {
+      this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: errorMessage(error) } });
+    }
+  }
+
+  /** `/exit`: leaves, unless the cluster would stop with the chat. */
+  #leave(): void {
+    if (this.#supervisor === null) return this.#left.resolve();
+    this.#apply({
+      type: "prompt",
+      text: "Stop the cluster too? y stops it · n leaves the chat, and the cluster goes on · Esc stays here",
+    });
+  }
+
+  #answeredLeaving(word: string): void {
+    const key = word.toLowerCase();
+    this.#keepsCluster = key === "n" || key === "no";
+    if (this.#keepsCluster) this.#supervisor?.keepCluster();
+    if (["y", "yes", "n", "no"].includes(key)) this.#left.resolve();
+    else this.#apply({ type: "prompt", text: null });
+  }
+
+  /** Stops the running answer, or cancels queued messages; false: there is nothing to stop. */
+  #stop(): boolean {
+    if (this.#model.state.prompt !== null) {
+      this.#apply({ type: "prompt", text: null });
+      return true;
+    }
+    const conversation = this.#chat?.conversation;
+    if (conversation?.isBusy !== true || this.#model.state.isStopping) return false;
+    conversation.cancel();
+    this.#apply({ type: "stopping" });
+    return true;
+  }
+
+  #interrupt(isEmpty: boolean): void {
+    const now = performance.now();
+    const isTwice = now - this.#interruptedAt < twiceMs;
+    this.#interruptedAt = isEmpty ? now : -Infinity;
+    if (isEmpty && isTwice) return this.#left.resolve();
+    if (!isEmpty || this.#stop()) return;
+    this.#note("press Ctrl-C again or Ctrl-D to leave");
+  }
+}
+
+function sessionItem({ sessionId, title, key }: SessionSummary) {
+  const label = oneLine(title ?? key, 60);
+  return { value: title ?? sessionId, label, description: sessionId };
+}

@@ -1,0 +1,88 @@
+// Where a chat on a terminal begins: the conversation of its name, or a session that its options choose.
+
+import { randomUUID } from "node:crypto";
+
+import type { Message, SessionSummary } from "@parley/contracts";
+import { textOf } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
+
+import { type ChatPlace, ownConversation, ownPrefix } from "../chat/open.ts";
+import { api } from "../cluster/api.ts";
+import type { Gateway } from "../cluster/gateway.ts";
+import { findSession, lastSession, sessionOf } from "../run/place.ts";
+import { localTime, stripControl } from "../tables/format.ts";
+
+export interface ChatStart {
+  /** The name of the chat; undefined: the default one. */
+  readonly conversation: string | undefined;
+  /** A session by id or key. */
+  readonly session: string | undefined;
+  /** A session by id, key or title. */
+  readonly resume: string | undefined;
+  /** The most recently used session. */
+  readonly continue: boolean;
+  /** A copy of the session instead of the session. */
+  readonly fork: boolean;
+  readonly profile: string | undefined;
+}
+
+/** Throws CliError for a session that does not exist or cannot be identified. */
+export async function chatPlace(gateway: Gateway, start: ChatStart): Promise<ChatPlace> {
+  const named = start.conversation ?? ownConversation;
+  const conversation = start.profile === undefined ? named : `${named}@${start.profile}`;
+  const thread = start.profile === undefined ? {} : { thread: "named" as const };
+  const chosen =
+    start.resume !== undefined
+      ? await findSession(gateway, start.resume)
+      : start.continue
+        ? await lastSession(gateway)
+        : start.session;
+  if (!start.fork) return { conversation, session: chosen, unasked: true, ...thread };
+  const source = chosen ?? (await sessionOf(gateway, null, conversation))?.sessionId;
+  if (source === undefined) return { conversation, session: undefined, unasked: true, ...thread };
+  const route = `${ownPrefix}chat-${randomUUID()}`;
+  const { session } = await gateway.run(api.openSession, { action: "fork", session: source, route });
+  return { conversation, session: session.sessionId, unasked: true };
+}
+
+/** The session that a chat at this place uses; null: its first message creates one, or it is not known. */
+export async function currentSession(
+  gateway: Gateway,
+  place: ChatPlace,
+  id: string | null,
+): Promise<SessionSummary | null> {
+  return sessionOf(gateway, id ?? place.session ?? null, place.conversation).catch(() => null);
+}
+
+/** The last events of a session that are read for the recap. */
+const recapEvents = 60;
+const maxRecapTexts = 4;
+const maxTextLines = 6;
+
+/** The end of the earlier conversation; null: there is none, or it cannot be read. */
+export async function recapOf(gateway: Gateway, session: SessionSummary | null): Promise<string | null> {
+  if (session === null || session.messageCount === 0) return null;
+  const after = Math.max(0, session.seq - recapEvents);
+  const found = await gateway.run(api.messages, { id: session.sessionId, after, limit: recapEvents }).catch(() => null);
+  return found === null ? null : recapText(found.messages, session.updatedAt);
+}
+
+/** The last texts of people and of the agent, each with at most a few lines. Pure. */
+export function recapText(messages: readonly Message[], updatedAt: string): string | null {
+  const texts = messages.flatMap((message) => {
+    const text = stripControl(textOf(message.parts)).trim();
+    if (text === "" || message.role === "tool") return [];
+    if (message.role === "assistant") return [shortened(text)];
+    return message.from?.origin === "user" ? [`› ${shortened(text)}`] : [];
+  });
+  if (texts.length === 0) return null;
+  return [`continued from ${localTime(updatedAt)}`, ...texts.slice(-maxRecapTexts)].join("\n");
+}
+
+function shortened(text: string): string {
+  const lines = text.split("\n");
+  if (lines.length <= maxTextLines) return text;
+  return [...lines.slice(0, maxTextLines - 1), `… ${pluralize(lines.length - maxTextLines + 1, "more line")}`].join(
+    "\n",
+  );
+}
