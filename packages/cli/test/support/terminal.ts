@@ -129,7 +129,7 @@ export class TestTerminal implements AsyncDisposable {
       else if (this.#hasEnded) reject(new Error(`${failure}, and it has ended:\n${this.all}`));
     };
     this.#waiters.add(look);
-    const slow = setTimeout(() => reject(new Error(`${failure}:\n${this.screen}`)), 20_000);
+    const slow = setTimeout(() => reject(new Error(`${failure}:\n${this.screen}`)), 60_000);
     look();
     try {
       await promise;
