@@ -68,10 +68,7 @@ export class Conversation implements LinkListener {
     return this.#subscriptions.session;
   }
 
-  /**
-   * Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. `id`: of the message in
-   * frames; default: a new one.
-   */
+  /** Sends a message; resolves when it is answered or refused. `mode`: how it is handled while the session is busy. `id`: its own, in frames. */
   async say(text: string, mode?: QueueMode, extras?: MessageExtras, id?: string): Promise<Outcome> {
     const { message, outcome } = this.#sent.add(text, mode, extras, id);
     this.#sendMessage(message);
@@ -198,9 +195,10 @@ export class Conversation implements LinkListener {
 
   async #pass(session: string, event: SessionEvent): Promise<void> {
     const turnId = turnOf(event);
+    const unasked = this.#options.unasked === true;
     if (event.type === "turn.started") {
       this.#turns.claim(turnId, event.inboxIds);
-      if (this.#isUnasked(turnId)) this.#turns.markOurs(turnId);
+      if (unasked && this.#turns.belongsTo(turnId, this.#options.conversation)) this.#turns.markOurs(turnId);
     }
     if (!this.#turns.isKnown(turnId)) {
       // The owner of a turn is known from the event after its first message.
@@ -209,12 +207,10 @@ export class Conversation implements LinkListener {
         return;
       }
       await this.#findOwner(turnId);
-      if (this.#isUnasked(turnId)) this.#turns.markOurs(turnId);
-      else if (event.type === "notice" && this.#options.unasked === true && !this.#turns.isOurs(turnId)) {
-        // A voice session has no turn.
-        this.#turns.forget(turnId);
-        this.#listener.event(session, event);
-        return;
+      if (unasked && this.#turns.belongsTo(turnId, this.#options.conversation)) this.#turns.markOurs(turnId);
+      else if (unasked && event.type === "notice" && !this.#turns.isOurs(turnId)) {
+        this.#turns.forget(turnId); // a voice session has no turn
+        return this.#listener.event(session, event);
       }
     } else if (isInboundMessage(event)) await this.#findOwner(turnId); // the message may join a running turn
     // The answer to a question joins its turn, which only a live event reports, and live events may be lost.
@@ -232,16 +228,6 @@ export class Conversation implements LinkListener {
     this.#sent.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
     // Cancelled by somebody else, together with this turn.
     if (this.#sent.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
-  }
-
-  /** No message of ours started the turn, but it belongs to this chat. */
-  #isUnasked(turnId: string): boolean {
-    const { unasked, conversation } = this.#options;
-    if (unasked !== true) return false;
-    return this.#turns.beginsWith(
-      turnId,
-      (from) => from.origin !== "user" || (from.channel === "http" && from.conversation === conversation),
-    );
   }
 
   /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import type { QueueMode, Sender, SessionEvent, TurnSummary } from "@parley/contracts";
+import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
 
 import type { ClientFrame, MessageExtras } from "./connection.ts";
 
@@ -146,11 +146,13 @@ export class TurnOwners {
     this.#turns.delete(turnId);
   }
 
-  /** One of the buffered first messages has such a sender. */
-  beginsWith(turnId: string, matches: (from: Sender) => boolean): boolean {
-    return this.bufferedMessages(turnId).some(
-      (event) => event.type === "message" && event.message.from !== undefined && matches(event.message.from),
-    );
+  /** No message of ours began the turn, but no person did, or one in another chat or a voice session of this conversation. */
+  belongsTo(turnId: string, conversation: string | null): boolean {
+    return this.bufferedMessages(turnId).some((event) => {
+      const from = event.type === "message" ? event.message.from : undefined;
+      if (from === undefined) return false;
+      return from.origin !== "user" || (from.channel === "http" && from.conversation === conversation);
+    });
   }
 }
 

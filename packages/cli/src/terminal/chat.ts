@@ -11,18 +11,16 @@ import { openChat, type OpenChat } from "../chat/open.ts";
 import type { Outcome } from "../chat/turns.ts";
 import { api } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
-import { fetchStatus } from "../cluster/status.ts";
 import type { Target } from "../cluster/target.ts";
 import { exitCodes, type Io, type Paint, painter } from "../io/io.ts";
 import { readFiles, storeFiles } from "../run/attachments.ts";
 import { oneLine } from "../tables/format.ts";
-import { sessionsTable } from "../tables/sessions.ts";
-import { statusText } from "../tables/status.ts";
 import { answerIn, isReportedByEvents, queueCommand } from "./answers.ts";
 import { type AgentFacts, bannerLines, farewell, footerText } from "./banner.ts";
 import { Completion } from "./completion.ts";
-import { allCommands, helpText, localUsage } from "./help.ts";
+import { allCommands } from "./help.ts";
 import { History } from "./history.ts";
+import { type LocalCommand, localCommand, recentSessions } from "./local-commands.ts";
 import { mentionedFiles } from "./mentions.ts";
 import { ChatModel, type ChatInput } from "./model.ts";
 import { Screen } from "./screen.ts";
@@ -40,7 +38,6 @@ export interface TerminalChatOptions extends ChatStart {
 
 /** Within this time a second Ctrl-C leaves. */
 const twiceMs = 2_000;
-const sessionLimit = 50;
 
 /** Runs the chat until the person leaves. Returns the exit code. Throws CliError when the chat cannot begin. */
 export async function runChat(target: Target, options: TerminalChatOptions, io: Io): Promise<number> {
@@ -76,7 +73,7 @@ class TerminalChat {
     const completion = new Completion({
       commands: allCommands,
       folder: io.cwd,
-      sessions: async () => (await this.#sessions()).map(sessionItem),
+      sessions: async () => (await recentSessions(this.#gateway)).map(sessionItem),
     });
     this.#screen = new Screen(themeOf(this.#paint), this.#history, completion, {
       message: (text) => void this.#said(text),
@@ -169,7 +166,8 @@ class TerminalChat {
     const open = openQuestions(this.#model.state);
     const answer = answerIn(word, open[0]);
     if (answer.kind !== "decision") this.#history.add(text);
-    if (await this.#local(word)) return;
+    const local = localCommand(word);
+    if (local !== null) return this.#local(local);
     const chat = this.#chat;
     if (chat === null) return;
     if (!chat.canSpeak) return this.#note("This session belongs to another channel: it is read-only here.");
@@ -186,30 +184,14 @@ class TerminalChat {
     this.#sending = this.#sending.then(() => this.#message(chat, text));
   }
 
-  /** Commands of this chat; false: not one of them. */
-  async #local(word: string): Promise<boolean> {
-    const [name = "", argument = ""] = word.split(/\s+/);
-    switch (name.toLowerCase()) {
-      case "/quit":
-      case "/exit":
-        this.#leave();
-        return true;
-      case "/clear":
-        this.#apply({ type: "cleared" });
-        return true;
-      case "/cluster":
-        await this.#show(async () => statusText(await fetchStatus(this.#target), this.#paint));
-        return true;
-      case "/sessions":
-        await this.#show(async () => sessionsTable(await this.#sessions(), this.#paint));
-        return true;
-      case "/help": {
-        const usage = argument === "" ? helpText() : localUsage(argument);
-        if (usage !== null) this.#output(usage, false);
-        return usage !== null;
-      }
-      default:
-        return false;
+  async #local(command: LocalCommand): Promise<void> {
+    if (command === "leave") return this.#leave();
+    if (command === "clear") return this.#apply({ type: "cleared" });
+    try {
+      const { text, isTable } = await command({ target: this.#target, gateway: this.#gateway, paint: this.#paint });
+      this.#output(text, isTable);
+    } catch (error) {
+      this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: errorMessage(error) } });
     }
   }
 
@@ -244,18 +226,6 @@ class TerminalChat {
     const outcome = await answering;
     const isTold = isReported && /^(?:Allowed\.|Denied\.|Stopped\.)/.test(outcome.text);
     this.#apply({ type: "settled", id, outcome, isReported: isTold });
-  }
-
-  async #sessions(): Promise<SessionSummary[]> {
-    return (await this.#gateway.run(api.sessions, { limit: sessionLimit })).sessions;
-  }
-
-  async #show(make: () => Promise<string>): Promise<void> {
-    try {
-      this.#output(await make(), true);
-    } catch (error) {
-      this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: errorMessage(error) } });
-    }
   }
 
   /** `/exit`: leaves, unless the cluster would stop with the chat. */

@@ -1,0 +1,58 @@
+// The commands that the terminal chat carries out itself.
+
+import type { SessionSummary } from "@parley/contracts";
+
+import { api } from "../cluster/api.ts";
+import type { Gateway } from "../cluster/gateway.ts";
+import { fetchStatus } from "../cluster/status.ts";
+import type { Target } from "../cluster/target.ts";
+import type { Paint } from "../io/io.ts";
+import { sessionsTable } from "../tables/sessions.ts";
+import { statusText } from "../tables/status.ts";
+import { helpText, localUsage } from "./help.ts";
+
+interface LocalCommandDeps {
+  readonly target: Target;
+  readonly gateway: Gateway;
+  readonly paint: Paint;
+}
+
+interface Output {
+  readonly text: string;
+  /** Cut at the right edge instead of wrapped. */
+  readonly isTable: boolean;
+}
+
+/** What the command does: it leaves, clears the screen, or makes a text. */
+export type LocalCommand = "leave" | "clear" | ((deps: LocalCommandDeps) => Promise<Output>);
+
+const sessionLimit = 50;
+
+/** Null: the gateway carries it out, or it is no command. */
+export function localCommand(typed: string): LocalCommand | null {
+  const [name = "", argument = ""] = typed.split(/\s+/);
+  switch (name.toLowerCase()) {
+    case "/quit":
+    case "/exit":
+      return "leave";
+    case "/clear":
+      return "clear";
+    case "/cluster":
+      return async ({ target, paint }) => ({ text: statusText(await fetchStatus(target), paint), isTable: true });
+    case "/sessions":
+      return async ({ gateway, paint }) => ({
+        text: sessionsTable(await recentSessions(gateway), paint),
+        isTable: true,
+      });
+    case "/help": {
+      const text = argument === "" ? helpText() : localUsage(argument);
+      return text === null ? null : () => Promise.resolve({ text, isTable: false });
+    }
+    default:
+      return null;
+  }
+}
+
+export async function recentSessions(gateway: Gateway): Promise<SessionSummary[]> {
+  return (await gateway.run(api.sessions, { limit: sessionLimit })).sessions;
+}
