@@ -324,6 +324,7 @@ describe("operations", () => {
       "http/messages.ts",
       "http/openai.ts",
       "http/operations.ts",
+      "http/platform-routes.ts",
       "http/responses.ts",
       "http/server.ts",
       "http/simple-chat.ts",

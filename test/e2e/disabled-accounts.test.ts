@@ -1,4 +1,5 @@
 // Accounts and webhooks that cannot be used: each is disabled on its own, status and logs report the reason, and the gateway continues.
+// An account that is added while the cluster runs needs no file and no restart.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
@@ -53,15 +54,21 @@ async function detailsWith(pattern: RegExp): Promise<string> {
 }
 
 function parley(...args: string[]): Promise<{ code: number; output: string }> {
+  return parleyWith("", ...args);
+}
+
+/** `input`: what the command reads from standard input. */
+function parleyWith(input: string, ...args: string[]): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const { PATH = "/usr/bin:/bin", NODE_COMPILE_CACHE = "" } = process.env;
     const env = { PATH, NODE_COMPILE_CACHE };
-    execFile(
+    const child = execFile(
       process.execPath,
       ["--conditions=@parley/source", cli, ...args, "--home", cluster.home],
       { env },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr }),
     );
+    child.stdin?.end(input);
   });
 }
 
@@ -111,4 +118,49 @@ test("reports disabled accounts and exits as unhealthy when status and doctor ru
   assert.equal(doctor.code, 3);
   const check = await parley("config", "check");
   assert.match(check.output, /PARLEY_CHANNEL_MISSING is not set here; \[channels\.telegram\.missing\] needs it/);
+});
+
+test("adds an account with two commands, without a file and a restart", async () => {
+  const peer = await startTelegramPeer({
+    token: "555555555:a-token-of-the-added-bot-0000000000000",
+    username: "added_bot",
+  });
+  cleanup.add(() => peer.close());
+  const add = (token: string) =>
+    parleyWith(`${token}\n`, "channels", "add", "telegram:added", "--setting", `api_root=${peer.url}`);
+  const wrong = await add(wrongToken);
+  assert.deepEqual(
+    [wrong.code, /token refused by Telegram \(Unauthorized\)/.test(wrong.output)],
+    [1, true],
+    wrong.output,
+  );
+  const added = await add(peer.token);
+  assert.equal(added.code, 0, added.output);
+  assert.match(added.output, /telegram:added is added: @added_bot/);
+  assert.match(added.output, /parley pairing approve <code> --role owner/);
+  peer.say("say: before");
+  await peer.untilSent(1, 30_000);
+  const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(peer.sent[0]?.text ?? "")?.[0] ?? "";
+  const approved = await parley("pairing", "approve", code, "--role", "owner");
+  assert.match(approved.output, /is admitted as owner/);
+  peer.say("/whoami");
+  await peer.untilSent(2, 30_000);
+  assert.match(peer.sent[1]?.text ?? "", /owner/);
+});
+
+test("keeps an added account over a restart, and removes it", async () => {
+  await cluster.restart("channel-gateway", 1);
+  await cluster.whenReady("channel-gateway", 1);
+  await detailsWith(/telegram:added connected as @added_bot/);
+  const list = await parley("channels", "list");
+  assert.match(list.output, /telegram:added +connected .*added/);
+  assert.match(list.output, /telegram:good +\w+ .*parley\.toml/);
+  const logs = await parley("channels", "logs", "telegram:added");
+  assert.match(logs.output, /lease acquired/);
+  assert.ok(!logs.output.includes("telegram:good"), logs.output);
+  const removed = await parley("channels", "remove", "telegram:added");
+  assert.match(removed.output, /telegram:added is removed/);
+  const refused = await parley("channels", "remove", "telegram:good");
+  assert.match(refused.output, /is in parley\.toml/);
+  assert.ok(!(await parley("channels", "list")).output.includes("telegram:added"));
 });

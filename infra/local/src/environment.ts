@@ -21,6 +21,8 @@ export interface ClusterFacts {
   /** parley.toml, or null. */
   readonly configPath: string | null;
   readonly workspace: string;
+  /** The folder with files of channel secrets, which the gateways read and write. */
+  readonly secrets: string;
   /** The bubblewrap binary, or null. */
   readonly bwrap: string | null;
 }
@@ -139,6 +141,7 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     PARLEY_HTTP_HOST: "127.0.0.1",
     PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
     PARLEY_TOKEN_SHA256: facts.tokenSha256,
+    PARLEY_SECRETS_DIR: facts.secrets,
     ...pick(person, [...GATEWAY, ...OUTBOUND, ...beginningWith(person, CHANNEL_PREFIX)]),
   }),
 };

@@ -3,7 +3,7 @@
 //   lock         names the supervisor that holds the home     state.json   addresses and processes, while it runs
 //   token        the bearer token, mode 0600                  logs/        one file per process
 //   servers/     unpacked packages                            workspace/   the tools' files
-//   postgres/ redis/ nats/   data
+//   postgres/ redis/ nats/   data                             secrets/     of added channel accounts, mode 0600
 
 import { createHash, randomBytes } from "node:crypto";
 import {

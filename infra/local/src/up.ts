@@ -146,6 +146,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     tokenSha256: sha256(token),
     configPath,
     workspace: home.workspace,
+    secrets: join(home.path, "secrets"),
     bwrap: await searchingBwrap,
   };
   const about = {

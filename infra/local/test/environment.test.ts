@@ -18,6 +18,7 @@ const facts: ClusterFacts = {
   tokenSha256: "s3cret-hash",
   configPath: "/home/parley.toml",
   workspace: "/home/workspace",
+  secrets: "/home/secrets",
   bwrap: "/usr/bin/bwrap",
 };
 

@@ -167,6 +167,7 @@ export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-key
 export { nearestName } from "./suggest.ts";
 export { accountReports, healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
+  accountChanged,
   documentChanged,
   inboxReady,
   leaderChanged,
@@ -222,7 +223,7 @@ export {
   type ToolExecution,
 } from "./settings/agent.ts";
 export { accountsOf, hasAccount } from "./settings/accounts.ts";
-export type { WebhookAccount } from "./settings/channels.ts";
+export { accountName, type WebhookAccount } from "./settings/channels.ts";
 export { webhookSchemes, webhookSigners, type WebhookScheme, type WebhookSigner } from "./webhooks.ts";
 export {
   channelEntry,

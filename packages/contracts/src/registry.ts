@@ -45,6 +45,14 @@ export const leaseReleased = hint({
   payload: z.object({ name: z.string() }),
 });
 
+export const accountChanged = hint({
+  subject: "account.changed",
+  publishers: ["store"],
+  consumers: ["channel-gateway"],
+  doc: "An account of a channel was added, changed or removed.",
+  payload: z.object({ channel: z.string(), account: z.string() }),
+});
+
 export const sessionBound = hint({
   subject: "session.bound",
   publishers: ["store"],
@@ -111,6 +119,7 @@ export const registry: readonly Contract[] = [
   outboxReady,
   stepSettled,
   leaseReleased,
+  accountChanged,
   sessionBound,
   sessionUpdated,
   documentChanged,

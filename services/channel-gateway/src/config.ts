@@ -22,6 +22,8 @@ export interface GatewayConfig extends BaseConfig {
   http: HttpConfig;
   /** Every variable that begins with PARLEY_CHANNEL_, by name. */
   channelSecrets: ReadonlyMap<string, string>;
+  /** The folder with files of secrets, each with the name of a variable; undefined: secrets are only in variables. */
+  secretsDir?: string | undefined;
   /** The source of the setting at a path. */
   originOf: (path: readonly string[]) => string;
 }
@@ -44,6 +46,7 @@ const HttpEnv = z.object({
   PARLEY_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
   PARLEY_ALLOWED_ORIGINS: list.default([]),
   PARLEY_ALLOWED_HOSTS: list.default([]),
+  PARLEY_SECRETS_DIR: z.string().optional(),
   PARLEY_HTTP_RATE_PER_MINUTE: z.coerce.number().int().min(0).default(60_000),
 });
 
@@ -68,6 +71,7 @@ export function readConfig(env: Environment, base: BaseConfig): GatewayConfig {
       ratePerMinute: http.PARLEY_HTTP_RATE_PER_MINUTE,
     },
     channelSecrets: channelSecrets(env),
+    secretsDir: http.PARLEY_SECRETS_DIR || undefined,
     originOf: explainSettings(env["PARLEY_CONFIG"] || undefined, env).originOf,
   };
 }

@@ -2,8 +2,10 @@
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
 import { accountReports, channelEntries } from "@parley/contracts";
 import { AccountStates } from "./delivery/account-states.ts";
-import { Accounts, type ChannelAccount } from "./accounts/accounts.ts";
-import { accountCheck, channelDirectory, createAccounts } from "./accounts/adapters.ts";
+import { Accounts } from "./accounts/accounts.ts";
+import { AccountDirectory } from "./accounts/directory.ts";
+import type { ChannelAccount } from "./accounts/hosted-account.ts";
+import { ChannelSecrets } from "./accounts/secrets.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";
@@ -33,39 +35,25 @@ const graceMs = (drainMs: number) => drainMs - Math.min(closeMs, drainMs / 2);
 
 /** Starts a replica, which is ready when the promise resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
-  const configured =
-    overrides.accounts === undefined
-      ? await createAccounts(config.settings, config.channelSecrets)
-      : { accounts: overrides.accounts, disabled: [] };
+  const secrets = new ChannelSecrets(config.channelSecrets, config.secretsDir);
   const toObserve = createObservers(config.settings.observers, config.channelSecrets);
-  const disabled = [
-    ...configured.disabled,
-    ...disabledWebhooks(config.settings, config.channelSecrets),
-    ...toObserve.disabled,
-  ];
+  const disabled = [...disabledWebhooks(config.settings, config.channelSecrets), ...toObserve.disabled];
   const { bus, log, metrics } = await openChassis(config, {
-    secrets: [...config.channelSecrets.values()],
+    // The list grows with secrets that are read from files.
+    secrets: secrets.values,
     context: overrides.context,
   });
   const events = createEvents({ metrics, log });
   const live = new EventHub(bus);
   const sessions = new SessionDirectory(bus);
   const streams = new SessionStreams({ bus, live });
-  const inbound = new InboundHandler({
-    bus,
-    log,
-    live,
-    sessions,
-    events,
-    settings: config.settings,
-    requireAccount: accountCheck(configured),
-    channels: channelDirectory(configured),
-    originOf: config.originOf,
-  });
+  const states = new AccountStates(log);
+  const { settings, originOf } = config;
+  const directory = new AccountDirectory({ bus, log, settings, secrets, states });
+  const inbound = new InboundHandler({ bus, log, live, sessions, events, settings, channels: directory, originOf });
   const waiters = new OpenRequests();
   const watchers = new OpenRequests();
   const owner = { replica: config.replica, incarnation: config.incarnation };
-  const states = new AccountStates(log);
   for (const id of Object.keys(config.settings.webhooks)) states.set(`hook:${id}`, { state: "listening" });
   for (const { name, reason } of disabled) states.set(name, { state: "disabled", reason });
   metrics.collect("parley_channel_states", () => {
@@ -73,20 +61,18 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     for (const { accounts: number, ...labels } of states.counts()) metrics.set("parley_channel_states", labels, number);
   });
   const leases = new LeasePool({ bus, log, events, owner: `${owner.replica}/${owner.incarnation}` });
-  const accounts = new Accounts(
-    {
-      bus,
-      log,
-      events,
-      inbound,
-      owner,
-      states,
-      leases,
-      maxFileBytes: config.settings.attachments.max_bytes,
-      showsAnswers: config.settings.output.mode !== "message_tool",
-    },
-    configured.accounts,
-  );
+  const accounts = new Accounts({
+    bus,
+    log,
+    events,
+    inbound,
+    owner,
+    states,
+    leases,
+    maxFileBytes: settings.attachments.max_bytes,
+    showsAnswers: settings.output.mode !== "message_tool",
+  });
+  await directory.start(accounts, overrides.accounts);
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;
 
@@ -94,7 +80,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     bus,
     log,
     http: config.http,
-    settings: config.settings,
+    settings,
     channelSecrets: config.channelSecrets,
     inbound,
     live,
@@ -103,8 +89,8 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     waiters,
     watchers,
     events,
-    adapters: accounts.hosted,
-    disabled: configured.disabled,
+    accounts,
+    directory,
   }).catch(async (error: unknown) => {
     live.close();
     await bus.drain();
@@ -113,8 +99,8 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   accounts.open();
   openObservers({ bus, metrics, states, leases }, toObserve.observers);
   leases.open();
-  const names = new Set(configured.accounts.map(({ adapter }) => adapter.channel));
-  for (const { name } of channelEntries) names.add(name);
+  directory.open();
+  const names = new Set([...channelEntries.map(({ name }) => name), ...directory.list().map(({ channel }) => channel)]);
   bus.serve(accountReports, async () => ({ accounts: states.reports((channel) => names.has(channel)) }));
   serveHealthReport(bus, config, () => ({
     role: "active",
@@ -151,6 +137,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
           ),
         graceMs(config.drainMs),
       );
+      await directory.close();
       await Promise.all([closedHttp, accounts.close().then(() => leases.close())]);
       clearTimeout(grace);
       live.close();

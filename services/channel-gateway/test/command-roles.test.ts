@@ -36,8 +36,14 @@ before(async () => {
     cancel: (what) => bus.request(store.turnCancel, what),
     say: () => assert.fail("a command sent a message to the agent"),
     look: () => undefined,
-    requireAccount: () => undefined,
-    channels: { list: () => [], check: async () => null },
+    channels: {
+      list: () => [],
+      peopleOf: () => null,
+      require: () => undefined,
+      check: async () => null,
+      add: () => assert.fail("a command added an account"),
+      remove: () => assert.fail("a command removed an account"),
+    },
     originOf: () => "default",
   };
 });

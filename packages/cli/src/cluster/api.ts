@@ -96,6 +96,8 @@ export const api = {
   pairings: route("GET", "/api/pairings", store.pairingList.output),
   approvePairing: route("POST", "/api/pairings/approve", store.pairingApprove.output),
   channels: operations.channelsList,
+  addChannel: operations.channelsAdd,
+  removeChannel: operations.channelsRemove,
   testChannel: operations.channelsTest,
   pauseChannel: operations.channelsPause,
   resumeChannel: operations.channelsResume,

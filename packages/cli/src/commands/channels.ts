@@ -5,7 +5,9 @@ import { exampleAddress } from "@parley/contracts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import { CliError, UsageError } from "../io/io.ts";
+import { logOptions, printLogs } from "../logs/logs.ts";
 import { accountText, accountsTable } from "../tables/channels.ts";
+import { addChannelCommand } from "./add-channel.ts";
 import { operand, request, type CommandSpec } from "./command.ts";
 
 const exampleAccount = exampleAddress.split(":").slice(0, 2).join(":");
@@ -38,7 +40,8 @@ export const channelCommands: readonly CommandSpec[] = [
     {
       name: "channels list",
       summary: "list the accounts of chat platforms with their state",
-      details: "Accounts are configured in parley.toml, [channels.<channel>.<account>]; docs/channels.md shows how.",
+      details:
+        "Accounts are in parley.toml, [channels.<channel>.<account>], or were added with parley channels add; docs/channels.md shows how.",
       examples: ["parley channels list", "parley channels list --json | jq '.accounts[] | select(.waiting > 0)'"],
     },
     async (gateway) => {
@@ -71,6 +74,29 @@ export const channelCommands: readonly CommandSpec[] = [
       return { data, text: (paint) => paint(data.ok ? "green" : "red", data.text), code: data.ok ? 0 : 1 };
     },
   ),
+  addChannelCommand,
+  request(
+    {
+      name: "channels remove",
+      summary: "remove an account that was added, with its secrets and waiting texts",
+      operands: ["<account>"],
+      details: "An account in parley.toml is removed there.",
+      examples: [`parley channels remove ${exampleAccount}`],
+    },
+    async (gateway, { positionals }) => {
+      const { channel, account } = accountOf(positionals);
+      const data = await gateway.run(api.removeChannel, { channel, account });
+      return { data, text: () => `${channel}:${account} is removed.` };
+    },
+  ),
+  {
+    name: "channels logs",
+    summary: "print what the gateways on this machine logged about an account",
+    operands: ["<account>"],
+    options: logOptions,
+    examples: [`parley channels logs ${exampleAccount}`, `parley channels logs ${exampleAccount} -f --level warn`],
+    run: ({ values, positionals, io }) => printLogs(values, io, accountOf(positionals)),
+  },
   change("pause", {
     summary: "stop receiving and sending on an account",
     details:

@@ -12,9 +12,8 @@ import { fetchStatus } from "../cluster/status.ts";
 import { findTarget } from "../cluster/target.ts";
 import { doctor } from "../doctor/doctor.ts";
 import { CliError, exitCodes, note, painter, print, printJson } from "../io/io.ts";
-import { flag, homeOption, jsonOption, targetOptions, text } from "../io/options.ts";
-import { printLogs } from "../logs/logs.ts";
-import { levels } from "../logs/records.ts";
+import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
+import { logOptions, printLogs } from "../logs/logs.ts";
 import { statusText } from "../tables/status.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
@@ -96,13 +95,8 @@ export const logsCommand: CommandSpec = {
   name: "logs",
   summary: "print the logs of all processes on this machine, merged by time",
   options: {
-    ...homeOption,
-    ...jsonOption,
-    follow: flag("keep printing new lines", "f"),
+    ...logOptions,
     service: text("<name>", "a service, a replica (store-1) or a server (redis)"),
-    level: text("<level>", "minimum level", levels),
-    since: text("<time>", "an age such as 30s, 10m, 2h or 1d, or a date"),
-    lines: { ...text("<count>", "only the last lines; default 20 with --follow"), short: "n" },
   },
   examples: ["parley logs -f", "parley logs --service agent-core --level warn --since 10m"],
   run: ({ values, io }) => printLogs(values, io),

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
 import { styleText } from "node:util";
 
 import { omitUndefined, parseJson } from "@parley/kit";
@@ -96,18 +97,30 @@ export function canAsk({ stdin, stdout }: Pick<Io, "stdin" | "stdout">): boolean
   return stdin.isTTY && stdout.isTTY;
 }
 
-/** Asks on the terminal. True only for `y` or `yes`; an empty line, Ctrl-C and Ctrl-D are false. */
-export async function confirm({ stdin, stdout }: Pick<Io, "stdin" | "stdout">, question: string): Promise<boolean> {
-  const lines = createInterface({ input: stdin, output: stdout, terminal: true });
+/** Asks on the terminal for one line; `hidden`: it is not shown. Ctrl-C and Ctrl-D are an empty line. */
+export async function ask(
+  { stdin, stdout }: Pick<Io, "stdin" | "stdout">,
+  question: string,
+  { hidden = false } = {},
+): Promise<string> {
+  if (hidden) stdout.write(question);
+  const output = hidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : stdout;
+  const lines = createInterface({ input: stdin, output, terminal: true });
   const answer = await new Promise<string>((resolve) => {
     lines.once("close", () => {
-      stdout.write("\n");
+      if (!hidden) stdout.write("\n");
       resolve("");
     });
-    lines.question(`${question} [y/N] `, resolve);
+    lines.question(hidden ? "" : question, resolve);
   });
   lines.removeAllListeners("close").close();
-  return /^y(?:es)?$/i.test(answer.trim());
+  if (hidden) stdout.write("\n");
+  return answer;
+}
+
+/** Asks on the terminal. True only for `y` or `yes`; an empty line, Ctrl-C and Ctrl-D are false. */
+export async function confirm(io: Pick<Io, "stdin" | "stdout">, question: string): Promise<boolean> {
+  return /^y(?:es)?$/i.test((await ask(io, `${question} [y/N] `)).trim());
 }
 
 /** The version of this build. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { homePath } from "../cluster/target.ts";
 import { CliError, exitCodes, painter, print, UsageError, type Io } from "../io/io.ts";
-import type { OptionValues } from "../io/options.ts";
+import { flag, homeOption, jsonOption, text, type OptionTable, type OptionValues } from "../io/options.ts";
 import { followLogs, readLogs } from "./files.ts";
 import { recordJson, recordText } from "./format.ts";
 import { levels, mergeLogs, passes, readSince, type LogFilter, type LogRecord } from "./records.ts";
@@ -13,9 +13,19 @@ import { levels, mergeLogs, passes, readSince, type LogFilter, type LogRecord } 
 /** Default number of past lines that `--follow` prints. */
 const linesBeforeFollowing = 20;
 
-/** Returns the exit code; with --follow, after Ctrl-C. */
-export async function printLogs(values: OptionValues, io: Io): Promise<number> {
-  const filter = readFilter(values);
+/** Options of the commands that print logs. */
+export const logOptions: OptionTable = {
+  ...homeOption,
+  ...jsonOption,
+  follow: flag("keep printing new lines", "f"),
+  level: text("<level>", "minimum level", levels),
+  since: text("<time>", "an age such as 30s, 10m, 2h or 1d, or a date"),
+  lines: { ...text("<count>", "only the last lines; default 20 with --follow"), short: "n" },
+};
+
+/** `account`: only lines about this account of a channel. Returns the exit code; with --follow, after Ctrl-C. */
+export async function printLogs(values: OptionValues, io: Io, account?: LogFilter["account"]): Promise<number> {
+  const filter = { ...readFilter(values), account };
   const lines = values.number("lines", "a number", { min: 0 });
   const follow = values.has("follow");
   const folder = join(homePath(values, io), "logs");

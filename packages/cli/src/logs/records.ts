@@ -110,6 +110,8 @@ export interface LogFilter {
   readonly level?: Level | undefined;
   /** Milliseconds since 1970. */
   readonly since?: number | undefined;
+  /** Only what concerns this account of a channel. */
+  readonly account?: { readonly channel: string; readonly account: string } | undefined;
 }
 
 export function mergeLogs(logs: readonly LogText[], filter: LogFilter): LogRecord[] {
@@ -139,7 +141,15 @@ export class LogReader {
   }
 }
 
-export function passes(record: LogRecord, { service, level, since }: LogFilter): boolean {
+/** Whether a line names the account: in its own fields, as `channel:account`, or by a lease. */
+function concerns({ fields }: LogRecord, { channel, account }: NonNullable<LogFilter["account"]>): boolean {
+  const name = `${channel}:${account}`;
+  if (fields["account"] === name || (fields["channel"] === channel && fields["account"] === account)) return true;
+  return typeof fields["lease"] === "string" && fields["lease"].split("#")[0] === name;
+}
+
+export function passes(record: LogRecord, { service, level, since, account }: LogFilter): boolean {
+  if (account !== undefined && !concerns(record, account)) return false;
   if (service !== undefined && record.service !== service && record.source !== service) return false;
   if (level !== undefined && levels.indexOf(record.level) < levels.indexOf(level)) return false;
   return since === undefined || (record.time ?? 0) >= since;

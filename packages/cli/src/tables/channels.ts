@@ -18,15 +18,20 @@ function ago(iso: string | null, now: number): string {
   return iso === null ? "-" : `${duration((now - Date.parse(iso)) / 1_000)} ago`;
 }
 
+function originText(origin: Account["origin"]): string {
+  return origin === "file" ? "parley.toml" : "added";
+}
+
 export function accountsTable(accounts: readonly Account[], paint: Paint, now: number): string {
   if (accounts.length === 0)
-    return "No account is configured. Add one to parley.toml: [channels.<channel>.<account>]; docs/channels.md shows how.";
+    return "There is no account. Add one with: parley channels add <channel>; docs/channels.md shows how to get its credentials.";
   return listing(
     accounts,
     {
       ACCOUNT: ({ channel, account }) => `${channel}:${account}`,
       STATE: (each) => stateText(each, paint),
       SINCE: ({ since }) => ago(since, now),
+      FROM: ({ origin }) => originText(origin),
       OWNER: ({ owner }) => owner?.split("/")[0] ?? "-",
       "LAST IN": ({ lastInAt }) => ago(lastInAt, now),
       "LAST OUT": ({ lastOutAt }) => ago(lastOutAt, now),
@@ -39,10 +44,25 @@ export function accountsTable(accounts: readonly Account[], paint: Paint, now: n
 }
 
 export function accountText(each: Account, paint: Paint, now: number): string {
-  const { channel, account, as, reason, since, owner, paused, lastInAt, lastOutAt, waiting, unknown, lastError } = each;
+  const {
+    channel,
+    account,
+    origin,
+    as,
+    reason,
+    since,
+    owner,
+    paused,
+    lastInAt,
+    lastOutAt,
+    waiting,
+    unknown,
+    lastError,
+  } = each;
   const lines: [string, string | null][] = [
     ["account", `${channel}:${account}`],
     ["state", `${stateText(each, paint)}${as === null ? "" : ` as ${oneLine(as, 80)}`} (${ago(since, now)})`],
+    ["from", originText(origin)],
     ["reason", reason === null ? null : oneLine(reason, 300)],
     ["paused", paused === null ? null : `by ${oneLine(paused.by, 80)} at ${localTime(paused.at)}`],
     ["owner", owner],

@@ -55,3 +55,9 @@ export function secretsOf({ secrets }: ChannelEntry, settings: object): NamedCha
     return { ...secret, variable: typeof variable === "string" ? variable : undefined, needed };
   });
 }
+
+/** The name of the variable or file with a secret of an account that was added while the cluster ran. */
+export function secretVariableFor(channel: string, account: string, setting: string): string {
+  const parts = [channel, account, setting.replace(/_env$/, "")];
+  return `PARLEY_CHANNEL_${parts.join("_").replaceAll("-", "_").toUpperCase()}`;
+}

@@ -9,12 +9,21 @@ export function channelsDocument(): string {
     "# Channels",
     "Generated from `packages/contracts/src/channels` by `npm run docs`; a test fails when it is stale.",
     "A channel is a chat platform. Each account on it is a table `[channels.<channel>.<account>]` in `parley.toml`, which names the environment variables of its secrets; [configuration.md](configuration.md#people) describes who may write to it. `parley config check` reports missing variables. An account that cannot work is disabled with its reason, shown by `parley status`, and does not affect the others.",
+    "## Adding an account",
+    adding,
     "## What each channel can do",
     capabilityTable(),
     ...channelEntries.map(section),
     newChannel,
   ].join("\n\n")}\n`;
 }
+
+const adding = `\`parley channels add <channel>\` adds an account to the running cluster, without a file and a restart: it shows the steps below, asks for the secrets, lets the platform confirm them, and admits you as owner with the code that your first message receives. \`--setting name=value\` sets what the tables below list. The same over HTTP: \`POST /api/channels\`.
+
+- Settings of added accounts are in the database, and every gateway starts them within 5 s. \`parley channels list\` shows which accounts are added and which are in \`parley.toml\`; of two with the same name, the one in the file applies.
+- A secret that you enter is a file with mode 0600 in the folder \`PARLEY_SECRETS_DIR\` of the gateways, with the name of its variable; \`npm start\` sets the folder to \`secrets\` in the data folder. Gateways on several machines need a shared folder or volume. Without the folder, put the secret in an environment variable of the gateways and name it: \`--setting token_env=PARLEY_CHANNEL_…\`.
+- \`parley channels add\` with the name of an added account changes it: its settings are replaced, and a secret that you do not enter again stays. \`parley channels remove\` ends its connection, deletes its stored secrets and drops its waiting texts.
+- A webhook's \`reply_to\` can name only an account in \`parley.toml\`.`;
 
 const newChannel = `## A new channel
 

@@ -1,5 +1,6 @@
 // Operations on the accounts of channels.
 import { z } from "zod";
+import { accountName } from "../settings/channels.ts";
 import { accountStatus } from "../store/accounts.ts";
 import { operation } from "./operation.ts";
 
@@ -12,6 +13,8 @@ const AccountInput = z.strictObject({
 const status = accountStatus.output.shape.accounts.element;
 
 const ChannelAccountSchema = status.extend({
+  /** `file`: in parley.toml; `added`: while the cluster ran, with `channels.add`. */
+  origin: z.enum(["file", "added"]),
   /** `paused` by an operator; `disabled`: unusable until its configuration changes; `failing`: retried. */
   state: z.enum(["connected", "listening", "standby", "failing", "disabled", "paused", "unknown"]),
   /** Its own name on the platform, if it is connected. */
@@ -30,6 +33,62 @@ export const channelsList = operation({
   input: z.strictObject({}),
   output: z.object({ accounts: z.array(ChannelAccountSchema) }),
   http: { method: "GET", path: "/api/channels", answers: { 200: "The configured accounts" } },
+});
+
+/** The longest value of a secret. */
+const maxSecretChars = 16_384;
+
+export const channelsAdd = operation({
+  name: "channels.add",
+  summary: "Add an account on all replicas, or replace the settings of one that was added",
+  role: "owner",
+  input: z.strictObject({
+    channel: z.string().min(1),
+    account: accountName.default("main"),
+    /** As in `[channels.<channel>.<account>]` of parley.toml. */
+    settings: z.record(z.string(), z.unknown()).default({}),
+    /**
+     * Values of secrets by the setting that names their variable, for example `token_env`. The gateway stores each in a file of its own in
+     * PARLEY_SECRETS_DIR. Secrets that are left out are read from the variable or file that the setting names.
+     */
+    secrets: z.record(z.string(), z.string().min(1).max(maxSecretChars)).default({}),
+    /** Add the account even if the platform cannot be reached. */
+    unverified: z.boolean().default(false),
+  }),
+  output: z.object({
+    channel: z.string(),
+    account: z.string(),
+    /** The account's own name on the platform; null: not verified. */
+    as: z.string().nullable(),
+    replaced: z.boolean(),
+  }),
+  http: {
+    method: "POST",
+    path: "/api/channels",
+    answers: {
+      200: "The account is added",
+      400: "invalid_request: unknown channel, invalid settings or a missing secret",
+      409: "conflict: parley.toml contains the account",
+      422: "account_rejected: the platform refuses the credentials or cannot be reached; nothing was stored",
+    },
+  },
+});
+
+export const channelsRemove = operation({
+  name: "channels.remove",
+  summary: "Remove an added account from all replicas, with its stored secrets and waiting texts",
+  role: "owner",
+  input: AccountInput,
+  output: z.object({ removed: z.boolean() }),
+  http: {
+    method: "DELETE",
+    path: "/api/channels/:channel/:account",
+    answers: {
+      200: "The account is removed",
+      404: "no_such_account: it is not configured",
+      409: "conflict: parley.toml contains the account",
+    },
+  },
 });
 
 export const channelsTest = operation({

@@ -36,7 +36,8 @@ const WebhookSettings = z.strictObject({
 });
 export type WebhookAccount = z.infer<typeof WebhookSettings>;
 
-const accountName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/);
+/** The name of an account or webhook in settings. */
+export const accountName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/);
 
 /** The accounts of each channel by name; the entry of a channel defines their settings. */
 export const ChannelSettings = z

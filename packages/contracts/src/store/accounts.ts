@@ -36,3 +36,39 @@ export const accountPause = storeRequest({
   input: AccountRef.extend({ paused: z.boolean(), by: z.string() }),
   output: Empty,
 });
+
+const AddedAccountSchema = AccountRef.extend({
+  /** As in `[channels.<channel>.<account>]`; secrets are named, not contained. */
+  settings: z.record(z.string(), z.unknown()),
+  /** Another value after each change. */
+  revision: z.string(),
+});
+export type AddedAccount = z.infer<typeof AddedAccountSchema>;
+
+export const accountList = storeRequest({
+  subject: "store.account.list",
+  clients: ["channel-gateway", "agent-core"],
+  doc: "List the accounts that were added while the cluster ran; those of parley.toml are not among them. At most 200.",
+  input: Empty,
+  output: z.object({ accounts: z.array(AddedAccountSchema) }),
+});
+
+export const accountPut = storeRequest({
+  subject: "store.account.put",
+  clients: ["channel-gateway"],
+  doc: "Add an account, or replace its settings. Publishes `account.changed`. CONFLICT above 200 accounts.",
+  input: AddedAccountSchema.omit({ revision: true }).extend({
+    /** The account's own name on the platform; null: not known. When it changes, the cursors of the connection are forgotten. */
+    identity: z.string().nullable(),
+    by: z.string(),
+  }),
+  output: Empty,
+});
+
+export const accountRemove = storeRequest({
+  subject: "store.account.remove",
+  clients: ["channel-gateway"],
+  doc: "Remove an added account: its leases end, its cursors and its pause are forgotten, and its waiting texts are dropped. Publishes `account.changed`.",
+  input: AccountRef,
+  output: Empty,
+});

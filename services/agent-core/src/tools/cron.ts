@@ -87,7 +87,7 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
   const prompt = promptOf(input) ?? "";
   if (prompt.trim() === "")
     return failed("Failed: prompt: missing. For example: Check the build and tell me if it failed.");
-  const delivery = deliveryOf(input.deliver_to, context);
+  const delivery = await deliveryOf(input.deliver_to, context);
   if (typeof delivery === "string") return failed(delivery);
   const { deliverTo } = delivery;
   const unknown = unknownProfile(input, context);
@@ -119,7 +119,7 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
 
 async function update(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const delivery = deliveryOf(input.deliver_to, context);
+    const delivery = await deliveryOf(input.deliver_to, context);
     if (typeof delivery === "string") return failed(delivery);
     const { deliverTo } = delivery;
     const unknown = unknownProfile(input, context);
@@ -214,7 +214,7 @@ interface Delivery {
 }
 
 /** Where the answers are sent, or an error text for the model. */
-function deliveryOf(text: string | undefined, context: LocalContext): Delivery | string {
+async function deliveryOf(text: string | undefined, context: LocalContext): Promise<Delivery | string> {
   switch (text) {
     case undefined:
       return { deliverTo: undefined };
@@ -226,7 +226,7 @@ function deliveryOf(text: string | undefined, context: LocalContext): Delivery |
     case "here":
       return { deliverTo: context.turn.replyTo };
     default: {
-      const address = parseAddress(text, context);
+      const address = await parseAddress(text, context);
       if (typeof address !== "string") return { deliverTo: address };
       return `Failed: deliver_to: it is ${address}. \`here\` is this conversation.`;
     }

@@ -36,7 +36,7 @@ export const messageTool = localTool({
       return { status: "failed", content: "Not sent: `text` is missing or empty." };
     }
     const to = input.to ?? chatOf(input, turn.replyTo);
-    const named = to === undefined ? undefined : parseAddress(to, context);
+    const named = to === undefined ? undefined : await parseAddress(to, context);
     if (typeof named === "string") return { status: "failed", content: `Not sent: \`to\` is ${named}.` };
     const addresses = named === undefined ? turnAddresses(turn) : [named];
     // A webhook's own thread has no reader.

@@ -1,5 +1,6 @@
-// Resolves where a tool sends text: the turn's own conversation, or an address given by the model. Pure.
-import { accountsOf, exampleAddress, hasAccount, type ParleySettings, type ReplyAddress } from "@parley/contracts";
+// Resolves where a tool sends text: the turn's own conversation, or an address given by the model.
+import { accountsOf, exampleAddress, store, type ReplyAddress } from "@parley/contracts";
+import type { LocalContext } from "./local-tool.ts";
 
 interface Here {
   replyTo: ReplyAddress | null;
@@ -13,21 +14,25 @@ export function turnAddresses({ replyTo, alsoTo }: Here): ReplyAddress[] {
 
 /**
  * Parses `channel:account:conversation`; returns a description of the problem if it is invalid. `channel:conversation` uses the
- * account `default`. The account must be configured, unless this turn received a message through it.
+ * account `default`. The account must be configured or added, unless this turn received a message through it.
  */
-export function parseAddress(
+export async function parseAddress(
   text: string,
-  { settings, turn }: { settings: Pick<ParleySettings, "channels">; turn: Here },
-): ReplyAddress | string {
+  { settings, turn, leaderStore }: Pick<LocalContext, "settings" | "turn" | "leaderStore">,
+): Promise<ReplyAddress | string> {
   const address = splitAddress(text);
   if (address === undefined)
     return `"${text}", which is not of the form channel:account:conversation, such as ${exampleAddress}`;
   const { channel, account } = address;
   const here = turnAddresses(turn).some((each) => each.channel === channel && each.account === account);
-  if (here || hasAccount(settings, address)) return address;
-  const accounts = accountsOf(settings);
+  const name = `${channel}:${account}`;
+  const inFile = accountsOf(settings);
+  if (here || inFile.includes(name)) return address;
+  const added = await leaderStore.request(store.accountList, {});
+  const accounts = [...inFile, ...added.accounts.map((each) => `${each.channel}:${each.account}`)];
+  if (accounts.includes(name)) return address;
   const there = accounts.length === 0 ? "none is configured" : `configured: ${accounts.join(", ")}`;
-  return `"${text}", but there is no account ${channel}:${account} (${there})`;
+  return `"${text}", but there is no account ${name} (${there})`;
 }
 
 function splitAddress(text: string): ReplyAddress | undefined {

@@ -33,7 +33,7 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
     async run({ text, voice, to }, context) {
       const { bus, turn, log } = context;
       if (text.length > max) return failed(`\`text\` has ${text.length} characters; the limit is ${max}. Shorten it.`);
-      const named = to === undefined ? undefined : parseAddress(to, context);
+      const named = to === undefined ? undefined : await parseAddress(to, context);
       if (typeof named === "string") return failed(`\`to\` is ${named}.`);
       const addresses = named === undefined ? turnAddresses(turn) : [named];
       try {

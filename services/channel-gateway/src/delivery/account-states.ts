@@ -42,6 +42,11 @@ export class AccountStates {
     );
   }
 
+  /** Forgets an account that was removed. */
+  forget(name: string): void {
+    this.#states.delete(name);
+  }
+
   /** The accounts of these channels, for operators. */
   reports(isChannel: (name: string) => boolean): OutputOf<typeof accountReports>["accounts"] {
     return [...this.#states].flatMap(([name, each]) => {

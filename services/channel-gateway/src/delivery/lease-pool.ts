@@ -53,16 +53,23 @@ export class LeasePool {
     return [...this.#leases.values()].filter((lease) => lease.held !== null).map(({ name }) => name);
   }
 
-  /** Adds a connection; call before `open`. */
+  /** Adds a connection. */
   add(work: LeaseWork): Lease {
     const lease = new Lease(this.#deps, work);
     this.#leases.set(work.name, lease);
+    this.#hurry();
     return lease;
+  }
+
+  /** Closes a connection and releases its lease; it is not acquired again. */
+  async remove(lease: Lease): Promise<void> {
+    if (this.#leases.get(lease.name) === lease) this.#leases.delete(lease.name);
+    this.#hurry();
+    await lease.giveUp("removed");
   }
 
   /** Starts to acquire leases. */
   open(): void {
-    if (this.#leases.size === 0) return;
     this.#hint = this.#deps.bus.subscribe(leaseReleased, {}, ({ name }) => {
       // A hint of an account concerns all its connections.
       const released = [...this.#leases.values()].filter(
@@ -87,10 +94,14 @@ export class LeasePool {
   }
 
   async #run(): Promise<void> {
+    let isMember = false;
     while (!this.#stop.signal.aborted) {
       const startedMs = performance.now();
       this.#woken = false;
-      const waitMs = await this.#sync(startedMs);
+      // A replica without connections leaves the others with its last request.
+      const isIdle = this.#leases.size === 0 && !isMember;
+      isMember = this.#leases.size > 0;
+      const waitMs = isIdle ? Number.POSITIVE_INFINITY : await this.#sync(startedMs);
       await this.#pause(startedMs + waitMs - performance.now());
     }
   }
@@ -164,12 +175,12 @@ export class LeasePool {
     this.#wake();
   }
 
-  /** Waits for `ms`, or until a hint arrives. */
+  /** Waits for `ms` (infinite: for ever), or until a hint arrives. */
   async #pause(ms: number): Promise<void> {
     if (ms <= 0 || this.#woken || this.#stop.signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, ms);
+    const timer = ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(resolve, ms);
     await promise;
     clearTimeout(timer);
   }

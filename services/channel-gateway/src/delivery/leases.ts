@@ -42,6 +42,10 @@ interface LeaseDeps {
   events: GatewayEvents;
 }
 
+const giveUpReasons = ["draining", "moved", "removed"] as const;
+type GiveUpReason = (typeof giveUpReasons)[number];
+const isGiveUpReason = (text: string): text is GiveUpReason => giveUpReasons.some((reason) => reason === text);
+
 class Held implements LeaseRef {
   readonly name: string;
   readonly slot: number;
@@ -131,8 +135,8 @@ export class Lease {
     if (this.#held?.isGood === false) this.#held.lose("not renewed in time");
   }
 
-  /** Closes the connection, then releases the lease. `reason`: `draining`, or that it moves to another replica. */
-  async giveUp(reason: "draining" | "moved"): Promise<void> {
+  /** Closes the connection, then releases the lease. `moved`: to another replica; `removed`: with its account. */
+  async giveUp(reason: GiveUpReason): Promise<void> {
     this.#held?.lose(reason);
     await this.#running;
   }
@@ -175,7 +179,7 @@ export class Lease {
   #tell(lease: Held): void {
     const { reason } = lease.signal as { reason: unknown };
     const text = reason instanceof Error ? reason.message : "unknown";
-    if (text === "draining" || text === "moved") this.#deps.events.leaseReleased(this.name);
+    if (isGiveUpReason(text)) this.#deps.events.leaseReleased(this.name);
     else this.#deps.events.leaseLost(this.name, text);
   }
 

@@ -2,8 +2,8 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
-import type { Disabled } from "../delivery/account-states.ts";
-import type { HostedAdapter } from "../accounts/accounts.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { AccountDirectory } from "../accounts/directory.ts";
 import type { HttpConfig } from "../config.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
@@ -27,8 +27,7 @@ export interface HttpDeps {
   /** Event streams: a drain ends them immediately. */
   watchers: OpenRequests;
   events: GatewayEvents;
-  /** The configured accounts, each with the host of its adapter. */
-  adapters: readonly HostedAdapter[];
-  /** Configured accounts that cannot be used. */
-  disabled: readonly Disabled[];
+  /** The accounts that have an adapter on this replica. */
+  accounts: Accounts;
+  directory: AccountDirectory;
 }

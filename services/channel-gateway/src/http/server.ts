@@ -22,6 +22,7 @@ import { openaiRoutes } from "./openai.ts";
 import { responseRoutes } from "./responses.ts";
 import { openapiDocument } from "./openapi.ts";
 import { operationRoutes } from "./operations.ts";
+import { platformRoutes } from "./platform-routes.ts";
 import { simpleChatRoutes } from "./simple-chat.ts";
 import { wsRoutes } from "./ws/routes.ts";
 
@@ -99,7 +100,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   eventRoutes(endpoints, deps);
   const webSockets = wsRoutes(app, endpoints, deps);
   webhookRoutes(app, endpoints, deps);
-  platformRoutes(app, deps);
+  platformRoutes(app, deps, (router) => errors(router, deps));
   operationRoutes(endpoints, deps);
   attachmentRoutes(app, endpoints, deps);
   simpleChatRoutes(endpoints, deps);
@@ -235,28 +236,6 @@ async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
         `too many requests: the limit is ${context.max} per minute; try again in ${context.after}`,
       ),
   });
-}
-
-/** Webhook routes of platforms. Their adapters authenticate the sender over the raw body. */
-function platformRoutes(app: FastifyInstance, { adapters, disabled }: HttpDeps): void {
-  for (const { name } of disabled) {
-    // The reason names environment variables, so it is not shown to callers without a token.
-    const refuse = () => Promise.reject(new HttpError(503, "account_disabled", `the account ${name} is disabled`));
-    app.all(`/channels/${name.replace(":", "/")}/*`, { config: { open: true } }, refuse);
-  }
-  for (const { adapter, host } of adapters) {
-    if (adapter.routes === undefined) continue;
-    const prefix = `/channels/${adapter.channel}/${adapter.account}`;
-    void app.register(async (scope) => {
-      scope.removeAllContentTypeParsers();
-      scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-      scope.addHook("onRoute", (route) => {
-        if (!route.url.startsWith(prefix)) throw new Error(`${route.url} is not below ${prefix}`);
-        route.config = { ...route.config, open: true };
-      });
-      adapter.routes?.(scope, host);
-    });
-  }
 }
 
 function errors(app: FastifyInstance, { log, events }: HttpDeps): void {

@@ -32,20 +32,28 @@ type Claimed = Pick<store.PendingFiles, "inboxId" | "channel" | "account" | "fen
 
 export class FileFetcher {
   readonly #deps: FileFetcherDeps;
-  readonly #adapters: ReadonlyMap<string, ChannelAdapter>;
+  readonly #adapters = new Map<string, ChannelAdapter>();
   readonly #permits = new FairSemaphore(concurrent);
   readonly #stop = new AbortController();
   readonly #running = new Set<Promise<void>>();
 
-  constructor(deps: FileFetcherDeps, adapters: readonly ChannelAdapter[]) {
+  constructor(deps: FileFetcherDeps) {
     this.#deps = deps;
-    const fetching = adapters.filter((adapter) => adapter.fetchFile !== undefined);
-    this.#adapters = new Map(fetching.map((adapter) => [`${adapter.channel}:${adapter.account}`, adapter]));
   }
 
   /** Starts to look for messages that other replicas left incomplete. */
   open(): void {
-    if (this.#adapters.size > 0) this.#keep(this.#sweep());
+    this.#keep(this.#sweep());
+  }
+
+  /** Also fetches the files of this account. */
+  add(adapter: ChannelAdapter): void {
+    if (adapter.fetchFile !== undefined) this.#adapters.set(`${adapter.channel}:${adapter.account}`, adapter);
+  }
+
+  /** Starts no further fetch for this account. */
+  remove({ channel, account }: ChannelAdapter): void {
+    this.#adapters.delete(`${channel}:${account}`);
   }
 
   /** Fetches the files of a message that this replica has just stored. */
@@ -66,10 +74,10 @@ export class FileFetcher {
 
   async #sweep(): Promise<void> {
     const { signal } = this.#stop;
-    const accounts = [...this.#adapters.keys()];
     while (!signal.aborted) {
+      const accounts = [...this.#adapters.keys()];
       const free = concurrent - this.#permits.held - this.#permits.waiting;
-      if (free > 0) {
+      if (free > 0 && accounts.length > 0) {
         const claim = { accounts, ttlMs: fileTimes.claimMs, limit: free };
         // While the store is unavailable nothing can be claimed; the next sweep tries again.
         const found = await this.#deps.bus.request(store.fileClaim, claim, { signal }).catch(() => null);

@@ -38,7 +38,6 @@ import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
-  requireAccount: OperationDeps["requireAccount"];
   channels: OperationDeps["channels"];
   originOf: OperationDeps["originOf"];
 }
@@ -57,7 +56,7 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
-    const { bus, sessions, settings, live, requireAccount, channels, originOf } = deps;
+    const { bus, sessions, settings, live, channels, originOf } = deps;
     this.operations = {
       bus,
       sessions,
@@ -67,7 +66,6 @@ export class InboundHandler {
       cancel: (what) => this.cancel(what),
       say: (message, route) => this.#say(message, route),
       look: () => live.refresh(),
-      requireAccount,
       channels,
     };
   }

@@ -102,7 +102,7 @@ export const clusterOperations = [
 
   implement(operations.deliveriesSend, ({ channel, account, conversation, text, expiresInMs }, call) => {
     const address = { channel, account, conversation };
-    call.deps.requireAccount(address);
+    call.deps.channels.require(address);
     const outgoing = { address, text, expiresInMs };
     return call.deps.bus.request(store.outboxPut, { opId: call.operationId("send"), outgoing });
   }),

@@ -6,8 +6,11 @@ import type {
   InboundMessage,
   InputOf,
   OperationDefinition,
+  OperationInput,
+  operations,
   OutputOf,
   ParleySettings,
+  PeoplePolicy,
   ReplyAddress,
   SessionSummary,
   store,
@@ -45,11 +48,28 @@ export interface Speaker {
   key?: string;
 }
 
+export interface AccountRef {
+  channel: string;
+  account: string;
+}
+
+/** An account to add; `channels.add` describes the fields. */
+export type NewAccount = OperationInput<typeof operations.channelsAdd>;
+
+/** The accounts of channels. */
 export interface ChannelDirectory {
-  /** All configured accounts, also those that are disabled. */
-  list(): { channel: string; account: string }[];
+  /** All accounts, also those that are disabled. */
+  list(): (AccountRef & { origin: "file" | "added" })[];
+  /** Who may write through an account; null: it is unknown or disabled. */
+  peopleOf(account: AccountRef): PeoplePolicy | null;
+  /** Throws OperationError when no adapter serves an account: a text for it would wait until it expires. */
+  require(account: AccountRef): void;
   /** The account's own name on its platform; null: the channel has no check. Rejects with a readable reason. */
-  check(account: { channel: string; account: string }, signal: AbortSignal): Promise<{ as: string } | null>;
+  check(account: AccountRef, signal: AbortSignal): Promise<{ as: string } | null>;
+  /** Adds or replaces an account on all replicas; on this one it runs when the promise resolves. Throws OperationError. */
+  add(account: NewAccount, by: string): Promise<{ as: string | null; replaced: boolean }>;
+  /** Removes an added account from all replicas. Throws OperationError. */
+  remove(account: AccountRef, by: string): Promise<void>;
 }
 
 export interface OperationDeps {
@@ -62,9 +82,6 @@ export interface OperationDeps {
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
   /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws OperationError. */
   say(message: InboundMessage, route: string): Promise<void>;
-  /** Throws OperationError when no adapter serves the account. */
-  requireAccount(account: { channel: string; account: string }): void;
-  /** The configured accounts of channels. */
   channels: ChannelDirectory;
   /** Invalidates live views after a change that publishes no event. */
   look(): void;
@@ -138,6 +155,7 @@ const statuses = {
   expired: 409,
   ambiguous: 409,
   not_waiting: 409,
+  account_rejected: 422,
   account_disabled: 503,
 } as const;
 

@@ -3,10 +3,10 @@ import { operations, store } from "@parley/contracts";
 import { implement, type OperationDeps } from "./operation.ts";
 import { pairingCodeHash } from "./pairing-code.ts";
 
-/** What limits the effect of a stored role: the lists of parley.toml decide first. */
-function noteFor({ settings }: Pick<OperationDeps, "settings">, contact: store.Contact): string | null {
-  const account = settings.channels[contact.channel]?.[contact.account];
-  if (account === undefined) return `the account ${contact.channel}:${contact.account} is not configured`;
+/** What limits the effect of a stored role: the lists in the account's settings decide first. */
+function noteFor({ channels }: Pick<OperationDeps, "channels">, contact: store.Contact): string | null {
+  const account = channels.peopleOf(contact);
+  if (account === null) return `the account ${contact.channel}:${contact.account} is not configured or disabled`;
   const list = (["owners", "allow_from"] as const).find((name) => account[name].includes(contact.contactId));
   if (list === undefined) return null;
   return `[channels.${contact.channel}.${contact.account}] ${list} names them and decides first: remove them from the list`;

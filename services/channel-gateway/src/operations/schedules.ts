@@ -11,7 +11,7 @@ async function jobOf({ deps }: OperationCall, id: string): Promise<Schedule> {
 
 /** Throws OperationError when the job's answers could not be sent. */
 function checkAddress({ deps }: OperationCall, deliverTo: Schedule["deliverTo"] | undefined): void {
-  if (typeof deliverTo === "object" && deliverTo !== null) deps.requireAccount(deliverTo);
+  if (typeof deliverTo === "object" && deliverTo !== null) deps.channels.require(deliverTo);
 }
 
 /** Throws OperationError for an unknown profile. */

@@ -8,7 +8,7 @@ import type {
   OutboundPart,
   SendOutcome,
 } from "../../src/channels/channel.ts";
-import type { ChannelAccount } from "../../src/accounts/accounts.ts";
+import type { ChannelAccount } from "../../src/accounts/hosted-account.ts";
 import type { PeoplePolicy } from "@parley/contracts";
 
 export interface ReceivedText {

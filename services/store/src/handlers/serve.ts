@@ -4,6 +4,7 @@ import type { ServiceMetrics } from "@parley/chassis";
 import { store, type RequestContract } from "@parley/contracts";
 import type { Handlers, StoreContext } from "./handler.ts";
 import { accountHandlers } from "./accounts/accounts.ts";
+import { addedAccountHandlers } from "./accounts/added.ts";
 import { measured } from "./measure.ts";
 import { blobHandlers } from "./blobs/blobs.ts";
 import { checkpointHandlers } from "./checkpoints/checkpoints.ts";
@@ -56,6 +57,7 @@ import { utteranceHandlers } from "./voice/utterances.ts";
 
 const handlers: Handlers = combined(
   accountHandlers,
+  addedAccountHandlers,
   blobHandlers,
   checkpointHandlers,
   permitHandlers,

@@ -1,6 +1,6 @@
-// Admitted contacts, pairing requests, and pauses of accounts.
+// Admitted contacts, pairing requests, added accounts, and pauses of accounts.
 import { primaryKey, text } from "drizzle-orm/pg-core";
-import { createdAt, oneOf, parley, since, time } from "./columns.ts";
+import { counter, createdAt, oneOf, parley, since, time } from "./columns.ts";
 
 export const contacts = parley.table(
   "contacts",
@@ -13,6 +13,20 @@ export const contacts = parley.table(
     createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.channel, table.account, table.contactId] })],
+);
+
+export const channelAccounts = parley.table(
+  "channel_accounts",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    settings: text("settings").notNull(),
+    identity: text("identity"),
+    revision: counter("revision").notNull().generatedAlwaysAsIdentity(),
+    addedBy: text("added_by").notNull(),
+    changedAt: since("changed_at"),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account] })],
 );
 
 export const accountPauses = parley.table(

@@ -1,0 +1,171 @@
+// `parley channels add`: asks for the credentials of an account, adds it to the running cluster, and admits its owner.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+import { channelEntries, channelNamed, exampleAddress, secretsOf, type ChannelEntry } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
+import { z } from "zod";
+
+import { api } from "../cluster/api.ts";
+import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
+import { findTarget } from "../cluster/target.ts";
+import { ask, canAsk, exitCodes, note, print, printJson, readAll, UsageError, type Io } from "../io/io.ts";
+import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
+import { oneLine } from "../tables/format.ts";
+import { operand, type Call, type CommandSpec } from "./command.ts";
+
+/** Longer than the gateway waits for the platform. */
+const addTimeoutMs = 20_000;
+const pollMs = 1_000;
+/** How long the command waits for the first message of the owner. */
+const ownerWaitMs = 10 * 60_000;
+
+const [exampleChannel = ""] = exampleAddress.split(":");
+const nameChannel = `Name a channel: ${channelEntries.map(({ name }) => name).join(", ")}.`;
+
+export const addChannelCommand: CommandSpec = {
+  name: "channels add",
+  summary: "add an account of a chat platform while the cluster runs, or change one that was added",
+  operands: ["<channel>[:<name>]"],
+  options: {
+    ...targetOptions,
+    ...jsonOption,
+    setting: text("<name>=<value>", "a setting of the account, as in parley.toml; repeatable. Lists: a,b"),
+    "secret-file": text("<setting>=<file>", "a file with a secret, for example token_env=token.txt; repeatable"),
+    unverified: flag("add the account even if the platform does not confirm the credentials"),
+  },
+  details: `On a terminal it asks for the secrets. Otherwise it reads them from standard input, one a line, in the order of docs/channels.md.
+The gateway stores them in files that only it can read. A setting that ends in _env names an environment variable of the gateways
+instead. The name is main unless you give another one.`,
+  examples: [
+    `parley channels add ${exampleChannel}`,
+    `parley channels add ${exampleChannel}:work --setting owners=4711 < token.txt`,
+  ],
+  run,
+};
+
+async function run({ values, positionals, io }: Call): Promise<number> {
+  const [channel = "", account = "main"] = operand(positionals, nameChannel).split(":");
+  const entry = channelNamed(channel);
+  if (entry === undefined) throw new UsageError(`There is no channel "${channel}".`, nameChannel);
+  const given = values.texts("setting").map((each) => pair(each, "--setting"));
+  const settings = settingsOf(entry, given);
+  const files = values.texts("secret-file").map((each) => pair(each, "--secret-file"));
+  const secrets = Object.fromEntries(files.map(([name, file]) => [name, readFileSync(resolve(io.cwd, file), "utf8")]));
+  if (canAsk(io)) for (const [index, step] of entry.setUp.entries()) note(io, `${index + 1}. ${step}`);
+  await askForSettings(entry, settings, io);
+  Object.assign(secrets, await askForSecrets(entry, settings, secrets, io));
+  const gateway = new Gateway(findTarget(values, io));
+  const input = { channel, account, settings, secrets, unverified: values.has("unverified") };
+  const added = await gateway.run(api.addChannel, input, addTimeoutMs);
+  if (values.has("json")) {
+    printJson(io, added);
+    return exitCodes.ok;
+  }
+  const as = added.as === null ? "" : `: ${oneLine(added.as, 80)}`;
+  print(io, `${channel}:${account} is ${added.replaced ? "changed" : "added"}${as}.`);
+  const { owners, dm_policy: policy = "pairing" } = settings;
+  const hasOwner = added.replaced || (Array.isArray(owners) && owners.length > 0);
+  return hasOwner || policy !== "pairing" ? exitCodes.ok : offerOwner(gateway, io, { channel, account });
+}
+
+function pair(given: string, option: string): [name: string, value: string] {
+  const at = given.indexOf("=");
+  if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
+  throw new UsageError(`${option}: "${given}" is not of the form name=value.`);
+}
+
+interface SettingsSchema {
+  properties?: Record<string, { type?: string }>;
+  required?: string[];
+}
+
+const schemaOf = ({ settings }: ChannelEntry) => z.toJSONSchema(settings, { io: "input" }) as SettingsSchema;
+
+/** The settings with the types of the entry. */
+function settingsOf(entry: ChannelEntry, given: readonly [string, string][]): Record<string, unknown> {
+  const { properties = {} } = schemaOf(entry);
+  return Object.fromEntries(given.map(([name, value]) => [name, typed(value, properties[name]?.type)]));
+}
+
+function typed(value: string, type: string | undefined): unknown {
+  if (type === "string") return value;
+  const parsed = parseJson(value);
+  if (type === "array" && !Array.isArray(parsed)) return value.split(",").map((each) => each.trim());
+  return parsed ?? value;
+}
+
+/** Asks for each required setting that is neither given nor names a secret. */
+async function askForSettings(entry: ChannelEntry, settings: Record<string, unknown>, io: Io): Promise<void> {
+  const { required = [], properties = {} } = schemaOf(entry);
+  const secret = new Set(entry.secrets.map(({ setting }) => setting));
+  const missing = required.filter((name) => !(name in settings) && !secret.has(name));
+  if (missing.length > 0 && !canAsk(io))
+    throw new UsageError(`${entry.title} needs ${missing.map((name) => `--setting ${name}=…`).join(" ")}.`);
+  for (const name of missing) settings[name] = typed(await ask(io, `${name}: `), properties[name]?.type);
+}
+
+/** The secrets that the account needs and that are neither given nor named as variables. */
+async function askForSecrets(
+  entry: ChannelEntry,
+  settings: Readonly<Record<string, unknown>>,
+  given: Readonly<Record<string, string>>,
+  io: Io,
+): Promise<Record<string, string>> {
+  const { properties = {} } = schemaOf(entry) as { properties?: Record<string, { default?: unknown }> };
+  const defaults = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, each.default]));
+  const missing = secretsOf(entry, { ...defaults, ...settings }).filter(
+    ({ needed, setting, variable }) => needed && variable === undefined && !(setting in given),
+  );
+  if (missing.length === 0) return {};
+  const lines = canAsk(io) ? null : (await readAll(io.stdin)).split(/\r?\n/);
+  const found: Record<string, string> = {};
+  for (const [index, { setting, purpose }] of missing.entries()) {
+    const value = (lines === null ? await ask(io, `${purpose}: `, { hidden: true }) : lines[index])?.trim() ?? "";
+    if (value === "") throw new UsageError(`${setting} is missing: ${purpose}.`);
+    found[setting] = value;
+  }
+  return found;
+}
+
+/** Waits for the first person who writes, and admits them as owner if they know their code. */
+async function offerOwner(gateway: Gateway, io: Io, of: { channel: string; account: string }): Promise<number> {
+  const later = "Its answer has a code. Become its owner with: parley pairing approve <code> --role owner";
+  if (!canAsk(io)) {
+    print(io, `Write to it. ${later}`);
+    return exitCodes.ok;
+  }
+  print(io, "Now write to it from your own account. Waiting for your message; Ctrl-C ends the command.");
+  const until = Date.now() + ownerWaitMs;
+  for (;;) {
+    const { pairings } = await gateway.run(api.pairings);
+    const first = pairings.find(({ channel, account }) => channel === of.channel && account === of.account);
+    if (first !== undefined) {
+      const who = `${oneLine(first.name ?? first.contactId, 60)} (${first.contactId})`;
+      print(io, `${who} wrote to it and received a code.`);
+      return admitOwner(gateway, io);
+    }
+    if (Date.now() > until) {
+      print(io, `Nobody has written yet. ${later}`);
+      return exitCodes.ok;
+    }
+    await delay(pollMs);
+  }
+}
+
+async function admitOwner(gateway: Gateway, io: Io): Promise<number> {
+  for (;;) {
+    const code = (await ask(io, "If this is you, enter the code to be the owner (empty: not now): ")).trim();
+    if (code === "") return exitCodes.ok;
+    try {
+      const { contact } = await gateway.run(api.approvePairing, { code, role: "owner" });
+      print(io, `${oneLine(contact.name ?? contact.contactId, 60)} is the owner.`);
+      return exitCodes.ok;
+    } catch (error) {
+      if (!(error instanceof RequestRejectedError) || error.status !== 404) throw error;
+      note(io, "No open request has this code.");
+    }
+  }
+}
