@@ -25,6 +25,11 @@ allow = ["exec"]
 tools = ["Bash"]
 system_prompt = "You are the worker."
 max_iterations = 2
+[[hooks]]
+name = "worker-only"
+event = "UserPromptSubmit"
+profile = "worker"
+command = "grep -q blocked && { echo 'not by the worker' >&2; exit 2; } || true"
 [webhooks.build]
 secret_env = "PARLEY_CHANNEL_HOOK"
 profile = "worker"
@@ -108,6 +113,13 @@ test("runs the profile of a job in the job's own session", async () => {
   assert.deepEqual(fixture.lastRequest().tools, ["exec"]);
   const unknown = await cli("cron", "add", "every 24h", "say: never", "--profile", "nobody");
   assert.match(unknown.stderr, /there is no profile "nobody"; known: reader, worker/);
+});
+
+// design: 003.25b
+test("runs a hook of a profile only in its sessions", async () => {
+  const { messageId } = await post({ text: "say: blocked", profile: "worker", conversation: "hooked" });
+  assert.match((await fixture.ended(messageId)).text ?? "", /A hook blocked this message: not by the worker/);
+  assert.equal((await fixture.turn("say: blocked", "hooked")).text, "blocked");
 });
 
 test("refuses a profile that does not exist and names those that do", async () => {

@@ -237,7 +237,10 @@ test("keeps the keys of the JSON that each command prints", async () => {
       args[0] === "logs"
         ? Object.keys(values[0] ?? {}).filter((key) => ["time", "level", "service", "replica", "msg"].includes(key))
         : Object.fromEntries(
-            [...kinds].filter(([kind]) => kind !== "text.delta").map(([kind, all]) => [kind, shapeOf(all)]),
+            // Live events may be lost before the client has subscribed.
+            [...kinds]
+              .filter(([kind]) => kind !== "text.delta" && kind !== "turn.started")
+              .map(([kind, all]) => [kind, shapeOf(all)]),
           );
   }
   assertRecorded("JSON", shapes);

@@ -38,8 +38,8 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("SessionStart"),
     ...everywhere,
-    /** `startup`: its first turn. `resume`: an earlier session receives input again. `compact`: it continues after a compaction. */
-    source: z.enum(["startup", "resume", "clear", "fork", "compact"]),
+    /** `startup`: its first turn. `compact`: it continues after a compaction. */
+    source: z.enum(["startup", "compact"]),
   }),
   z.object({
     hook_event_name: z.literal("UserPromptSubmit"),

@@ -26,6 +26,7 @@ const tools: readonly (readonly [string, ...string[]])[] = [
   ["cron"],
   ["sleep"],
   ["exit_plan_mode", "ExitPlanMode"],
+  ["skill", "Skill"],
   ["todo", "TodoWrite", "todo_write"],
   ["speak", "text_to_speech"],
   ["sessions_list"],

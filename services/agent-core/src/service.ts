@@ -25,6 +25,7 @@ import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
 import { startConsolidation } from "./memory/consolidation.ts";
 import { Memory } from "./memory/memory.ts";
+import { builtInSkills } from "./prompt/built-in-skills.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { isEncrypted, RedisState, waitForRedis } from "./redis.ts";
 import { startWakeUps } from "./leader/wake-ups.ts";
@@ -174,8 +175,16 @@ function startWork(
     enrichment: { memory, transcriber: config.transcriber },
   };
   void budgets.load(leaderStore, log);
-  const sources = new PromptSources(bus, leaderStore, log, { timeoutMs: promptTimeoutMs });
-  const setup = new TurnPreparer(deps, catalog, sources, localTools(config.settings, memory, config.synthesizer));
+  const sources = new PromptSources(bus, leaderStore, log, {
+    timeoutMs: promptTimeoutMs,
+    builtInSkills: config.settings.context.built_in_skills ? builtInSkills : [],
+  });
+  const setup = new TurnPreparer(
+    deps,
+    catalog,
+    sources,
+    localTools(config.settings, memory, config.synthesizer, sources),
+  );
   const sessions = new SessionRunner(deps, setup, Math.max(256, agent.max_concurrent_turns * 4));
   const queue: TurnQueue = new TurnQueue({
     redis: config.redis,

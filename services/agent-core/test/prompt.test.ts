@@ -5,6 +5,7 @@ import { ParleySettingsSchema, rootDocuments, type ContextSettings } from "@parl
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { assemblePrompt, type PromptInput } from "../src/prompt/assemble.ts";
+import { builtInSkills } from "../src/prompt/built-in-skills.ts";
 import { excerpt, missingFrom } from "../src/prompt/excerpt.ts";
 import type { PromptDocument, PromptDocuments } from "../src/prompt/documents.ts";
 import { documentNotes, type NoteInput } from "../src/prompt/document-notes.ts";
@@ -326,6 +327,19 @@ test("prefers a skill of the workspace to a built-in one with the same name", ()
     ],
   );
   assert.deepEqual(warnings, []);
+});
+
+// design: 004.27
+test("lists the built-in skills where the tool skill can load them", () => {
+  const own = documents({ "skills/mine/SKILL.md": skill("weather", "", "mine") });
+  const { skills, warnings } = readSkills(own, builtInSkills);
+  assert.deepEqual(warnings, []);
+  const list = (tools: string[]) => assemblePrompt(input({ documents: own, skills, tools }));
+  for (const name of ["cron", "github", "skill-creator", "summarize"]) {
+    assert.ok(list(["read", "skill"]).includes(`(built-in/${name}/SKILL.md)`), name);
+    assert.ok(!list(["read"]).includes(`built-in/${name}`), name);
+  }
+  assert.match(list(["skill"]), /load it with skill[^]*- weather: [^\n]*\(skills\/mine\/SKILL\.md\)/);
 });
 
 test("property: parsing a SKILL.md never throws", () => {

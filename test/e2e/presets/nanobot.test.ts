@@ -123,6 +123,13 @@ describe("tools", () => {
   });
 });
 
+// design: 004.27
+test("lists built-in skills and loads one with the tool skill", async () => {
+  const turn = await fixture.turn('tool: Skill {"skill":"weather"}\nthen\nsay: ok', "skills");
+  assert.match(fixture.lastRequest().system, /- weather: .*\(built-in\/weather\/SKILL\.md\)/);
+  assert.match(turn.results[0]?.content ?? "", /^Skill weather[^]*api\.open-meteo\.com/);
+});
+
 describe("sub-agents", () => {
   // design: 004.10, switch.4
   test("start by spawn at once, and their result is a new turn of the same conversation", async () => {

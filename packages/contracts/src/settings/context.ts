@@ -10,6 +10,8 @@ export const ContextSettings = z
     /** Maximum skills listed in the prompt, and maximum characters of that list. */
     max_skills: z.number().int().min(0).default(150),
     max_skills_chars: z.number().int().min(0).default(30_000),
+    /** Also list Parley's own skills (cron, github, skill-creator, summarize, weather), and add the tool `skill`, which loads a skill. */
+    built_in_skills: z.boolean().default(false),
     /** Whether messages name their conversation. `auto`: if a thread has several, or the agent answers by `message`. */
     source_tags: z.enum(["auto", "always", "never"]).default("auto"),
     /** `text_only`: the prompt contains only the texts of past turns, not their tool calls and results. */

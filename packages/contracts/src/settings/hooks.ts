@@ -30,6 +30,8 @@ const HookSettings = z
     event: z.enum(hookEvents),
     /** The tool's name (or, for events without a tool, the event's matched field): exact, with `*`, or several as `a|b`. Empty or left out: always. */
     matcher: z.string().optional(),
+    /** Only in sessions of this profile; left out: in all sessions. */
+    profile: z.string().min(1).optional(),
     /** A shell command, run by the tool-runner in the folder of parley.toml: JSON on its standard input, JSON on its standard output. */
     command: z.string().min(1).optional(),
     /** A URL to which the same JSON is posted. */

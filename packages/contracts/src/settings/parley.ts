@@ -60,6 +60,7 @@ export const ParleySettingsSchema = Settings.superRefine((settings, context) => 
     context.addIssue({ code: "custom", path, message: `there is no profile "${profile}"; known: ${known.join(", ")}` });
   };
   check(settings.subagents.profile, ["subagents", "profile"]);
+  for (const [index, { profile }] of settings.hooks.entries()) check(profile, ["hooks", String(index), "profile"]);
   for (const [id, { profile }] of Object.entries(settings.webhooks)) check(profile, ["webhooks", id, "profile"]);
   for (const [channel, accounts] of Object.entries(settings.channels)) {
     for (const [id, { profile }] of Object.entries(accounts)) check(profile, ["channels", channel, id, "profile"]);

@@ -57,7 +57,7 @@ const CommandVariable = VariableName.regex(
 
 /** Tools for most tasks. */
 const alwaysShown =
-  "read write edit grep glob exec web_search web_fetch message ask_user memory_search memory_write sessions_spawn delegate spawn Agent".split(
+  "read write edit grep glob exec web_search web_fetch message ask_user memory_search memory_write skill sessions_spawn delegate spawn Agent".split(
     " ",
   );
 

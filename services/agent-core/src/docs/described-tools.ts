@@ -7,13 +7,14 @@ import { callTool, toolSearchTool } from "../tools/tool-search.ts";
 /** All local tools, including the optional ones. */
 export function describedTools(): LocalTool[] {
   const settings = ParleySettingsSchema.parse({
+    context: { built_in_skills: true },
     voice: { speech: { url: "http://localhost", model: "described-only" } },
   });
   const { speech } = settings.voice;
   if (speech === undefined) throw new Error("settings with voice.speech have no voice.speech");
   const notRun = () => Promise.reject(new Error("described only"));
   return [
-    ...localTools(settings, { search: notRun }, { settings: speech, synthesize: notRun }),
+    ...localTools(settings, { search: notRun }, { settings: speech, synthesize: notRun }, { current: notRun }),
     toolSearchTool({ descriptors: [], find: () => undefined }),
     callTool,
   ];

@@ -35,3 +35,8 @@ const outputEvents = ["PostToolUse", "PostToolUseFailure"] as const;
 
 /** Replaces a result that such a hook should have received and did not. */
 export const redactedText = "[withheld: the hook on its output did not run]";
+
+/** Whether the hook runs in a session of this profile; null: of the agent itself. */
+export function isForProfile(hook: Pick<HookSettings, "profile">, profile: string | null): boolean {
+  return hook.profile === undefined || hook.profile === profile;
+}

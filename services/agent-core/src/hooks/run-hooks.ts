@@ -13,7 +13,7 @@ import {
   type HookResult,
   type HookSettings,
 } from "@parley/contracts";
-import { matchesHook } from "./matcher.ts";
+import { isForProfile, matchesHook } from "./matcher.ts";
 import { hookPayloads, subjectOfHook, type HookEventData, type HookContext } from "./payloads.ts";
 import { endsChain, mergeVerdicts, neutralVerdict, rewritten, type HookOutcome, type Verdict } from "./verdict.ts";
 
@@ -60,7 +60,9 @@ export function createHooks(deps: HookDeps): RunHooks {
     const payload: HookPayload = hookPayloads[event](hookContext, facts);
     const aliases = "aliases" in facts ? (facts.aliases ?? []) : [];
     const subjects = [subjectOfHook(payload), ...aliases];
-    const meant = ofEvent.filter(({ hook }) => matchesHook(hook, event, subjects));
+    const meant = ofEvent.filter(
+      ({ hook }) => isForProfile(hook, hookContext.profile) && matchesHook(hook, event, subjects),
+    );
     return meant.length === 0 ? neutralVerdict : runChain(deps.bus, meant, payload, signal, count);
   };
 }

@@ -54,6 +54,7 @@ const known: Readonly<Record<string, ToolFacts>> = {
   speak: facts("high", ["sends_out"], text("to")),
   ask_user: facts("none", [], none),
   sleep: facts("none", [], none),
+  skill: facts("none", [], text("name")),
   exit_plan_mode: facts("none", [], text("plan")),
   todo: facts("none", [], none),
   cron: facts("low", ["schedules"], text("action")),

@@ -37,7 +37,11 @@ export function assemblePrompt(input: PromptInput): string {
         sections.safety(),
         sections.section(
           "Skills",
-          renderSkills(sorted, input.context, { canRead: has("read"), bodyChars: documents.leftChars }),
+          renderSkills(sorted, input.context, {
+            canRead: has("read"),
+            canLoad: has("skill"),
+            bodyChars: documents.leftChars,
+          }),
         ),
         sections.memoryRecall(input.audience, has),
         sections.workspace(has),

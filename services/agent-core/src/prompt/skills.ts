@@ -3,6 +3,7 @@
 import type { ContextSettings } from "@parley/contracts";
 import { parse } from "yaml";
 import { z } from "zod";
+import { isBuiltIn } from "./built-in-skills.ts";
 import { excerpt, missingFrom } from "./excerpt.ts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 
@@ -113,15 +114,15 @@ export function withMissing(
 export function renderSkills(
   skills: readonly Skill[],
   limits: ContextSettings,
-  room: { canRead: boolean; bodyChars: number },
+  room: { canRead: boolean; canLoad?: boolean; bodyChars: number },
 ): string {
   const whole = skills.filter(isWhole);
-  const listed = room.canRead
-    ? listSkills(
-        skills.filter((skill) => !isWhole(skill)),
-        limits,
-      )
-    : "";
+  const { canRead, canLoad = false } = room;
+  const listed = listSkills(
+    skills.filter((skill) => !isWhole(skill) && (canLoad || (canRead && !isBuiltIn(skill.location)))),
+    limits,
+    canLoad,
+  );
   let { bodyChars } = room;
   const bodies = whole.map((skill) => {
     const max = Math.min(limits.max_document_chars, bodyChars);
@@ -138,7 +139,7 @@ function isWhole({ always, missing, body }: Skill): boolean {
   return always && missing.length === 0 && body !== "";
 }
 
-function listSkills(skills: readonly Skill[], limits: ContextSettings): string {
+function listSkills(skills: readonly Skill[], limits: ContextSettings, canLoad: boolean): string {
   if (skills.length === 0) return "";
   const lines: string[] = [];
   let chars = 0;
@@ -150,7 +151,7 @@ function listSkills(skills: readonly Skill[], limits: ContextSettings): string {
   }
   const more = skills.length - lines.length;
   if (more > 0) lines.push(`[${more} more skills are not listed. List all of them with ls({"path":"skills"}).]`);
-  return `Skills are instructions for certain kinds of work. If one fits the request, read its file before you begin. If several fit, choose the most specific one and read one at a time. If none fits, read none.\n\n${lines.join("\n")}`;
+  return `Skills are instructions for certain kinds of work. If one fits the request, ${canLoad ? "load it with skill" : "read its file"} before you begin. If several fit, choose the most specific one and read one at a time. If none fits, read none.\n\n${lines.join("\n")}`;
 }
 
 const maxLineChars = 1_024;

@@ -3,7 +3,7 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { toolRequirements } from "@parley/contracts";
 import { DocumentCache, type CacheOptions } from "./document-cache.ts";
-import type { PromptDocuments } from "./documents.ts";
+import type { PromptDocument, PromptDocuments } from "./documents.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import { readSkills, withMissing, type Skill } from "./skills.ts";
 
@@ -22,10 +22,18 @@ export class PromptSources {
   readonly documents: DocumentCache;
   readonly #bus: Bus;
   readonly #log: Logger;
+  readonly #builtInSkills: readonly PromptDocument[];
   #read: { documents: PromptDocuments; skills: Skill[] } | undefined;
   #missing: { question: string; answer: Missing; at: number } | undefined;
 
-  constructor(bus: Bus, leaderStore: LeaderStore, log: Logger, options: CacheOptions) {
+  /** `builtInSkills`: skills that those of the workspace take precedence over. */
+  constructor(
+    bus: Bus,
+    leaderStore: LeaderStore,
+    log: Logger,
+    { builtInSkills = [], ...options }: CacheOptions & { builtInSkills?: readonly PromptDocument[] },
+  ) {
+    this.#builtInSkills = builtInSkills;
     this.#bus = bus;
     this.#log = log;
     this.documents = new DocumentCache(bus, leaderStore, log, options);
@@ -45,7 +53,7 @@ export class PromptSources {
   /** Parses each state of the documents once, so that each warning is logged once. */
   #skillsOf(documents: PromptDocuments): Skill[] {
     if (this.#read?.documents !== documents) {
-      const { skills, warnings } = readSkills(documents);
+      const { skills, warnings } = readSkills(documents, this.#builtInSkills);
       for (const warning of warnings) this.#log.warn({ warning }, "skill not loaded");
       this.#read = { documents, skills };
     }

@@ -6,7 +6,7 @@ import { localTool } from "./local-tool.ts";
 export const exitPlanModeTool = localTool({
   name: "exit_plan_mode",
   aliases: ["ExitPlanMode"],
-  summary: "Present a plan for approval in plan mode.",
+  summary: "Present a plan.",
   description:
     "Only in plan mode: present your plan for approval. If a person approves it, plan mode ends and you carry it out. Not for questions: ask those before.",
   input: z.object({ plan: z.string().min(1).max(20_000).describe("The plan: what you will do, step by step.") }),

@@ -19,6 +19,7 @@ import {
   sessionsStatusTool,
   subagentsTool,
 } from "./sessions.ts";
+import { skillTool, type SkillSource } from "./skill.ts";
 import { sleepTool } from "./sleep.ts";
 import { speakTool } from "./speak.ts";
 import { spawnTool } from "./spawn.ts";
@@ -28,6 +29,7 @@ export function localTools(
   settings: ParleySettings,
   memory: Pick<Memory, "search">,
   synthesizer: Synthesizer | null,
+  skills: SkillSource,
 ): LocalTool[] {
   return [
     messageTool,
@@ -35,6 +37,7 @@ export function localTools(
     cronTool,
     sleepTool,
     exitPlanModeTool,
+    ...(settings.context.built_in_skills ? [skillTool(skills)] : []),
     todoTool,
     sessionsListTool,
     sessionsHistoryTool,

@@ -131,7 +131,7 @@ export const agentsListTool = localTool({
 export const sessionsSendTool = localTool({
   name: "sessions_send",
   aliases: [],
-  summary: "Write to another conversation of yours.",
+  summary: "Write to another conversation.",
   description:
     "Send a message, as yourself, to another of your sessions. It starts a turn there; you receive no answer here.",
   input: z.object({

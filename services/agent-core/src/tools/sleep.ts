@@ -5,7 +5,7 @@ import { localTool } from "./local-tool.ts";
 export const sleepTool = localTool({
   name: "sleep",
   aliases: [],
-  summary: "End this turn and wait for new input.",
+  summary: "Wait for new input.",
   description: "End this turn without further output. You resume when a message, a result or a scheduled job arrives.",
   input: z.object({ reason: z.string().optional().describe("For the log.") }),
   examples: [{}, { reason: "waiting for the report" }],

@@ -199,6 +199,11 @@ export const cases: Readonly<Record<string, LocalCase>> = {
     ],
   },
   sessions_status: { class: "pure", ready: looks({}, /tokens: .*\ncost: /), limits: [] },
+  skill: {
+    class: "pure",
+    ready: looks({ name: "/tone" }, /^Skill tone \(skills\/tone\/SKILL\.md\)\n\nBe kind\.$/),
+    limits: [{ what: "64 characters of a name", args: { name: "x".repeat(65) }, said: /name: Too big/ }],
+  },
   sleep: { class: "pure", ready: looks({ reason: "done" }, /asleep/), limits: [] },
   speak: {
     class: "idempotent",

@@ -8,6 +8,8 @@ import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { Memory } from "../../src/memory/memory.ts";
 import { httpSynthesizer, type Synthesizer } from "../../src/voice/synthesizer.ts";
+import { readSkills } from "../../src/prompt/skills.ts";
+import type { PromptDocument } from "../../src/prompt/documents.ts";
 import type { LocalTool } from "../../src/tools/local-tool.ts";
 import { localTools } from "../../src/tools/local-tools.ts";
 import { argumentErrors } from "../../src/tools/validate-arguments.ts";
@@ -24,10 +26,20 @@ before(async () => {
   const { log, leaderStore } = await room.call("sleep", "pure");
   const memory = new Memory({ bus, leaderStore, log, embedder: null });
   cleanup.add(async () => memory.close());
-  const all = localTools(settings, memory, await speaker());
+  const all = localTools(settings, memory, await speaker(), {
+    current: async () => readSkills(new Map([[tone.path, tone]])),
+  });
   tools = new Map(all.map((tool) => [tool.descriptor.name, tool]));
 });
 after(() => cleanup[Symbol.asyncDispose]());
+
+const tone: PromptDocument = {
+  path: "skills/tone/SKILL.md",
+  version: 1,
+  content: "---\nname: tone\ndescription: How to speak.\n---\nBe kind.\n",
+  untrusted: [],
+  turnId: null,
+};
 
 /** A speech service that returns fixed audio, so that the tool `speak` is available. */
 async function speaker(): Promise<Synthesizer> {
@@ -48,6 +60,7 @@ async function speaker(): Promise<Synthesizer> {
 
 const toolOf = (name: string) => tools.get(name) ?? assert.fail(`there is no tool ${name}`);
 
+// design: 003.18b
 test("has one case for each local tool, with the tool's effect class", () => {
   const said = [...tools.values()].map(({ descriptor }) => [descriptor.name, descriptor.class]);
   assert.deepEqual(
@@ -58,8 +71,10 @@ test("has one case for each local tool, with the tool's effect class", () => {
 
 // design: 000.37c
 test("has no tools for sub-agents when they are disabled", () => {
-  const settings = ParleySettingsSchema.parse({ subagents: { enabled: false } });
-  const without = localTools(settings, { search: () => assert.fail("no search") }, null);
+  const settings = ParleySettingsSchema.parse({ subagents: { enabled: false }, context: { built_in_skills: true } });
+  const without = localTools(settings, { search: () => assert.fail("no search") }, null, {
+    current: () => assert.fail("no skills"),
+  });
   const kept = new Set(without.map(({ descriptor }) => descriptor.name));
   assert.deepEqual([...tools.keys()].filter((name) => name !== "speak" && !kept.has(name)).sort(), [
     "agents_list",

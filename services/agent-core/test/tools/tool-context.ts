@@ -37,7 +37,7 @@ export async function openToolContext(cleanup: Cleanup): Promise<ToolContextFixt
   const leaderStore = new LeaderStore(core, epoch, (reason) => {
     throw new Error(reason);
   });
-  const settings = ParleySettingsSchema.parse({ channels });
+  const settings = ParleySettingsSchema.parse({ channels, context: { built_in_skills: true } });
   return {
     gateway,
     core,

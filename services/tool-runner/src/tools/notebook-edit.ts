@@ -42,7 +42,7 @@ type Args = z.infer<typeof Args>;
 export const notebookEditTool = defineTool({
   name: "notebook_edit",
   aliases: ["NotebookEdit"],
-  summary: "Edit the cells of a Jupyter notebook.",
+  summary: "Edit cells of a Jupyter notebook.",
   description:
     "Replace, insert or delete one cell of a Jupyter notebook (.ipynb). Read the notebook first: read shows each cell's number and id. Changing the text of a code cell clears its outputs; nothing is run. The rest of the file is not changed. Create a new notebook with write.",
   args: Args,
