@@ -183,7 +183,7 @@ export class Conversation implements LinkListener {
 
   #isForUs(session: string): boolean {
     if (this.#subscriptions.session !== null) return session === this.#subscriptions.session;
-    return !this.#sent.isEmpty || this.#options.everything;
+    return !this.#sent.isEmpty || this.#options.everything || this.#options.unasked === true;
   }
 
   /** It may belong to the answer of one of our messages that has no id yet. */

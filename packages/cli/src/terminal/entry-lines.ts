@@ -47,7 +47,10 @@ export function linesOf(entry: Entry, drawing: Drawing): string[] {
     case "output":
       return entry.isTable ? entry.text.split("\n").map((line) => cut(line, width)) : wrapped(entry.text, width);
     case "recap":
-      return wrapped(stripControl(entry.text), width, "│ ").map((line) => paint("dim", line));
+      return stripControl(entry.text)
+        .split("\n")
+        .flatMap((line) => wrapped(line, width - 2))
+        .map((line) => paint("dim", `│ ${line}`));
     default:
       return entry satisfies never;
   }

@@ -10,14 +10,14 @@ type ShownPiece = Exclude<Piece, { type: "said" }>;
 const immediatelyMs = 50;
 const maxReasonChars = 300;
 
-export function applyPiece(before: ChatState, turnId: string, piece: ShownPiece): ChatState {
+export function applyPiece(shown: ChatState, turnId: string, piece: ShownPiece): ChatState {
   if (piece.type === "text" || piece.type === "thinking" || piece.type === "restart") {
-    return grow(before, turnId, piece);
+    return grow(shown, turnId, piece);
   }
   // What follows another entry is a new paragraph.
-  const growing = new Map(before.growing);
+  const growing = new Map(shown.growing);
   growing.delete(turnId);
-  const state = piece.type === "tool_progress" || piece.type === "tool_result" ? before : { ...before, growing };
+  const state = piece.type === "tool_progress" || piece.type === "tool_result" ? shown : { ...shown, growing };
   switch (piece.type) {
     case "tool_started":
       return changeTool(state, piece, { input: piece.input, state: "running" });
@@ -76,10 +76,14 @@ export function applyPiece(before: ChatState, turnId: string, piece: ShownPiece)
     }
     case "asked": {
       const { callId, options } = piece;
-      const isKnown = state.entries.some((each) => each.kind === "question" && each.callId === callId && each.isOpen);
-      if (isKnown) return state;
       const question = stripControl(piece.question);
-      return append(state, { kind: "question", turnId, callId, question, options, isOpen: true });
+      const isKnown = state.entries.some(
+        (each) => each.kind === "question" && each.isOpen && each.callId === callId && each.question === question,
+      );
+      if (isKnown) return state;
+      // The next question of a form: the one before has been answered, perhaps elsewhere.
+      const before = closeQuestions(state, (each) => each.callId === callId);
+      return append(before, { kind: "question", turnId, callId, question, options, isOpen: true });
     }
     case "parked":
       // An open question shows what it waits for.

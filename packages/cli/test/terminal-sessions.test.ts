@@ -1,0 +1,188 @@
+// The terminal chat and its sessions on a real pseudo-terminal: how a chat begins and ends, voice, questions of MCP servers, and what
+// another chat says. One cluster for the whole file.
+
+import assert from "node:assert/strict";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+
+import { everything, ownServer } from "../../../services/tool-runner/test/mcp/programs.ts";
+import { parley } from "./support/parley.ts";
+import { hasTerminals, parleyTerminal, TestTerminal } from "./support/terminal.ts";
+
+const cleanup = new Cleanup();
+let folder: string;
+let heardFile: string;
+let journalFile: string;
+let cluster: TestCluster;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "parley-sessions-"));
+  cleanup.add(() => rm(folder, { recursive: true, force: true }));
+  [heardFile, journalFile] = [join(folder, "heard"), join(folder, "journal")];
+  await Promise.all([writeFile(heardFile, ""), writeFile(journalFile, "")]);
+  const args = ["--conditions=@parley/source", ownServer("listening"), heardFile, journalFile];
+  cluster = await startTestCluster(cleanup, {
+    processes: [],
+    settings: `
+[session]
+policy = "per_conversation"
+[queue]
+mode = "queue"
+[permissions]
+allow = ["mcp__form__trigger-elicitation-request"]
+[voice]
+poll_ms = 50
+poll_tries = 3
+[mcp.servers.speech]
+command = "${process.execPath}"
+args = ${JSON.stringify(args)}
+[mcp.servers.form]
+command = "${process.execPath}"
+args = ${JSON.stringify([everything, "stdio"])}
+era = "legacy"
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const skip = hasTerminals ? false : "there is no `script` here to make a terminal with";
+
+async function open(args: readonly string[], size = { columns: 80, rows: 24 }): Promise<TestTerminal> {
+  const terminal = parleyTerminal(cluster.home, ["chat", ...args], size, folder);
+  await terminal.shows(/\/help lists commands and keys/);
+  return terminal;
+}
+
+/** Sends one message to the conversation of a name, and waits for the answer. */
+async function say(conversation: string, text: string): Promise<void> {
+  const { code, stderr } = await parley(cluster.home, [
+    "send",
+    "--wait",
+    "--conversation",
+    conversation,
+    text,
+  ]).outcome();
+  assert.equal(code, 0, stderr);
+}
+
+const final = (text: string) => appendFile(heardFile, `${JSON.stringify({ type: "utterance_final", text })}\n`);
+
+// design: 002.25
+test("shows what a voice session heard, its answers in order, and its end", { skip }, async () => {
+  await using terminal = await open(["--conversation", "voice"]);
+  terminal.send("/voice start");
+  await terminal.shows(/Listening to /);
+  await final("say: the first answer");
+  await final("say: the second answer");
+  await terminal.shows(
+    /^heard › say: the first answer\n\nthe first answer\n\nheard › say: the second answer\n\nthe second answer$/m,
+  );
+  const started = (await readFile(journalFile, "utf8")).split("\n").find((line) => line.includes('"start"')) ?? "";
+  process.kill(Number(/"pid":(\d+)/.exec(started)?.[1]), "SIGKILL");
+  await terminal.shows(/· Voice failed: /);
+});
+
+// design: 002.32
+test("asks the questions of an MCP server one after the other", { skip }, async () => {
+  await using terminal = await open(["--conversation", "form"]);
+  terminal.send("tool: mcp__form__trigger-elicitation-request {}", "then", "say: the job is done");
+  await terminal.shows(/1 of 13/);
+  await terminal.shows(/type (?:a number, or )?your (?:own )?answer/);
+  terminal.type("Ada Lovelace");
+  await terminal.shows(/^Ada Lovelace$/m);
+  terminal.type("\r");
+  await terminal.shows(/2 of 13/);
+  terminal.send("done");
+  await terminal.shows(/^the job is done$/m);
+});
+
+// design: 002.18, 002.20
+test("resumes a session by its title with a recap, and refuses a title that several have", { skip }, async () => {
+  await say("plans", "say: the plan is ready");
+  await say("plans", "/session name plan of the week");
+  await using terminal = await open(["--resume", "plan of the week"]);
+  assert.match(terminal.screen, /^session +plan of the week \(\d+ messages\)$/m);
+  assert.match(terminal.screen, /^│ continued from .*\n│ › say: the plan is ready\n│ the plan is ready$/m);
+  await say("other plans", "hello");
+  await say("other plans", "/session name plan of the week");
+  await using ambiguous = parleyTerminal(cluster.home, ["chat", "--resume", "plan of the week"]);
+  assert.equal(await ambiguous.ended(), 1);
+  assert.match(ambiguous.all, /2 sessions have the title "plan of the week"/);
+  await using unknown = parleyTerminal(cluster.home, ["chat", "--resume", "no such plan"]);
+  assert.equal(await unknown.ended(), 1);
+  assert.match(unknown.all, /There is no session "no such plan"/);
+});
+
+// design: 002.18
+test("continues the newest session, or a copy of it that leaves the original as it is", { skip }, async () => {
+  await say("original", "say: only in the original");
+  await using copy = await open(["--continue", "--fork", "--permission-mode", "plan"]);
+  assert.match(copy.screen, /^│ only in the original$/m);
+  await copy.shows(/mode plan$/m);
+  copy.send("say: only in the copy");
+  await copy.shows(/^only in the copy$/m);
+  await using original = await open(["--resume", "http:default:original"]);
+  assert.match(original.screen, /^│ only in the original$/m);
+  assert.doesNotMatch(original.screen, /only in the copy/);
+});
+
+test("shows what another chat of the same name says", { skip }, async () => {
+  await using terminal = await open(["--conversation", "shared"]);
+  await say("shared", "say: from the other chat");
+  await terminal.shows(/^elsewhere › say: from the other chat\n\nfrom the other chat$/m);
+});
+
+test("finds messages of earlier chats with ↑ and Ctrl-R", { skip }, async () => {
+  {
+    await using first = await open(["--conversation", "history"]);
+    first.send("say: remember the lighthouse");
+    await first.shows(/^remember the lighthouse$/m);
+    first.send("say: another one");
+    await first.shows(/^another one$/m);
+  }
+  await using terminal = await open(["--conversation", "history-2"]);
+  terminal.type("\u001B[A");
+  await terminal.shows(/^say: another one$/m);
+  terminal.type("\u0003\u0012");
+  await terminal.shows(/search earlier messages/);
+  terminal.type("lighthouse");
+  await terminal.hides(/another one/);
+  terminal.type("\r");
+  await terminal.shows(/^say: remember the lighthouse$/m);
+  await terminal.hides(/search earlier messages/);
+});
+
+test("completes a command with Tab", { skip }, async () => {
+  await using terminal = await open(["--conversation", "tab"]);
+  terminal.type("/whoa");
+  await terminal.shows(/show your identity/);
+  terminal.type("\t");
+  await terminal.shows(/^\/whoami$/m);
+});
+
+test("asks at /exit whether the cluster stops when npm start opened the chat", { skip }, async () => {
+  const wrapper = join(folder, "wrapper.ts");
+  const ask = fileURLToPath(new URL("../../../infra/local/src/main/ask.ts", import.meta.url));
+  await writeFile(
+    wrapper,
+    `import { chat } from ${JSON.stringify(ask)};
+const opened = chat(${JSON.stringify(cluster.home)}, new AbortController().signal);
+setTimeout(() => opened.warn("the disk is full"), 100);
+console.log("keeps the cluster:", (await opened.ended).keepsCluster);
+`,
+  );
+  const command = [process.execPath, "--conditions=@parley/source", wrapper];
+  await using terminal = new TestTerminal(command, { columns: 80, rows: 24 });
+  await terminal.shows(/\/help lists commands and keys/);
+  await terminal.shows(/· the disk is full/);
+  terminal.send("/exit");
+  await terminal.shows(/Stop the cluster too\?/);
+  terminal.send("n");
+  await terminal.shows(/keeps the cluster: true/);
+  assert.equal(await terminal.ended(), 0);
+});
