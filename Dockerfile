@@ -26,7 +26,10 @@ ENV NODE_ENV=production \
     PARLEY_HEALTH_HOST=0.0.0.0 \
     PARLEY_HEALTH_PORT=8080
 RUN groupadd --gid 10001 parley \
-    && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley
+    && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley \
+    # Nothing is installed at runtime: package managers would only help an attacker.
+    && rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+         /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
 WORKDIR /app
 USER 10001:10001
 # The services find a preset by name in this folder.

@@ -69,6 +69,7 @@ const owners: Record<string, string[]> = {
   "@modelcontextprotocol/client": ["services/tool-runner"],
   "@vscode/ripgrep": ["services/tool-runner"],
   "@modelcontextprotocol/server": ["services/channel-gateway"],
+  jose: ["services/channel-gateway"],
   preact: ["packages/console"],
   marked: ["packages/console"],
   dompurify: ["packages/console"],

@@ -85,6 +85,14 @@ test("checks the health endpoint and sets only variables that the code reads in 
   assert.match(read("infra/docker/haproxy.cfg"), /httpchk GET \/readyz/);
 });
 
+test("removes the package managers of the base image, before the user changes", () => {
+  const runtime = dockerfile.slice(dockerfile.indexOf(" AS runtime"), dockerfile.indexOf(" AS store"));
+  const removed = /rm -rf ([^&]*?)\n\w/.exec(runtime)?.[1]?.split(/[\s\\]+/) ?? [];
+  for (const path of ["lib/node_modules", "bin/npm", "bin/npx", "bin/corepack", "bin/yarn"])
+    assert.ok(removed.includes(`/usr/local/${path}`), path);
+  assert.ok(runtime.indexOf("rm -rf") < runtime.indexOf("USER 10001"));
+});
+
 describe("health check of the images", () => {
   const [program = "", ...args] = z
     .array(z.string())

@@ -2,13 +2,14 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
 import { services } from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
 
@@ -22,6 +23,7 @@ import {
   workloads,
   yamlFiles,
 } from "./support/manifests.ts";
+import { kubernetesTools } from "./support/kubernetes-tools.ts";
 import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
 
 const base = manifestsIn("k8s/base");
@@ -393,11 +395,35 @@ test("refuses commands on another kernel when gVisor is required", () => {
   assert.ok(variablesOf("tool-runner").includes("PARLEY_EXEC_MIN_ISOLATION"));
 });
 
-const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
+const tools = await kubernetesTools();
 
-test("renders base and overlays with kustomize", { skip: hasKubectl ? false : "kubectl is not here" }, () => {
-  for (const folder of ["base", "overlays/dev", "overlays/prod"]) {
-    const rendered = execFileSync("kubectl", ["kustomize", join(root, "k8s", folder)], { encoding: "utf8" });
-    assert.match(rendered, /name: parley-config-[a-z0-9]+/, folder);
-  }
+describe("kustomize", { skip: tools === undefined ? "kubectl is not available" : false }, () => {
+  const render = (folder: string) =>
+    execFileSync(tools?.kubectl ?? "", ["kustomize", folder], { encoding: "utf8", maxBuffer: 64e6 });
+
+  test("renders base and overlays", () => {
+    for (const folder of ["base", "overlays/dev", "overlays/prod"])
+      assert.match(render(join(root, "k8s", folder)), /name: parley-config-[a-z0-9]+/, folder);
+  });
+
+  test("renders every component, and all that an overlay may combine", async () => {
+    await using cleanup = new Cleanup();
+    const folder = await temporaryFolder(cleanup);
+    for (const part of ["k8s", "infra"]) cpSync(join(root, part), join(folder, part), { recursive: true });
+    const components = readdirSync(join(root, "k8s/components"));
+    const choices = [...components.map((each) => [each]), components.filter((each) => each !== "hpa")];
+    const place = join(folder, "k8s/overlays/test");
+    mkdirSync(place);
+    for (const chosen of choices) {
+      const kustomization = {
+        apiVersion: "kustomize.config.k8s.io/v1beta1",
+        kind: "Kustomization",
+        namespace: "parley",
+        resources: ["../../base"],
+        components: chosen.map((each) => `../../components/${each}`),
+      };
+      writeFileSync(join(place, "kustomization.yaml"), JSON.stringify(kustomization));
+      assert.match(render(place), /kind: Deployment/, chosen.join(", "));
+    }
+  });
 });

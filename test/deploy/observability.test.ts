@@ -1,16 +1,20 @@
 // Alerts, boards, runbooks and the manifests around them: every metric exists, every alert has its page.
 
 import assert from "node:assert/strict";
-import { globSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { metricCatalog, type MetricDefinition } from "@parley/chassis";
 import { services } from "@parley/contracts";
+import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
 
 import { at, kustomization, parseFile } from "./support/manifests.ts";
-import { read } from "./support/repository.ts";
+import { read, root } from "./support/repository.ts";
 
 const Rules = z.strictObject({
   groups: z.array(
@@ -86,6 +90,48 @@ describe("the alerts", () => {
     const [operator] = parseFile("k8s/components/prometheus/rules.yaml");
     assert.equal(at(operator, "kind"), "PrometheusRule");
     assert.deepEqual(at(operator, "spec"), parse(read("infra/observability/rules.yaml")));
+  });
+});
+
+const promtool = await debianBinary("promtool", "prometheus", SHARED_CACHE_DIR).then(
+  ({ path }) => path,
+  () => undefined,
+);
+
+describe("the alerts in Prometheus", { skip: promtool === undefined ? "promtool is not available" : false }, () => {
+  const folder = join(root, "infra/observability");
+  const run = (...words: string[]) => spawnSync(promtool ?? "", words, { encoding: "utf8" });
+
+  test("are each fired by the fault that they name, and cleared after it", () => {
+    const Tests = z.object({
+      tests: z.array(
+        z.object({
+          alert_rule_test: z.array(z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()) })),
+        }),
+      ),
+    });
+    const cases = Tests.parse(parse(read("infra/observability/rules.test.yaml"))).tests.flatMap(
+      (each) => each.alert_rule_test,
+    );
+    for (const { alert } of rules) {
+      const states = cases.filter(({ alertname }) => alertname === alert).map((each) => each.exp_alerts.length);
+      assert.ok(states.join(" ").includes("0 1 0"), `${alert}: ${states.join(" ")}`);
+    }
+    execFileSync(promtool ?? "", ["test", "rules", join(folder, "rules.test.yaml")], { stdio: "pipe" });
+  });
+
+  test("fail the check when an expression is wrong", async () => {
+    await using cleanup = new Cleanup();
+    const place = await temporaryFolder(cleanup);
+    cpSync(folder, place, { recursive: true });
+    const file = join(place, "rules.yaml");
+    assert.equal(run("check", "rules", file).status, 0);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(
+      file,
+      text.replace("max(parley_outbox_oldest_seconds) > 120", "max(parley_outbox_oldest_seconds) > 1200"),
+    );
+    assert.notEqual(run("test", "rules", join(place, "rules.test.yaml")).status, 0);
   });
 });
 

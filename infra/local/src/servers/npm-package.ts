@@ -25,13 +25,15 @@ export async function npmPackage(
   cacheDir: string,
   log: (line: string) => void = () => undefined,
 ): Promise<string> {
-  const home = join(cacheDir, `${name}-${version}`);
+  // The name of a scope contains a slash.
+  const folder = name.replace("/", "-");
+  const home = join(cacheDir, `${folder}-${version}`);
   if (existsSync(home)) return home;
   mkdirSync(cacheDir, { recursive: true });
   await withLock(`${home}.lock`, async () => {
     if (existsSync(home)) return;
     log(`downloading ${name} ${version} from npm (unpacked in ${cacheDir}, not installed)`);
-    const draft = mkdtempSync(join(cacheDir, `.${name}-`));
+    const draft = mkdtempSync(join(cacheDir, `.${folder}-`));
     try {
       const { PATH = "", HOME = "/" } = process.env;
       const env = { ...process.env, PATH, HOME };

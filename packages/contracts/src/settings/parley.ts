@@ -14,6 +14,7 @@ import { MemorySettings } from "./memory.ts";
 import { McpSettings } from "./mcp.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
+import { OidcSettings } from "./oidc.ts";
 import { PermissionSettings } from "./permissions.ts";
 import { QueueSettings } from "./queue.ts";
 import { SessionSettings } from "./session.ts";
@@ -50,6 +51,7 @@ const Settings = z.strictObject({
   observers: ObserversSettings,
   channels: ChannelSettings,
   webhooks: WebhooksSettings,
+  oidc: OidcSettings,
 });
 
 /** All settings; every profile that one of them names exists. */

@@ -21,6 +21,7 @@ import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
 import { responseRoutes } from "./responses.ts";
 import { openapiDocument } from "./openapi.ts";
+import { OidcVerifier } from "./oidc.ts";
 import { operationRoutes } from "./operations.ts";
 import { platformRoutes } from "./platform-routes.ts";
 import { simpleChatRoutes } from "./simple-chat.ts";
@@ -79,12 +80,14 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   gates(app, deps);
   const consoleSessions = new ConsoleSessions(deps);
   const namedTokens = new NamedTokens(deps);
+  const { oidc: provider } = deps.settings;
+  const oidc = provider === undefined ? undefined : new OidcVerifier(provider, deps.log);
   // After the checks of Host, Origin and token, and before the rate limit.
   app.addHook("onRequest", async (request) => {
     if (request.holder !== null) return;
     const token = bearerOf(request);
     if (token !== null) {
-      request.access = await namedTokens.find(token);
+      request.access = (await namedTokens.find(token)) ?? (await oidc?.find(token)) ?? null;
       if (request.access !== null) request.holder = sha256Hex(token).slice(0, 16);
     } else if (request.headers.cookie !== undefined) {
       request.holder = await cookieHolder(request, consoleSessions);

@@ -1,0 +1,7 @@
+{{- define "parley.settings" -}}
+{{ .Values.settings | default (.Files.Get "parley.toml") }}
+{{- end -}}
+{{- /* The name contains the hash of the content: a change restarts the pods. */ -}}
+{{- define "parley.config" -}}
+parley-config-{{ include "parley.settings" . | sha256sum | trunc 10 }}
+{{- end -}}

@@ -1,0 +1,158 @@
+// The Helm chart: it is generated from the kustomize files, renders the same objects, and refuses wrong values.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { parseAllDocuments } from "yaml";
+import { z } from "zod";
+
+import { chartFiles } from "../../infra/charts/chart.ts";
+import { kubernetesTools, type KubernetesTools } from "./support/kubernetes-tools.ts";
+import { read, root, version } from "./support/repository.ts";
+
+const chart = join(root, "charts/parley");
+
+test("is current: `npm run docs` generates it from the kustomize files", () => {
+  const files = chartFiles(read, version);
+  for (const [path, text] of files) assert.equal(read(`charts/parley/${path}`), text, path);
+  const written = [...files.keys(), "values.yaml", "values.schema.json"];
+  for (const path of globSync("**/*.*", { cwd: chart })) assert.ok(written.includes(path.replaceAll("\\", "/")), path);
+});
+
+const tools = await kubernetesTools();
+const skip = tools === undefined ? "helm and kubectl are not available" : false;
+
+/** An object of Kubernetes without what the forms name differently: the hash in the name of a ConfigMap, the order of variables. */
+type Rendered = Record<string, unknown>;
+
+const Named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
+
+function objectsIn(text: string): Map<string, Rendered> {
+  const objects = new Map<string, Rendered>();
+  for (const document of parseAllDocuments(text.replaceAll(/parley-config-[a-z0-9]{10}\b/g, "parley-config"))) {
+    const object = sorted(document.toJS());
+    if (object === null) continue;
+    const { kind, metadata } = Named.parse(object);
+    const name = `${kind} ${metadata.name}`;
+    assert.ok(!objects.has(name), `${name} twice`);
+    objects.set(name, object as Rendered);
+  }
+  return objects;
+}
+
+/** Variables of containers by name: a component of kustomize adds its own in front. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => {
+      if (key !== "env") return [key, sorted(inner)];
+      const variables = z.array(z.looseObject({ name: z.string() })).parse(inner);
+      return [key, variables.toSorted((a, b) => a.name.localeCompare(b.name))];
+    }),
+  );
+}
+
+describe("renders the same objects as kustomize", { skip }, () => {
+  const cleanup = new Cleanup();
+  let folder: string;
+  let programs: KubernetesTools;
+  before(async () => {
+    programs = tools ?? assert.fail("skipped");
+    folder = await temporaryFolder(cleanup);
+    for (const part of ["k8s", "infra"]) cpSync(join(root, part), join(folder, part), { recursive: true });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const kustomize = (overlay: object): string => {
+    const place = join(folder, "k8s/overlays/test");
+    mkdirSync(place, { recursive: true });
+    cpSync(join(root, "k8s/overlays/prod/ingress.yaml"), join(place, "ingress.yaml"));
+    const kustomization = { apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization", ...overlay };
+    writeFileSync(join(place, "kustomization.yaml"), JSON.stringify(kustomization));
+    return execFileSync(programs.kubectl, ["kustomize", place], { encoding: "utf8", maxBuffer: 64e6 });
+  };
+  const helm = (...values: string[]): string =>
+    execFileSync(programs.helm, ["template", "parley", chart, ...values.flatMap((each) => ["--set", each])], {
+      encoding: "utf8",
+      maxBuffer: 64e6,
+    });
+
+  const cases: Record<string, { overlay: object; values: string[] }> = {
+    "by default": { overlay: {}, values: [] },
+    "with autoscaling": { overlay: { components: ["../../components/hpa"] }, values: ["autoscaling.enabled=true"] },
+    "with the internet for tools": { overlay: { components: ["../../components/web"] }, values: ["web.enabled=true"] },
+    "with Prometheus": {
+      overlay: { components: ["../../components/prometheus"] },
+      values: ["prometheus.enabled=true"],
+    },
+    "with all of them, an ingress and other images": {
+      overlay: {
+        components: ["../../components/hpa", "../../components/web", "../../components/prometheus"],
+        resources: ["../../base", "ingress.yaml"],
+        images: ["migrate", "store", "agent-core", "tool-runner", "channel-gateway"].map((name) => ({
+          name: `parley/${name}`,
+          newName: `registry.example.com/x/${name}`,
+        })),
+        replicas: [{ name: "store", count: 3 }],
+        patches: [
+          {
+            target: { kind: "PersistentVolumeClaim", name: "parley-workspace" },
+            patch: JSON.stringify([{ op: "add", path: "/spec/storageClassName", value: "shared-files" }]),
+          },
+        ],
+      },
+      values: [
+        "autoscaling.enabled=true",
+        "web.enabled=true",
+        "prometheus.enabled=true",
+        "ingress.enabled=true",
+        "image.registry=registry.example.com/x",
+        "replicas.store=3",
+        "workspace.storageClass=shared-files",
+      ],
+    },
+  };
+  for (const [name, { overlay, values }] of Object.entries(cases)) {
+    test(name, () => {
+      const wanted = objectsIn(kustomize({ resources: ["../../base"], ...overlay }));
+      const found = objectsIn(helm(...values));
+      assert.ok(wanted.size >= 25, `${wanted.size} objects`);
+      assert.deepEqual([...found.keys()].sort(), [...wanted.keys()].sort());
+      for (const [object, text] of wanted) assert.deepEqual(found.get(object), text, object);
+    });
+  }
+
+  test("gives the settings another name when they change, so that pods restart", () => {
+    const nameIn = (text: string) => /name: (parley-config-[a-z0-9]{10})\n/.exec(text)?.[1];
+    const [first, other] = [nameIn(helm()), nameIn(helm("settings=[queue]"))];
+    assert.ok(first !== undefined && other !== undefined && first !== other);
+    assert.equal(nameIn(helm()), first);
+  });
+
+  test("refuses unknown values, wrong types and unsupported choices", () => {
+    for (const wrong of [
+      "replica.store=3",
+      "replicas.store=many",
+      "replicas.store=0",
+      "image.tag=Latest!",
+      "image.pullPolicy=Sometimes",
+      "web.execIsolation=off",
+      "workspace.accessMode=ReadOnlyMany",
+      "autoscaling=true",
+    ]) {
+      const { status, stderr } = spawnSync(programs.helm, ["template", chart, "--set", wrong], { encoding: "utf8" });
+      assert.notEqual(status, 0, wrong);
+      assert.match(stderr, /values don't meet the specifications of the schema/, wrong);
+    }
+  });
+
+  test("passes helm's own checks", () => {
+    const said = execFileSync(programs.helm, ["lint", "--strict", chart], { encoding: "utf8" });
+    assert.match(said, /0 chart\(s\) failed/);
+  });
+});
