@@ -42,6 +42,8 @@ interface Shown {
   tools: ShownTool[];
   /** Input of the hash. */
   json: string;
+  /** The last hash and the rest of its input: most turns of an agent have the same prefix. */
+  last?: { input: string; hash: string };
 }
 
 const shown = new WeakMap<readonly ToolDescriptor[], Shown>();
@@ -89,8 +91,10 @@ export function prefixOf(
   told: Record<string, number>,
   audience?: Prefix["audience"],
 ): Prefix {
-  const { tools: sorted, json } = showTools(tools);
-  return { hash: hash("sha256", `${JSON.stringify([system, told])}${json}`), system, tools: sorted, told, audience };
+  const known = showTools(tools);
+  const input = JSON.stringify([system, told]);
+  if (known.last?.input !== input) known.last = { input, hash: hash("sha256", `${input}${known.json}`) };
+  return { hash: known.last.hash, system, tools: known.tools, told, audience };
 }
 
 /**
