@@ -10,6 +10,7 @@ import { createLiveness } from "./liveness.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RunningService, StartContext } from "./service.ts";
 import { Startup } from "./startup.ts";
+import { collectStartupMemory } from "./startup-memory.ts";
 import { startTracing } from "./tracing.ts";
 
 /** Time limit for sending the last spans; an unavailable collector must not delay the exit. */
@@ -65,6 +66,7 @@ export async function runService<C extends BaseConfig>(
   }
   process.send?.({ type: "ready", service, healthPort: health.port, httpPort: running.httpPort });
   running.log.info({ healthPort: health.port, httpPort: running.httpPort }, "ready");
+  collectStartupMemory();
 
   const reason = await Promise.race([stop, running.ended]);
   if (reason instanceof Error) {

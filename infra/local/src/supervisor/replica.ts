@@ -24,6 +24,8 @@ import { LogFile, type WriteTrouble } from "./log-file.ts";
  * service.
  */
 const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=4"];
+/** Fewer heaps of the C library than the eight per processor of its default, which saves 4 to 8 MiB per service. */
+const MEMORY_ENV = { MALLOC_ARENA_MAX: "2" };
 /** The chassis exits with this code when the configuration is wrong: a retry would not help. */
 const CONFIG_EXIT_CODE = 78;
 const FIRST_START_TRIES = 3;
@@ -164,7 +166,7 @@ export class Replica {
     // A separate session: Ctrl-C in the terminal goes only to the supervisor, which drains the services in order.
     const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
       cwd,
-      env,
+      env: { ...MEMORY_ENV, ...env },
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       detached: true,
     });
