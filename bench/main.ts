@@ -4,16 +4,19 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
 import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
 import { memory } from "./rows/memory.ts";
 import { memorySize } from "./rows/memory-size.ts";
+import { curves, replicated } from "./rows/scaling.ts";
 import { schedules } from "./rows/schedules.ts";
 import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
 import { turns } from "./rows/turns.ts";
+import { waterfall } from "./rows/waterfall.ts";
 import { parseLocomo } from "./memory/locomo.ts";
 import { questionSet } from "./memory/question-set.ts";
 import { startFakeModel } from "./fake-model.ts";
@@ -28,9 +31,15 @@ const show = (row: Row) => {
 const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
 
 // npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
-// npm run bench -- --only GROUP: measures one group of rows: idle, turns, history, throughput, sockets, schedules, failover or memory.
-const { memory: questionFile, only } = parseArgs({
-  options: { memory: { type: "string" }, only: { type: "string" } },
+// npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, failover
+// or memory.
+// npm run bench -- --compare FOLDER: this tree against another one, in alternation.
+const {
+  memory: questionFile,
+  only,
+  compare: otherTree,
+} = parseArgs({
+  options: { memory: { type: "string" }, only: { type: "string" }, compare: { type: "string" } },
 }).values;
 if (questionFile !== undefined) {
   const samples = parseLocomo(JSON.parse(await readFile(questionFile, "utf8")));
@@ -38,12 +47,21 @@ if (questionFile !== undefined) {
   process.exit(outcome());
 }
 
+if (otherTree !== undefined) {
+  const model = await startFakeModel();
+  await compare(otherTree, model);
+  process.exit(0);
+}
+
 const home = await mkdtemp(join(tmpdir(), "parley-bench-"));
 const settings = join(home, "parley.toml");
 await writeFile(settings, '[session]\npolicy = "per_conversation"\n');
 const model = await startFakeModel();
 
-async function startCluster(replicas: Record<string, number>): Promise<Cluster> {
+async function startCluster(
+  replicas: Record<string, number>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
   return up({
     home,
     httpPort: 0,
@@ -54,7 +72,7 @@ async function startCluster(replicas: Record<string, number>): Promise<Cluster> 
       ANTHROPIC_API_KEY: "sk-bench",
       ANTHROPIC_BASE_URL: model.url,
     },
-    env: { all: { PARLEY_LOG_LEVEL: "warn" }, "agent-core": { PARLEY_MODEL: "bench" } },
+    env: { all: { PARLEY_LOG_LEVEL: "warn", ...env }, "agent-core": { PARLEY_MODEL: "bench" } },
   });
 }
 
@@ -72,10 +90,20 @@ try {
   await measure("turns", () => turns(gateway, model, base));
   await measure("history", () => history(cluster, gateway, base));
   await measure("throughput", () => throughput(cluster, gateway));
+  await measure("curves", () => curves(cluster, gateway));
   await measure("sockets", () => sockets(cluster, gateway));
   await measure("schedules", () => schedules(cluster));
   await cluster.stop();
 
+  await measure("waterfall", () => waterfall((env) => startCluster({}, env), model));
+  for (const service of ["channel-gateway", "store", "tool-runner"] as const) {
+    await measure("curves", async () => {
+      const several = await startCluster({ [service]: 2 });
+      const measured = await replicated(several, `64 sessions, two replicas of ${service}`);
+      await several.stop();
+      return measured;
+    });
+  }
   await measure("failover", async () => {
     const pair = await startCluster({ "agent-core": 2 });
     const measured = await failover(pair);

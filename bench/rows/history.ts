@@ -10,7 +10,7 @@ import type { Baselines } from "./baselines.ts";
 
 const sizes = [10, 1_000, 100_000];
 /** The highest accepted extra cost of a turn after 100,000 messages, compared with ten. */
-const maxRatio = 1.25;
+const maxRatio = 1.1;
 
 export async function history(cluster: Cluster, gateway: Gateway, base: Baselines): Promise<Row[]> {
   const rows: Row[] = [];
