@@ -439,6 +439,7 @@ test("omits the session's own changes unless another author may have written in 
   );
 });
 
+// design: 000.23
 test("lists changed skills without their bodies, and nothing that the prompt would omit", () => {
   const before = documents({ "skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("b") });
   const after = new Map([

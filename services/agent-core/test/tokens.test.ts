@@ -1,24 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { noUsage, type Part } from "@parley/contracts";
-import { charsOf, charsOfMessages, charsOfTools, estimatePrompt } from "../src/model/tokens.ts";
+import type { Message, Part } from "@parley/contracts";
+import { charsOf, charsOfTools, estimateTokens } from "../src/model/tokens.ts";
 
-const sizes = { newChars: 0, messageChars: 0, systemChars: 0, toolChars: 0 };
-
-describe("an estimate of the next prompt", () => {
-  // design: 000.27, 002.16b
-  test("adds the last reported usage, its answer and a third of the new characters", () => {
-    const lastUsage = { inputTokens: 100, cacheReadTokens: 5_000, cacheWriteTokens: 900, outputTokens: 40 };
-    const estimate = estimatePrompt({ ...sizes, lastUsage, newChars: 301, systemChars: 9_999, toolChars: 9_999 });
-    assert.equal(estimate, 100 + 5_000 + 900 + 40 + 101);
+// design: 004.14
+test("estimates a third of the characters, and four tokens more for each message", () => {
+  const message = (text: string): Message => ({
+    seq: 1,
+    role: "user",
+    turnId: "t",
+    parts: [{ type: "text", text }],
+    model: null,
+    createdAt: "",
   });
-
-  // design: 004.14
-  test("is a third of all characters, with tools and system prompt, without reported usage", () => {
-    const all = { newChars: 5, messageChars: 300, systemChars: 30, toolChars: 60 };
-    assert.equal(estimatePrompt({ ...all, lastUsage: null }), 130);
-    assert.equal(estimatePrompt({ ...all, lastUsage: noUsage }), 130);
-  });
+  assert.equal(estimateTokens([message("a".repeat(300)), message("abcd")]), Math.ceil(304 / 3) + 2 * 4);
 });
 
 describe("the size of parts", () => {
@@ -48,6 +43,5 @@ describe("the size of parts", () => {
   test("of tools is the size of the fields that the provider receives", () => {
     const tool = { name: "now", description: "The time.", inputSchema: { type: "object" } };
     assert.equal(charsOfTools([tool, tool]), 2 * (3 + 9 + 17));
-    assert.equal(charsOfMessages([{ role: "user", parts: [{ type: "text", text: "abc" }] }]), 3);
   });
 });

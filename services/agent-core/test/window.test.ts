@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { createOpenAi } from "../src/model/openai/openai.ts";
 import type { ModelProvider, ModelSize } from "../src/model/provider.ts";
-import { CachedValue } from "../src/model/cached-value.ts";
+import { CachedValue, cachedValueTimes } from "../src/model/cached-value.ts";
 import { createRehearsal } from "../src/model/rehearsal/rehearsal.ts";
 import { ContextWindows } from "../src/model/window.ts";
 
@@ -40,6 +40,11 @@ describe("a cached value", () => {
     gate.resolve();
     await settled();
     assert.equal(await value.get(), 2);
+  });
+
+  // design: 004.13
+  test("is loaded again after five minutes by default", () => {
+    assert.equal(cachedValueTimes.freshMs, 5 * 60_000);
   });
 
   // design: 004.13

@@ -198,7 +198,7 @@ describe("an observer", () => {
     assert.equal(await metric(replica, "dropped"), 0);
   });
 
-  // design: 004.17, switch.15
+  // design: 000.11, 004.17, switch.15
   test("loses counted events when it is slow, without delaying others", async () => {
     await using local = new Cleanup();
     const replica = await gateway(local, { buffer: 4, timeout_seconds: 30 });
@@ -223,6 +223,7 @@ describe("an observer", () => {
     );
   });
 
+  // design: 000.11
   test("is unsubscribed after repeated failures", async () => {
     const bus = await stack.bus("channel-gateway");
     const settings = { url, buffer: 64, deltas: false, timeout_seconds: 5, max_failures: 2 };

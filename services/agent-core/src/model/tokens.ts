@@ -1,9 +1,8 @@
 // Estimates the size of a prompt locally; pure. Three characters per token is cautious for prose and about right for
-// code and JSON. The provider's last reported usage is more exact and takes precedence.
-import type { Message, Part, Usage } from "@parley/contracts";
+// code and JSON. The loop multiplies it by the ratio to the usage that the provider reported last.
+import type { Message, Part } from "@parley/contracts";
 import { shownKind } from "./render-attachment.ts";
-import { promptTokens } from "./prices.ts";
-import type { PromptMessage, PromptTool } from "./provider.ts";
+import type { PromptTool } from "./provider.ts";
 
 const charsPerToken = 3;
 /** Cost of the largest image that is not scaled down at Claude; other providers charge less. */
@@ -19,35 +18,9 @@ export function tokensOf(chars: number): number {
   return Math.ceil(chars / charsPerToken);
 }
 
-export interface PromptSize {
-  /** Of the conversation's newest model call, if nothing before it has changed; null: there is none. */
-  lastUsage: Usage | null;
-  /** Characters appended after that call's answer (`charsOf`). */
-  newChars: number;
-  /** Characters of all messages; used only without `lastUsage`. */
-  messageChars: number;
-  systemChars: number;
-  /** `charsOfTools`; used only without `lastUsage`, like the system prompt: the reported prompt includes both. */
-  toolChars: number;
-}
-
-/** Tokens of the next prompt. */
-export function estimatePrompt(size: PromptSize): number {
-  const { lastUsage } = size;
-  // Servers that do not report the prompt size report zero.
-  if (lastUsage === null || promptTokens(lastUsage) === 0) {
-    return tokensOf(size.systemChars + size.toolChars + size.messageChars);
-  }
-  return promptTokens(lastUsage) + lastUsage.outputTokens + tokensOf(size.newChars);
-}
-
 /** Size of parts in a prompt, converted to characters of text. */
 export function charsOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + weight(part), 0);
-}
-
-export function charsOfMessages(messages: readonly PromptMessage[]): number {
-  return messages.reduce((sum, message) => sum + charsOf(message.parts), 0);
 }
 
 export function charsOfTools(tools: readonly PromptTool[]): number {
