@@ -1,12 +1,31 @@
 // npm run chaos -- [--trials 200] [--only NAME]: injects faults into a real cluster and accounts for every message.
+// npm run chaos -- --leases SECONDS: instead kills, pauses and drains four gateways that share 24 accounts.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
 import { runCallers } from "./callers.ts";
+import { runLeases } from "./leases.ts";
 import { run, type Account } from "./run.ts";
 
 const { values } = parseArgs({
-  options: { trials: { type: "string", default: "200" }, only: { type: "string" }, callers: { type: "boolean" } },
+  options: {
+    trials: { type: "string", default: "200" },
+    only: { type: "string" },
+    callers: { type: "boolean" },
+    leases: { type: "string" },
+  },
 });
+if (values.leases !== undefined) {
+  const { problems, messages, faults, takeoversMs, unknown } = await runLeases(Number(values.leases), (line) =>
+    console.log(line),
+  );
+  for (const problem of problems) console.log(problem);
+  const at = (part: number) => Math.round(takeoversMs[Math.floor((takeoversMs.length - 1) * part)] ?? 0);
+  console.log(
+    `messages ${messages}, faults ${faults}, problems ${problems.length}, unknown sends ${unknown}, ` +
+      `takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeoversMs.length} leases)`,
+  );
+  process.exit(problems.length === 0 ? 0 : 1);
+}
 if (values.callers === true) {
   const problems = await runCallers((line) => console.log(line));
   process.exit(problems.length === 0 ? 0 : 1);
