@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import type { Message } from "@parley/contracts";
 
 import { plain, type Paint } from "../src/io/io.ts";
-import { answerHint, answerIn, isReportedByEvents, queueCommand } from "../src/terminal/answers.ts";
+import { answerHint, answerIn, isReportedByEvents, isTypedAheadEnter, queueCommand } from "../src/terminal/answers.ts";
 import { bannerLines, farewell, footerText } from "../src/terminal/banner.ts";
 import { Completion } from "../src/terminal/completion.ts";
 import { allCommands, helpText } from "../src/terminal/help.ts";
@@ -71,6 +71,13 @@ test("knows the commands whose effect an event reports", () => {
   for (const command of ["/approve A1 always", "/approve B2", "/approvals", "/stop"])
     assert.equal(isReportedByEvents(command, open, false), false, command);
   assert.equal(isReportedByEvents("/stop", [], true), true);
+});
+
+test("takes a line feed as Enter only right after the start", () => {
+  assert.deepEqual(
+    [isTypedAheadEnter("\n", 100), isTypedAheadEnter("\n", 5_000), isTypedAheadEnter("a", 100)],
+    [true, false, false],
+  );
 });
 
 test("takes the queue mode from the command before a text", () => {

@@ -63,3 +63,11 @@ export function queueCommand(typed: string): { mode: QueueMode | undefined; text
   const [, name = "", text = ""] = /^\/(steer|later|now)\s+(\S[\s\S]*)$/i.exec(typed.trim()) ?? [];
   return text === "" ? { mode: undefined, text: typed } : { mode: modes[name.toLowerCase()], text };
 }
+
+/** Text that was typed before the chat took over the terminal arrives when it starts. */
+const typedAheadMs = 2_000;
+
+/** A line feed that was Enter: the terminal converts it until the chat has taken over. Later it is Ctrl-J, a new line. */
+export function isTypedAheadEnter(data: string, sinceStartMs: number): boolean {
+  return data === "\n" && sinceStartMs < typedAheadMs;
+}

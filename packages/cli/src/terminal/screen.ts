@@ -3,12 +3,12 @@
 import { Editor, matchesKey, ProcessTerminal, TuiMainScreen, type Component } from "@earendil-works/pi-tui";
 import { pluralize } from "@parley/kit";
 
-import { answerHint } from "./answers.ts";
+import { answerHint, isTypedAheadEnter } from "./answers.ts";
 import type { Completion } from "./completion.ts";
 import { linesOf } from "./entry-lines.ts";
 import { HistorySearch } from "./history-search.ts";
 import type { History } from "./history.ts";
-import { cut, elapsed } from "./lines.ts";
+import { cut, elapsed, wrapped } from "./lines.ts";
 import { activityOf, type ChatState, emptyState, type Entry, openQuestions } from "./state.ts";
 import type { Theme } from "./theme.ts";
 
@@ -26,8 +26,6 @@ export interface ScreenListener {
 const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const spinnerMs = 120;
 const maxWaitingShown = 3;
-/** Text typed before the chat has taken over the terminal arrives at once, with line feeds where Enter was pressed. */
-const typedAheadMs = 200;
 
 export class Screen {
   readonly #tui = new TuiMainScreen(new ProcessTerminal());
@@ -64,7 +62,7 @@ export class Screen {
   start(): void {
     const startedAt = performance.now();
     this.#tui.addInputListener((data) => {
-      if (data === "\n" && performance.now() - startedAt < typedAheadMs) return { data: "\r" };
+      if (isTypedAheadEnter(data, performance.now() - startedAt)) return { data: "\r" };
       return this.#key(data) ? { consume: true } : undefined;
     });
     process.stdin.once("end", () => this.#listener.end());
@@ -76,7 +74,7 @@ export class Screen {
     clearInterval(this.#timer);
     this.#input.show(new Lines(() => []));
     this.#footer = "";
-    this.#state = { ...this.#state, turns: new Map(), waiting: [] };
+    this.#state = { ...this.#state, turns: new Map(), waiting: [], prompt: null };
     this.#tui.renderNow();
     this.#tui.stop();
   }
@@ -152,8 +150,8 @@ export class Screen {
     const questions = openQuestions(state);
     const [asked] = questions;
     const activity = activityOf(state);
-    if (state.prompt !== null) lines.push(paint("yellow", cut(state.prompt, width)));
-    else if (asked !== undefined) lines.push(paint("yellow", cut(answerHint(asked, questions.length - 1), width)));
+    const hint = state.prompt ?? (asked === undefined ? null : answerHint(asked, questions.length - 1));
+    if (hint !== null) lines.push(...wrapped(hint, width).map((line) => paint("yellow", line)));
     else if (activity !== null) {
       const nowMs = Date.now();
       const frame = spinner[Math.floor(nowMs / spinnerMs) % spinner.length] ?? "";
