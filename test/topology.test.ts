@@ -315,6 +315,7 @@ describe("operations", () => {
       "channels/telegram/webhook.ts",
       "channels/whatsapp/webhook.ts",
       "http/attachments.ts",
+      "http/console/documentation.ts",
       "http/console/files.ts",
       "http/console/sign-in.ts",
       // Registers what the other files add.

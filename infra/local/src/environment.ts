@@ -3,7 +3,7 @@
 import { basename } from "node:path";
 
 import type { ExplainedSettings } from "@parley/chassis";
-import type { ServiceName } from "@parley/contracts";
+import { defaultModel, type ServiceName } from "@parley/contracts";
 
 /** Variables by name; undefined means not set. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -158,6 +158,14 @@ function pick(person: Environment, names: readonly string[]): Record<string, str
   );
 }
 
+/** True if the settings choose a model or the environment has access to one: there is nothing to ask for. */
+export function isModelConfigured(environment: Environment, { agent }: ExplainedSettings["settings"]): boolean {
+  return (
+    agent.model !== undefined ||
+    ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"].some((name) => isSet(environment[name]))
+  );
+}
+
 /** For example `rehearsal: a built-in scripted model, no key set`. */
 export function describeModel(environment: Environment, { settings, originOf }: ExplainedSettings): string {
   const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
@@ -171,7 +179,7 @@ export function describeModel(environment: Environment, { settings, originOf }: 
     if (model === "rehearsal") return `rehearsal: a built-in scripted model, chosen by ${origin}`;
     return `${model}${at(model)}${origin === "PARLEY_MODEL" ? "" : ` (${origin})`}`;
   }
-  if (isSet(ANTHROPIC_API_KEY)) return `Claude, the default model${at("")}`;
+  if (isSet(ANTHROPIC_API_KEY)) return `${defaultModel}, the default model${at("")}`;
   if (isSet(OPENAI_API_KEY) || isSet(OPENAI_BASE_URL))
     return "rehearsal: a built-in scripted model; choose a real one with PARLEY_MODEL=openai:<model>";
   return "rehearsal: a built-in scripted model, no key set";

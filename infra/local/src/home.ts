@@ -55,7 +55,7 @@ export function holdHome(home: Home): FileLock {
   const state = readState(home.path);
   const since = state === null ? "" : `, since ${state.startedAt}, at ${state.httpUrl}`;
   throw new LocalError("home_busy", `${home.path} is in use by another Parley (pid ${lock.heldBy.pid}${since}).`, {
-    fix: `Stop the other one (Ctrl-C in its terminal, or kill ${lock.heldBy.pid}), or start this one with PARLEY_HOME=<another folder>.`,
+    fix: `Talk to it with npx parley chat, stop it (Ctrl-C in its terminal, or kill ${lock.heldBy.pid}), or start this one with PARLEY_HOME=<another folder>.`,
   });
 }
 

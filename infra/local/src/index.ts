@@ -4,7 +4,7 @@ export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, debianLibrary, hasApt, type DebianBinary } from "./servers/debian.ts";
 export { suitePrograms, type SuiteMounts, type SuiteOptions, type SuitePrograms } from "./servers/debian-suite.ts";
 export { npmPackage, type NpmPackage } from "./servers/npm-package.ts";
-export { onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
+export { missingServers, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";
 export {
@@ -18,9 +18,11 @@ export {
 } from "./servers/postgres.ts";
 export type { LogSink, ServerExit, ServerProcess } from "./servers/process.ts";
 export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis.ts";
+export { findConfig } from "./config-file.ts";
 export type { Environment } from "./environment.ts";
-export { readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
+export { openHome, readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
 export { natsUsers, type GivenServers, type SupervisedServer } from "./supervisor/backing.ts";
+export { isReadByService, keepSecrets, readSecrets, secretsPath, withSecrets } from "./secrets.ts";
 export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 export { NPM_PROGRAMS, SUITE_PROGRAMS } from "./test-peers.ts";

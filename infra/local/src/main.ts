@@ -6,8 +6,10 @@ import { readFileSync } from "node:fs";
 
 import { flagsAsVariable } from "@parley/chassis";
 
+import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
+import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { channelLines, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
@@ -50,6 +52,12 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
 /** Starts the cluster, opens the chat on a terminal, and runs until a stop request. */
 async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
   const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
+  const asks = withChat && needsOnboarding(options.home, settingsOf(options));
+  if (asks) {
+    requests.ignoreInterrupts = true; // the questions handle Ctrl-C
+    await onboard(options.home, requests.first);
+    requests.ignoreInterrupts = false;
+  }
   const begun = performance.now();
   let opened: TerminalChat | null = null;
   const cluster = await start(options, requests, {
@@ -65,7 +73,8 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   try {
     let goesOn = true;
     if (withChat) {
-      requests.ignoreInterrupts = true; // the chat handles Ctrl-C while it is open
+      requests.ignoreInterrupts = true; // the questions and the chat handle Ctrl-C while they are open
+      if (asks) await connectChannel(cluster.home, requests.first);
       opened = chat(cluster.home, requests.first);
       goesOn = (await opened.ended).keepsCluster;
       opened = null;
@@ -79,11 +88,16 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   return 0;
 }
 
+/** The environment with the flags that set settings. */
+function settingsOf({ settings }: StartOptions): Environment {
+  return { ...process.env, ...flagsAsVariable(settings) };
+}
+
 type Extras = Pick<Parameters<typeof up>[0], "say" | "warn" | "onServiceLine" | "httpPort">;
 
 async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
   const { home, replicas } = options;
-  const environment = { ...process.env, ...flagsAsVariable(options.settings) };
+  const environment = settingsOf(options);
   const giveUp = (): never => process.exit(1); // the first request has already stopped what had been started
   requests.second.addEventListener("abort", giveUp, { once: true });
   const cluster = await up({ home, replicas, environment, signal: requests.first, ...extras });

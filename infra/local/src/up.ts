@@ -1,12 +1,12 @@
 // Starts and stops the whole cluster on one machine: servers, migration and four supervised services.
 
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 
 import { ConfigError, type ExplainedSettings, explainSettings } from "@parley/chassis";
 import { type Role, type ServiceName, services } from "@parley/contracts";
 import { abortable } from "@parley/kit";
 
+import { findConfig } from "./config-file.ts";
 import { ensureConsole } from "./console-build.ts";
 import {
   type ClusterFacts,
@@ -19,6 +19,7 @@ import {
 import { knownSystemError, LocalError } from "./errors.ts";
 import { holdHome, type Home, keepToken, openHome, type ReplicaState, sha256 } from "./home.ts";
 import { nameOf } from "./processes.ts";
+import { withSecrets } from "./secrets.ts";
 import { findBubblewrap } from "./servers/locate.ts";
 import { gatewayPorts } from "./servers/ports.ts";
 import type { LogSink } from "./servers/process.ts";
@@ -112,9 +113,9 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const { say = () => {}, programs = REPOSITORY_PROGRAMS, serversDir = home.servers, servers: given = {} } = options;
   const signal = options.signal ?? new AbortController().signal;
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
-  const environment: Environment = { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment };
+  const environment = withSecrets(home.path, { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment });
   const namespace = environment.PARLEY_NAMESPACE || "parley";
-  const configPath = findConfig(home, environment);
+  const configPath = findConfig(home.path, environment);
   const settings = readSettings(configPath, environment);
 
   await endLeftOvers(home);
@@ -217,13 +218,6 @@ function startServices(
       started.add(replica, options.startReplica);
     }
   }
-}
-
-/** PARLEY_CONFIG, else parley.toml in the home or the working folder, else null. */
-function findConfig(home: Home, environment: Environment): string | null {
-  if (environment.PARLEY_CONFIG) return resolve(environment.PARLEY_CONFIG);
-  const places = [join(home.path, "parley.toml"), join(process.cwd(), "parley.toml")];
-  return places.find((path) => existsSync(path)) ?? null;
 }
 
 /** Called before anything starts, so that a wrong setting is reported once and not by four services. */

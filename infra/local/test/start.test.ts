@@ -86,7 +86,7 @@ test("describes the model, and names the rehearsal model as such", () => {
   assert.equal(said({}), "rehearsal: a built-in scripted model, no key set");
   assert.equal(said({ PARLEY_MODEL: "claude-x", ANTHROPIC_BASE_URL: "http://h" }, config), "claude-x at http://h");
   assert.equal(said({}, config), "claude-in-toml (parley.toml)");
-  assert.equal(said({ ANTHROPIC_API_KEY: "k" }), "Claude, the default model");
+  assert.equal(said({ ANTHROPIC_API_KEY: "k" }), "claude-sonnet-5-5, the default model");
   const local = { OPENAI_BASE_URL: "http://h/v1", ANTHROPIC_BASE_URL: "http://a" };
   assert.equal(said({ ...local, PARLEY_MODEL: "openai:llama3:8b" }), "openai:llama3:8b at http://h/v1");
   assert.equal(said({ ...local, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x at http://a");

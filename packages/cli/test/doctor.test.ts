@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
 
-import type { ReplicaReport } from "@parley/contracts";
+import { parseSettings } from "@parley/chassis";
+import type { ReplicaReport, store } from "@parley/contracts";
 
 import {
   clockFinding,
@@ -18,7 +19,10 @@ import {
 import type { DoctorContext } from "../src/doctor/finding.ts";
 import { addressOf, exchange, NoResponseError, type Address } from "../src/doctor/servers.ts";
 import { fixesFor } from "../src/doctor/finding.ts";
-import { diskFinding, nodeFinding, secretFileFinding, wildcardFinding } from "../src/doctor/machine.ts";
+import { diskFinding, nodeFinding, wildcardFinding } from "../src/doctor/machine.ts";
+import { modelServer, modelServerFinding } from "../src/doctor/model.ts";
+import { scheduleFindings } from "../src/doctor/schedules.ts";
+import { secretFileFinding, unreadFinding } from "../src/doctor/secrets.ts";
 import { runChecks } from "../src/doctor/doctor.ts";
 import {
   natsFinding,
@@ -254,4 +258,63 @@ test("warns of allow rules that cover several tools, with what they do not cover
   assert.equal(found.severity, "warning");
   assert.match(found.message, /^allow "\*", guest_allow "mcp__a__\*": .*do not apply in tainted turns/);
   assert.equal(wildcardFinding({ allow: ["exec(git *)"], guest_allow: ["web_fetch"] }).severity, "ok");
+});
+
+test("names a stored secret that no service reads", () => {
+  const found = unreadFinding("TELEGRAM_TOKEN", "/h/secrets.env");
+  assert.equal(found.message, "TELEGRAM_TOKEN in /h/secrets.env is read by no service");
+  assert.match(found.fix ?? "", /PARLEY_CHANNEL_… for channels/);
+});
+
+test("asks the server of the configured model, and reports a key that it refuses", () => {
+  const server = (settings: string, env: Record<string, string>) => modelServer(parseSettings(settings, "t"), env);
+  assert.equal(server("", {}), null);
+  assert.equal(server("", { ANTHROPIC_API_KEY: "k" })?.url, "https://api.anthropic.com/v1/models");
+  assert.equal(server('[agent]\nmodel = "claude-x"', {})?.keyVariable, "ANTHROPIC_API_KEY");
+  const openai = server('[agent]\nmodel = "openai:gpt-5"', { OPENAI_API_KEY: "sk-secret" });
+  assert.deepEqual([openai?.url, openai?.keyVariable], ["https://api.openai.com/v1/models", "OPENAI_API_KEY"]);
+  const llm = '[llm.box]\nbase_url = "http://h:1/v1"\nmodel = "m"\n[agent]\nmodel = "box"';
+  assert.deepEqual(server(llm, {}), {
+    title: "http://h:1",
+    url: "http://h:1/v1/models",
+    headers: {},
+    key: undefined,
+    keyVariable: null,
+  });
+  assert.ok(openai);
+  const refused = modelServerFinding(openai, 401, '{"error":{"message":"bad sk-secret"}}');
+  assert.deepEqual([refused.severity, refused.message.includes("sk-secret")], ["error", false]);
+  assert.match(modelServerFinding(openai, 200, "").message, /answers and accepts the key/);
+  assert.equal(modelServerFinding({ ...openai, key: undefined }, 401, "").severity, "ok");
+});
+
+test("reports jobs that are overdue, failed or missed", () => {
+  const now = Date.parse("2026-01-01T12:00:00Z");
+  const job = (more: Partial<store.Schedule>) =>
+    ({
+      id: "job-1",
+      name: "report",
+      enabled: true,
+      nextDue: "2026-01-01T13:00:00Z",
+      lastRun: null,
+      ...more,
+    }) as store.Schedule;
+  const run = (outcome: "fired" | "missed" | "failed", state: "done" | "dead" | null = null): store.ScheduleRun => ({
+    due: "2026-01-01T11:00:00Z",
+    at: "2026-01-01T11:00:00Z",
+    manual: false,
+    outcome,
+    reason: null,
+    inboxId: null,
+    state,
+    turn: null,
+  });
+  const severity = (more: Partial<store.Schedule>) => scheduleFindings([job(more)], now)[0]?.severity;
+  assert.equal(severity({}), "ok");
+  assert.equal(severity({ lastRun: run("fired", "done") }), "ok");
+  assert.equal(severity({ lastRun: run("fired", "dead") }), "warning");
+  assert.equal(severity({ lastRun: run("missed") }), "warning");
+  assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z" }), "error");
+  assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z", enabled: false }), "ok");
+  assert.match(scheduleFindings([job({ lastRun: run("failed") })], now)[0]?.fix ?? "", /^parley cron history job-1 /);
 });

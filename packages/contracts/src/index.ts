@@ -215,6 +215,7 @@ export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./scope
 export { redisRules, redisUser } from "./redis-rules.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export {
+  defaultModel,
   efforts,
   profileNames,
   readerProfileName,

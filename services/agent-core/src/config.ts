@@ -1,6 +1,12 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
-import type { LlmsSettings, MemorySettings, SpeechSettings, TranscriptionSettings } from "@parley/contracts";
+import {
+  defaultModel,
+  type LlmsSettings,
+  type MemorySettings,
+  type SpeechSettings,
+  type TranscriptionSettings,
+} from "@parley/contracts";
 import { z } from "zod";
 import { httpSynthesizer, type Synthesizer } from "./voice/synthesizer.ts";
 import { httpTranscriber, type Transcriber } from "./voice/transcriber.ts";
@@ -53,8 +59,6 @@ export interface AgentConfig extends BaseConfig {
   handoverMs: number;
 }
 
-/** The model when a key is set and no model is configured. */
-const defaultModel = "claude-sonnet-5-5";
 const openAiBaseUrl = "https://api.openai.com/v1";
 
 const AgentEnv = z.object({

@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { httpDocument } from "../src/docs/http-document.ts";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader } from "./support/watchers.ts";
 
@@ -92,6 +93,18 @@ test("serves the recorded routes", async () => {
   const kept = Object.entries(before.routes).filter(([name]) => name in found);
   const routes = { ...Object.fromEntries(kept), ...Object.fromEntries(changed) };
   return writeFile(file, `${JSON.stringify({ ...before, routes }, null, 2)}\n`);
+});
+
+test("matches docs/reference/http.md, which has a section for every route", async () => {
+  const openapi = await replica.json<{ paths: Record<string, Record<string, unknown>> }>("/openapi.json");
+  const page = new URL("../../../docs/reference/http.md", import.meta.url);
+  const document = httpDocument(openapi);
+  if (process.env["PARLEY_RECORD_SURFACE"] !== undefined) await writeFile(page, document);
+  assert.equal(await readFile(page, "utf8"), document, "stale: run this test with PARLEY_RECORD_SURFACE=1");
+  for (const [path, methods] of Object.entries(openapi.paths)) {
+    for (const method of Object.keys(methods))
+      assert.ok(document.includes(`\n### ${method.toUpperCase()} ${path}\n`), path);
+  }
 });
 
 test("lists the recorded commands with their usage", async () => {

@@ -94,3 +94,16 @@ export function chat(home: string, signal: AbortSignal): TerminalChat {
   });
   return { ended, warn: (line) => void (child.connected && child.send({ warning: line }, () => undefined)) };
 }
+
+/** Runs a `parley` command on this terminal until it ends, by itself or through the signal. Returns its exit code; null after a signal. */
+export async function runOnTerminal(args: readonly string[], signal: AbortSignal): Promise<number | null> {
+  if (signal.aborted) return null;
+  const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, ...args], { stdio: "inherit" });
+  const end = (): void => {
+    child.kill("SIGTERM");
+  };
+  signal.addEventListener("abort", end, { once: true });
+  const [code] = (await once(child, "exit")) as [number | null];
+  signal.removeEventListener("abort", end);
+  return code;
+}

@@ -61,12 +61,55 @@ async function look(known: Known, cacheDir: string, log?: (line: string) => void
     if (path !== null && (await newEnough(path, known))) return path;
   }
   const [command = known.packageName] = known.commands;
-  if (!(await hasApt())) {
-    throw new LocalError("binary_missing", `${command} ${known.oldest.join(".")} or newer is not installed.`, {
-      fix: `Install it with \`brew install ${known.brew}\` or \`apt install ${known.packageName}\`, or run everything with \`docker compose up\`.`,
-    });
-  }
+  if (!(await hasApt()))
+    throw missingError([known, ...Object.values(KNOWN).filter((each) => each !== known && !isOnPath(each))]);
   return (await debianBinary(command, known.packageName, cacheDir, log)).path;
+}
+
+function isOnPath({ commands }: Known): boolean {
+  return commands.some((command) => onPath(command) !== null);
+}
+
+/** The servers that neither PATH nor apt can provide on this machine, as one error; null if nothing is missing. */
+export async function missingServers(): Promise<LocalError | null> {
+  const missing = Object.values(KNOWN).filter((known) => !isOnPath(known));
+  return missing.length === 0 || (await hasApt()) ? null : missingError(missing);
+}
+
+/** Commands that install packages, in the order in which they are looked for. */
+const PACKAGE_MANAGERS = {
+  brew: "brew install",
+  dnf: "sudo dnf install",
+  pacman: "sudo pacman -S",
+  apk: "sudo apk add",
+  zypper: "sudo zypper install",
+} as const;
+type PackageManager = keyof typeof PACKAGE_MANAGERS;
+
+function missingError(missing: readonly Known[]): LocalError {
+  const managers = Object.keys(PACKAGE_MANAGERS) as PackageManager[];
+  const { message, fix } = missingText(missing, managers.find((name) => onPath(name) !== null) ?? null);
+  return new LocalError("binary_missing", message, { fix });
+}
+
+/** What is missing and the command that installs it; other package managers use the names of Homebrew. `manager` null: none is known. Pure. */
+export function missingText(
+  missing: readonly Pick<Known, "commands" | "oldest" | "brew">[],
+  manager: PackageManager | null,
+): { message: string; fix: string } {
+  const names = missing
+    .map(({ commands, oldest }) => `${commands[0] ?? ""} ${oldest.join(".")} or newer`)
+    .join(" and ");
+  const verb = missing.length > 1 ? "are" : "is";
+  const packages = missing.map(({ brew }) => brew);
+  const install =
+    manager === null
+      ? `Install ${packages.join(" and ")} with your package manager`
+      : `Run: ${PACKAGE_MANAGERS[manager]} ${packages.join(" ")}`;
+  return {
+    message: `${names} ${verb} not installed, and there is no apt to download from.`,
+    fix: `${install}. Or run everything in containers: docker compose up`,
+  };
 }
 
 /** The executable with this name on PATH or in the sbin folders, which an ordinary user's PATH omits; null if not found. */

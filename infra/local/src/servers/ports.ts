@@ -14,13 +14,29 @@ const LOWEST_PORT = 18_000;
 const HIGHEST_PORT = 30_000;
 const TRIES = 20;
 
-/** True if nothing listens on this loopback port. */
-async function isFree(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
+/** Why a process cannot listen on this loopback port, such as `EADDRINUSE`; null if it can. */
+async function listenProblem(port: number): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
   const probe = createServer();
-  probe.once("error", () => resolve(false));
-  probe.listen({ port, host: "127.0.0.1", exclusive: true }, () => probe.close(() => resolve(true)));
+  probe.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  probe.listen({ port, host: "127.0.0.1", exclusive: true }, () => probe.close(() => resolve(null)));
   return promise;
+}
+
+async function isFree(port: number): Promise<boolean> {
+  return (await listenProblem(port)) === null;
+}
+
+/** The error for a port that cannot be used. `holder`: the process that listens on it, if known. */
+export function portError(port: number, problem: string, holder: string | null): LocalError {
+  if (problem === "EACCES") {
+    return new LocalError("no_access", `Port ${port} may only be used by root (EACCES).`, {
+      fix: "Choose a port from 1024 up with PARLEY_HTTP_PORT=<port>; a reverse proxy can serve the low port.",
+    });
+  }
+  return new LocalError("port_taken", `Port ${port} is taken${holder === null ? "" : ` by ${holder}`}.`, {
+    fix: "Stop that program, or choose another port with PARLEY_HTTP_PORT=<port> (0: any free port).",
+  });
 }
 
 /** A loopback port that was free when it was checked. */
@@ -54,14 +70,11 @@ export async function gatewayPorts(wanted: number, count: number): Promise<numbe
     if (wanted === 0) {
       const free = await freePort();
       if (!ports.includes(free)) ports.push(free);
-    } else if (await isFree(port)) {
-      ports.push(port);
-    } else if (port === wanted) {
-      const holder = listenerOf(port);
-      throw new LocalError("port_taken", `Port ${port} is taken${holder === null ? "" : ` by ${holder}`}.`, {
-        fix: "Stop that program, or choose another port with PARLEY_HTTP_PORT=<port> (0: any free port).",
-      });
+      continue;
     }
+    const problem = await listenProblem(port);
+    if (problem === null) ports.push(port);
+    else if (port === wanted || problem === "EACCES") throw portError(port, problem, listenerOf(port));
   }
   return ports;
 }

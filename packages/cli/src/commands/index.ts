@@ -12,6 +12,7 @@ import { docsCommands } from "./docs.ts";
 import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
 import { evalCommands } from "./eval.ts";
 import { mcpCommands } from "./mcp.ts";
+import { onboardCommand } from "./onboard.ts";
 import { pairingCommands } from "./pairing.ts";
 import { peopleCommands } from "./people.ts";
 import { parseCommandLine } from "./parse.ts";
@@ -24,6 +25,7 @@ import { webhookCommands } from "./webhooks.ts";
 
 export const commands: readonly CommandSpec[] = [
   upCommand,
+  onboardCommand,
   ...talkCommands,
   sdkCommand,
   consoleCommand,

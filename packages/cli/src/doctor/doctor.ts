@@ -11,9 +11,17 @@ import type { OptionValues } from "../io/options.ts";
 import { clusterChecks } from "./cluster.ts";
 import { type Check, type DoctorContext, error, type Finding } from "./finding.ts";
 import { machineChecks } from "./machine.ts";
+import { modelChecks } from "./model.ts";
+import { scheduleChecks } from "./schedules.ts";
 import { serverChecks } from "./servers.ts";
 
-const allChecks: readonly Check[] = [...machineChecks, ...serverChecks, ...clusterChecks];
+const allChecks: readonly Check[] = [
+  ...machineChecks,
+  ...serverChecks,
+  ...clusterChecks,
+  ...modelChecks,
+  ...scheduleChecks,
+];
 
 export async function runChecks(context: DoctorContext, checks: readonly Check[] = allChecks): Promise<Finding[]> {
   const found = await Promise.all(
@@ -41,6 +49,7 @@ export async function doctor(values: OptionValues, io: Io): Promise<number> {
     explicitUrl: target.explicitUrl,
     settingsFile: findSettings(undefined, values, io),
     status: () => (asked ??= gateway.runWithClockSkew(api.status)),
+    jobs: async () => (await gateway.run(api.jobs)).jobs,
   });
   const failed = findings.some(({ severity }) => severity === "error");
   if (values.has("json")) printJson(io, { ok: !failed, checks: findings });

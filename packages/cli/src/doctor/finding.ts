@@ -43,6 +43,7 @@ export interface DoctorContext {
   readonly settingsFile: string | null;
   /** Requested once for all checks; rethrows the error of that request. */
   status(): Promise<Answered<Answer<typeof api.status>>>;
+  jobs(): Promise<Answer<typeof api.jobs>["jobs"]>;
 }
 
 export interface Check {
@@ -84,4 +85,9 @@ const there: Fixes = {
 /** `explicitUrl`: the gateway was named by its address. */
 export function fixesFor(explicitUrl: boolean): Fixes {
   return explicitUrl ? there : here;
+}
+
+/** A path quoted for a shell. */
+export function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -6,10 +6,11 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { missingServers } from "@parley/local";
 import { errorMessage, namesOneTool, type PermissionSettings, unmatchedHooks } from "@parley/contracts";
 
-import { missingSecrets } from "../cluster/settings.ts";
-import { type Check, type DoctorContext, error, type Finding, ok, startFix, warning } from "./finding.ts";
+import { type Check, type DoctorContext, error, type Finding, ok, quoted, startFix, warning } from "./finding.ts";
+import { secretFile, secrets, secretsFile } from "./secrets.ts";
 
 const WANTED_NODE = 24;
 const MIB = 1024 * 1024;
@@ -28,26 +29,28 @@ export function diskFinding(freeBytes: number, folder: string): Finding {
   return freeBytes < 1024 * MIB ? warning("disk", free, fix) : ok("disk", free);
 }
 
-/** Checks that only its owner can read a file that contains a secret. */
-export function secretFileFinding(id: string, path: string, mode: number): Finding {
-  const others = mode & 0o077;
-  return others === 0
-    ? ok(id, `${path} is readable only by its owner`)
-    : error(id, `${path} can be read by others (mode ${(mode & 0o777).toString(8)})`, `chmod 600 ${quoted(path)}`);
-}
-
 export const machineChecks: readonly Check[] = [
   { id: "node", run: async () => [nodeFinding(process.versions.node)] },
   { id: "dependencies", run: async () => [dependencies()] },
+  { id: "servers", run: servers },
   { id: "home", run: async ({ home, explicitUrl }) => (explicitUrl ? [] : [folder(home.path)]) },
   { id: "token", run: async ({ home }) => secretFile("token", join(home.path, "token")) },
   { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
+  { id: "secrets-file", run: async ({ home, explicitUrl }) => (explicitUrl ? [] : secretsFile(home)) },
   { id: "disk", run: async ({ home, explicitUrl }) => (explicitUrl ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
   { id: "hooks", run: hooks },
   { id: "secrets", run: secrets },
   { id: "permissions", run: permissions },
 ];
+
+/** The programs of the private servers, which `npm start` takes from PATH or downloads with apt. */
+async function servers({ explicitUrl, home, io }: DoctorContext): Promise<Finding[]> {
+  // A running cluster has its servers; servers of the operator need no program here.
+  if (explicitUrl || home.state !== null || (io.env["REDIS_URL"] && io.env["NATS_URL"])) return [];
+  const missing = await missingServers();
+  return missing === null ? [] : [error("servers", missing.message, missing.fix ?? startFix)];
+}
 
 /** The marker file of the bootstrap contains the hash of the lock file and the platform. */
 function dependencies(): Finding {
@@ -75,10 +78,6 @@ function folder(path: string): Finding {
   return (mode & 0o022) === 0
     ? ok("home", `${path} is writable only by its owner`)
     : error("home", `${path} can be changed by others (mode ${mode.toString(8)})`, `chmod go-w ${quoted(path)}`);
-}
-
-function secretFile(id: string, path: string): Finding[] {
-  return existsSync(path) ? [secretFileFinding(id, path, statSync(path).mode)] : [];
 }
 
 async function disk(home: string): Promise<Finding> {
@@ -140,40 +139,4 @@ async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
     if (failure instanceof ConfigError) return []; // reported by `settings`
     throw failure;
   }
-}
-
-async function secrets({ settingsFile, io, home, explicitUrl }: DoctorContext): Promise<Finding[]> {
-  // The environment of services on another machine is not visible here.
-  if (settingsFile === null || explicitUrl) return [];
-  const { ConfigError, loadSettings } = await import("@parley/chassis");
-  try {
-    const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);
-    const missing = missingSecrets(loadSettings(settingsFile, io.env), { ...io.env, ...started });
-    if (missing.length === 0) return [ok("secrets", "every secret that parley.toml names is set")];
-    return missing.map(({ name, wantedBy }) =>
-      error("secrets", `${name} is not set; ${wantedBy} needs it`, `export ${name}=…   and then: ${startFix}`),
-    );
-  } catch (failure) {
-    if (failure instanceof ConfigError) return []; // reported by `settings`
-    throw failure;
-  }
-}
-
-/** The names of a running gateway's variables, without values. Linux only; empty elsewhere. */
-function gatewayEnvironment(pid: number | undefined): Record<string, string> {
-  if (pid === undefined) return {};
-  try {
-    const names = readFileSync(`/proc/${pid}/environ`, "utf8")
-      .split("\0")
-      .filter((pair) => !pair.endsWith("="))
-      .map((pair) => pair.slice(0, Math.max(0, pair.indexOf("="))));
-    return Object.fromEntries(names.map((name) => [name, "set"]));
-  } catch {
-    return {};
-  }
-}
-
-/** A path quoted for a shell. */
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

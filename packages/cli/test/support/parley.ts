@@ -79,10 +79,11 @@ export function parley(home: string, args: readonly string[], env: Record<string
 }
 
 /** The same in a pseudo-terminal of util-linux's `script`. */
-export function parleyOnTerminal(home: string, args: readonly string[]): Run {
+export function parleyOnTerminal(home: string, args: readonly string[], env: Record<string, string> = {}): Run {
   const command = [process.execPath, "--conditions=@parley/source", main, ...args].map((word) => `'${word}'`).join(" ");
   return new Run("script", ["-qefc", `stty cols 100 rows 40; ${command}`, "/dev/null"], {
     PARLEY_HOME: home,
     SHELL: "/bin/sh",
+    ...env,
   });
 }

@@ -73,6 +73,7 @@ export const emailChannel = channelEntry({
     actions: false,
   },
   connection: { setting: "mode", leased: "imap" },
+  peopleAreConversations: true,
   exampleAddress: "email:main:ann@example.com",
   setUp: [
     "Create an address for the agent alone. Set `address`, and `consent = true`: the agent reads all mail that authenticated, known people send to it.",

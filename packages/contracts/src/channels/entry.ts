@@ -128,6 +128,8 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   capabilities: ChannelCapabilities;
   /** The gateway opens one connection per account, which a lease protects; or the platform calls the gateway in a mode. */
   connection: "leased" | "called" | { setting: string; leased: string };
+  /** The id of a person is also the id of the private conversation with them. Omitted: conversations have ids of their own. */
+  peopleAreConversations?: true;
   /** An address on it, for examples. */
   exampleAddress: string;
   /** How an account is created, in order. */

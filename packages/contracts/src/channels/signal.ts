@@ -41,6 +41,7 @@ export const signalChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: "leased",
+  peopleAreConversations: true,
   exampleAddress: "signal:main:8f6b3c1e-5a0d-4c0a-9d57-0e5f6a7b8c9d",
   setUp: [
     "Install [signal-cli](https://github.com/AsamK/signal-cli) 0.13 or newer, which needs a Java runtime 21 or newer. Use a number of its own for the agent, not yours.",

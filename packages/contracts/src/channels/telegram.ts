@@ -42,6 +42,7 @@ export const telegramChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: { setting: "mode", leased: "poll" },
+  peopleAreConversations: true,
   exampleAddress: "telegram:main:4711",
   setUp: [
     "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token.",

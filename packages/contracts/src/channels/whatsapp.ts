@@ -61,6 +61,7 @@ export const whatsappChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: "called",
+  peopleAreConversations: true,
   exampleAddress: "whatsapp:main:491700000042",
   setUp: [
     "On developers.facebook.com create an app of the type *Business*, and add the product *WhatsApp* to it. It comes with a test number.",

@@ -24,6 +24,9 @@ const profileFields = {
   max_output_tokens: z.number().int().min(1).max(128_000).optional(),
 };
 
+/** The model if the settings choose none and a key for Claude is set. */
+export const defaultModel = "claude-sonnet-5-5";
+
 export const AgentSettings = z
   .strictObject({
     ...profileFields,

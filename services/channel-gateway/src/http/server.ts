@@ -8,6 +8,7 @@ import { sha256Hex } from "../channels/digest.ts";
 import type { ApiAccess } from "../operations/operation.ts";
 import { checkRouteScope, NamedTokens, ownerAccess, RefusalRecord } from "./api-access.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
+import { documentationFolder, documentationRoutes } from "./console/documentation.ts";
 import { consoleFileRoutes } from "./console/files.ts";
 import { ConsoleSessions, cookieHolder, signInRoutes } from "./console/sign-in.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -110,6 +111,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   mcpRoutes(app, endpoints, deps);
   signInRoutes(app, endpoints, deps, consoleSessions);
   consoleFileRoutes(app);
+  documentationRoutes(app, documentationFolder());
   const document = openapiDocument(endpoints.docs);
   app.get("/openapi.json", { config: { open: true } }, async () => document);
 

@@ -1,0 +1,99 @@
+// The documentation site: the pages of docs/, with a menu. Built by `npm run docs:site`; the gateway serves it below /docs/.
+
+const page = (text, link) => ({ text, link: `/${link}` });
+
+const config = {
+  title: "Parley",
+  description: "An always-on agent that you reach from every channel",
+  base: "/docs/",
+  // A copy of docs/ that the build makes: its pages find their libraries only below this folder.
+  srcDir: "pages",
+  // No inline script: the gateway's content security policy allows none.
+  appearance: false,
+  metaChunk: true,
+  transformHtml: (/** @type {string} */ html) => html.replaceAll(/<script id="[^"]*">.*?<\/script>/gs, ""),
+  // Links to files of the repository outside of docs/.
+  ignoreDeadLinks: [
+    /^(?:\.\/)?(?:\.\.\/)+(?!.*\.md$)/,
+    /README$|CHANGELOG$|CONTRIBUTING$|SECURITY$/,
+    /examples|packages|services|presets|infra|k8s/,
+  ],
+  // Raw tags in texts, such as <name>, are text.
+  markdown: { html: false, attrs: { disable: true } },
+  themeConfig: {
+    search: { provider: "local" },
+    outline: [2, 3],
+    sidebar: [
+      {
+        text: "Begin",
+        items: [
+          page("Getting started", "getting-started"),
+          page("Concepts", "glossary"),
+          page("Troubleshooting", "troubleshooting"),
+        ],
+      },
+      {
+        text: "Use",
+        items: [
+          page("Web console", "console"),
+          page("Terminal chat", "terminal"),
+          page("Channels", "channels"),
+          page("Webhooks", "webhooks"),
+          page("Permissions and approvals", "permissions"),
+          page("Memory", "memory"),
+          page("Schedules", "schedules"),
+          page("Voice", "voice"),
+          page("Attachments", "attachments"),
+          page("Checkpoints", "checkpoints"),
+          page("Background commands", "background"),
+        ],
+      },
+      {
+        text: "Extend",
+        items: [
+          page("Skills", "skills"),
+          page("Hooks", "hooks"),
+          page("Profiles and sub-agents", "profiles"),
+          page("MCP", "mcp"),
+          page("Writing a tool", "writing-a-tool"),
+          page("Writing a channel", "writing-a-channel"),
+          page("OpenAI clients", "openai"),
+          page("Claude Agent SDK", "sdk"),
+          page("Tool search", "tool-search"),
+          page("Evals", "evals"),
+          page("The rehearsal model", "rehearsal"),
+        ],
+      },
+      {
+        text: "Reference",
+        items: [
+          page("Configuration", "configuration"),
+          page("Settings", "reference/settings"),
+          page("Command line", "reference/cli"),
+          page("Slash commands", "commands"),
+          page("Tools", "tools"),
+          page("HTTP API", "reference/http"),
+          page("WebSocket and events", "reference/websocket"),
+          page("Event formats", "events"),
+          page("Metrics", "metrics"),
+          page("Bus protocol", "protocol"),
+        ],
+      },
+      {
+        text: "Operate",
+        items: [
+          page("Deploy", "deploy"),
+          page("Observability", "observability"),
+          page("Performance", "performance"),
+          page("Runbooks", "runbooks/README"),
+          page("API tokens and audit log", "api-tokens"),
+          page("Isolation", "isolation"),
+          page("Taint", "taint"),
+          page("Architecture", "architecture"),
+        ],
+      },
+    ],
+  },
+};
+// oxlint-disable-next-line import/no-default-export -- VitePress reads it
+export default config;

@@ -1,0 +1,35 @@
+// `npm run docs:site`: builds the documentation site from docs/ into packages/console/docs-dist, where the gateway serves it below /docs/.
+// The libraries of the site are installed here, so that `npm start` and `npm test` do not need them.
+import { spawnSync } from "node:child_process";
+import { cpSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+
+const root = resolve(import.meta.dirname, "../..");
+const site = join(root, "infra/docs-site");
+const pages = join(site, "pages");
+const built = join(root, "packages/console/docs-dist");
+
+const { config } = z
+  .object({ config: z.object({ pnpm: z.string() }) })
+  .parse(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
+
+function run(command: string, args: readonly string[]): void {
+  const { status, error } = spawnSync(command, args, {
+    cwd: site,
+    stdio: "inherit",
+    env: { ...process.env, CI: "true" },
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")} failed with exit code ${status}`);
+}
+
+run("npx", ["--yes", `pnpm@${config.pnpm}`, "install", "--frozen-lockfile"]);
+rmSync(pages, { recursive: true, force: true });
+cpSync(join(root, "docs"), pages, { recursive: true });
+try {
+  run(process.execPath, [join(site, "node_modules/vitepress/bin/vitepress.js"), "build", ".", "--outDir", built]);
+} finally {
+  rmSync(pages, { recursive: true, force: true });
+}
+console.log(`built ${built}; a gateway that is started now serves it at /docs/`);
