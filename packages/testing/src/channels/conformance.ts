@@ -103,6 +103,12 @@ export const conformanceCases: readonly ConformanceCase[] = [
   arrives("shows characters outside of the basic plane", "ä 漢字 😀"),
   arrives("removes control characters", "a\u0000b\u0007c", "abc"),
   arrives("removes the marks of bold text", "a **b** c", "a b c"),
+  arrives("keeps characters that begin markup only elsewhere", "2 * 3 = 6, snake_case, a~b"),
+  arrives("keeps brackets that are no link", "[1] and (2)"),
+  arrives("keeps a character with combining marks", "e\u0301 n\u0303"),
+  arrives("keeps a family of joined emoji", "👩‍👩‍👧‍👦"),
+  arrives("keeps text from right to left", "שלום عالم"),
+  arrives("keeps an address in the text", "see https://example.com/a?b=1&c=2"),
   splits("sends a long answer in order, within the limit", words(2_000)),
   splits("splits a word that is longer than a message", "x".repeat(10_000)),
   splits("never splits a character outside of the basic plane", "😀".repeat(4_000)),
@@ -118,6 +124,24 @@ export const conformanceCases: readonly ConformanceCase[] = [
       const before = (await subject.seen(0)).length;
       assert.equal(await subject.sendAborted("never"), "retry");
       assert.equal((await subject.seen(0)).length, before);
+    },
+  },
+  {
+    group: "outcome",
+    name: "sends again after a message that was dropped",
+    run: async (subject) => {
+      await subject.sendNowhere("hello");
+      assert.equal((await seenAfter(subject, "after the drop")).length, 1);
+    },
+  },
+  {
+    group: "outcome",
+    name: "sends two answers in their order",
+    run: async (subject) => {
+      const before = (await subject.seen(0)).length;
+      for (const text of ["first answer", "second answer"]) assert.ok(isSent(await subject.send(text)));
+      const texts = (await subject.seen(before + 2)).slice(before).map(({ text }) => text.trim());
+      assert.deepEqual(texts, ["first answer", "second answer"]);
     },
   },
   {
@@ -144,6 +168,17 @@ export const conformanceCases: readonly ConformanceCase[] = [
       assert.deepEqual([one.conversation, one.contactId], [two.conversation, two.contactId]);
     },
   },
+  ...(
+    [
+      ["a question mark and markup characters", "is 1 < 2 & *3* > _4_?"],
+      ["text that looks like an address", "see https://example.com/a?b=1&c=2"],
+      ["text from right to left", "שלום"],
+    ] as const
+  ).map(([name, text]): ConformanceCase => ({
+    group: "inbound",
+    name: `receives ${name} unchanged`,
+    run: async (subject) => assert.equal((await subject.say(text)).text, text),
+  })),
   {
     group: "inbound",
     name: "receives characters outside of the basic plane unchanged",

@@ -25,8 +25,14 @@ const renderers: Record<RangeFormat, (rich: RichText) => string> = {
   inline_html: (rich) => marked(rich, { escape: escapeHtml, tags: htmlTags, quote: null }),
   mrkdwn: (rich) =>
     marked(rich, { escape: escapeEntities, tags: asteriskTags((url) => [`<${url}|`, ">"]), quote: "> " }),
-  single_asterisk: (rich) =>
-    marked(rich, { escape: (text) => text, tags: asteriskTags((url) => ["", ` (${url})`]), quote: "> " }),
+  single_asterisk: ({ text, ranges }) => {
+    // Clients make links of addresses themselves.
+    const shown = ranges.filter(
+      (range) => range.type !== "link" || !isAddress(text.slice(range.start, range.end), range.url),
+    );
+    const tags = asteriskTags((url) => ["", ` (${url})`]);
+    return marked({ text, ranges: shown }, { escape: (each) => each, tags, quote: "> " });
+  },
 };
 
 interface Markup {
@@ -108,6 +114,11 @@ function escapeHtml(text: string): string {
   return escapeEntities(text).replaceAll('"', "&quot;");
 }
 
+/** Whether the label of a link is its address. */
+function isAddress(label: string, url: string): boolean {
+  return label === url || `mailto:${label}` === url || /^https?:\/\/$/.test(url.replace(label, ""));
+}
+
 /** The text in which the URL of a link follows its label. The label keeps its other ranges; the URL has none. */
 export function withUrls({ text, ranges }: RichText): RichText {
   let plain = "";
@@ -118,7 +129,7 @@ export function withUrls({ text, ranges }: RichText): RichText {
     plain += text.slice(at, end);
     at = end;
     const label = text.slice(start, end);
-    if (label === url || `mailto:${label}` === url || /^https?:\/\/$/.test(url.replace(label, ""))) continue;
+    if (isAddress(label, url)) continue;
     const address = ` (${url})`;
     plain += address;
     inserted.push({ at: end, length: address.length });
