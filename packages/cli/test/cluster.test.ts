@@ -134,7 +134,7 @@ test("lists every replica with its service, role, epoch and resource usage in st
 
 test("lists and shows sessions, and reports what stop has stopped", async () => {
   const sessions = await parley(home, ["sessions"]).endInput().outcome();
-  assert.match(sessions.stdout, /^main +idle/m);
+  assert.match(sessions.stdout, /^\S.* main +idle/m);
   assert.doesNotMatch(sessions.stdout, /http:default:once-/);
   const calls = await parley(home, ["sessions", "--calls", "--json"]).endInput().outcome();
   const Listed = z.object({ sessions: z.array(z.object({ key: z.string() })) });
