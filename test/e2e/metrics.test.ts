@@ -7,6 +7,7 @@ import { services, store, type ServiceName } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { metricsDocument } from "../../infra/docs/metrics-document.ts";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
+import { call, until } from "./support/jobs.ts";
 import { readMetrics, type Sample } from "./support/metrics.ts";
 
 const cleanup = new Cleanup();
@@ -36,6 +37,11 @@ describe("a cluster that has answered", () => {
     for (let number = 0; number < 12; number++) await fixture.turn(`say: ${number}`, `conversation-${number}`);
     await fixture.turn('tool: ls {"path":"."}\nthen\nsay: listed', "conversation-0");
     await fetch(`${fixture.cluster.httpUrls[0]}/api/status`, { headers: { authorization: "Bearer wrong" } });
+    // The refusal is recorded after its response.
+    await until(async () => {
+      const { entries } = await call(fixture.client, "/api/audit", store.auditList.output);
+      return entries.find(({ action }) => action === "login.refused");
+    }, "the audit entry of the refused request");
     await scrape();
   });
 

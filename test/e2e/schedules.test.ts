@@ -85,7 +85,10 @@ describe("jobs and heartbeats", () => {
       body: JSON.stringify({ schedule: "every 1h", prompt: "x", deliverTo }),
     });
     assert.equal(unheard.status, 404);
-    assert.match(await unheard.text(), /account telegram:nobody is not configured; add \[channels\.telegram\.nobody\]/);
+    assert.match(
+      await unheard.text(),
+      /account telegram:nobody is not configured; add it with .* as \[channels\.telegram\.nobody\]/,
+    );
     const { sessionId } = await call(client, "/api/messages", z.object({ sessionId: z.string() }), {
       text: 'tool: cron {"action":"add","schedule":"sometimes","prompt":"x"}\nthen\nsay: tried',
       conversation: "wrong",

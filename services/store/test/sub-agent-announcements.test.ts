@@ -179,7 +179,8 @@ test("a waiting parent gets the notice in the turn that its sub-agent's end wake
   await end(await command(child));
   await commit(child.turnId);
   const resumed = await claim(parent.sessionId);
-  assert.deepEqual([resumed.turnId, resumed.openSteps[0]?.result?.content], [parent.turnId, "answer"]);
+  const answer = `answer\n\n[sub-agent ${child.sessionId}]`;
+  assert.deepEqual([resumed.turnId, resumed.openSteps[0]?.result?.content], [parent.turnId, answer]);
   const joining = { ...fenced(), turnId: parent.turnId, results: 1, skipped: null, notes: [], absorb: true };
   assert.equal((await core.request(store.turnAppend, joining)).inboxIds.length, 1);
 });
