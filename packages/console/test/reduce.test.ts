@@ -5,7 +5,8 @@ import type { Message, SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { prepend, reduce } from "../src/chat/reduce.ts";
 import { emptyChat, type ChatState } from "../src/chat/state.ts";
-import { join } from "../src/chat/stream.ts";
+import { deltasOf, join } from "../src/chat/stream.ts";
+import { readableInput } from "../src/chat/tool-summary.ts";
 
 const turnId = "turn-1";
 const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -126,6 +127,36 @@ describe("streamed text", () => {
     const filled = fold([{ type: "text.delta", turnId, step: 1, attempt: 1, text: "hello world", offset: 0 }], state);
     assert.equal(filled.live?.text, "hello world");
     assert.equal(filled.live.hasGap, false);
+  });
+
+  test("is complete when the page joins in the middle and reads what was written", () => {
+    fc.assert(
+      fc.property(text, cuts, fc.nat(), fc.nat(), (whole, at, joinsAt, readsAt) => {
+        const all = deltas(whole, at);
+        const first = joinsAt % all.length;
+        const read = first + (readsAt % (all.length - first));
+        const written = all.slice(0, read + 1).map((event) => (event.type === "text.delta" ? event.text : ""));
+        const call = { turnId, step: 1, attempt: 1, text: written.join(""), reasoning: "", tools: [] };
+        // What was written arrives after deltas that are newer.
+        const events = [...all.slice(first, read + 1), ...all.slice(read + 1), ...deltasOf(call)];
+        const state = fold(events);
+        assert.equal(state.live?.text, whole);
+        assert.equal(state.live.hasGap, false);
+      }),
+    );
+  });
+
+  test("shows the arguments of calls while they are written, until the message is committed", () => {
+    const input = '{"path":"a"}';
+    const part = (from: number, to: number): SessionEvent => {
+      const at = { turnId, step: 1, attempt: 1, callId: "c1", tool: "write" };
+      return { type: "tool.input", ...at, text: input.slice(from, to), offset: from };
+    };
+    const state = fold([part(0, 4), part(8, 12), part(4, 8), part(4, 8)]);
+    assert.deepEqual(state.live?.calls, [{ callId: "c1", tool: "write", input }]);
+    const call = message(1, "assistant", [{ type: "tool_call", id: "c1", name: "write", input }]);
+    assert.equal(fold([call], state).live, null);
+    assert.equal(readableInput(String.raw`{"text":"a\nb\"`), '{"text":"a\nb"');
   });
 
   test("ignores deltas of a committed step and of an ended turn", () => {

@@ -38,6 +38,29 @@ export const controlModels = request({
   }),
 });
 
+export const controlStreaming = request({
+  subject: "agent.control.streaming",
+  server: "agent-core",
+  served: "leader",
+  clients: ["channel-gateway"],
+  doc: "Get what the session's running model call has written so far, for clients that join in the middle of it.",
+  input: z.object({ sessionId: z.string() }),
+  output: z.object({
+    /** Null: no model call is writing. */
+    call: z
+      .object({
+        turnId: z.string(),
+        step: z.number().int(),
+        attempt: z.number().int(),
+        text: z.string(),
+        reasoning: z.string(),
+        /** The tool calls that it has begun; `input`: JSON text, which may be cut off. */
+        tools: z.array(z.object({ callId: z.string(), tool: z.string(), input: z.string() })),
+      })
+      .nullable(),
+  }),
+});
+
 export const controlCompact = request({
   subject: "agent.control.compact",
   server: "agent-core",

@@ -106,6 +106,19 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     text: z.string(),
     offset,
   }),
+  /** The arguments of a call while the model writes them; the committed message has the whole. Not every provider streams them. */
+  z.object({
+    type: z.literal("tool.input"),
+    ...inTurn,
+    step: z.number().int(),
+    attempt: z.number().int(),
+    callId: z.string(),
+    tool: z.string(),
+    /** A part of the JSON text. */
+    text: z.string(),
+    /** Characters (UTF-16) of this call's arguments before `text`. */
+    offset: z.number().int().nonnegative(),
+  }),
   z.object({
     type: z.literal("model.retry"),
     ...inTurn,

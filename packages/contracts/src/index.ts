@@ -160,6 +160,7 @@ export {
   controlCompact,
   controlHeartbeat,
   controlModels,
+  controlStreaming,
   controlPing,
   controlSessionEnded,
 } from "./control.ts";

@@ -151,6 +151,7 @@ export const registry: readonly Contract[] = [
   control.controlPing,
   control.controlCancel,
   control.controlModels,
+  control.controlStreaming,
   control.controlHeartbeat,
   voice.controlVoice,
   control.controlCompact,

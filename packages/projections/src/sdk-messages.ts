@@ -147,6 +147,8 @@ export class SdkMessages {
         const call = { request_id: approvalId, tool_name: ownToolName(tool), tool_use_id: callId };
         return [{ type: "system", subtype: "permission_decided", ...call, allowed, by }];
       }
+      case "tool.input":
+        return over(turn, "waiting");
       case "tool.denied":
         turn.denied(event.callId, event.tool);
         return [];

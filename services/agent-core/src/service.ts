@@ -12,6 +12,7 @@ import {
   controlCancel,
   controlCompact,
   controlModels,
+  controlStreaming,
   controlSessionEnded,
   toolsChanged,
   WireError,
@@ -37,6 +38,7 @@ import { localTools } from "./tools/local-tools.ts";
 import { ToolCatalog } from "./tools/catalog.ts";
 import { Prefixes } from "./session/prefix.ts";
 import { TurnPreparer } from "./turn/prepare.ts";
+import { StreamingCalls } from "./turn/streaming-calls.ts";
 import { sessionEnded } from "./leader/compact-on-request.ts";
 import { SessionRunner } from "./leader/session-runner.ts";
 import { countAttempt, createTurnMetrics, exportLeaderFigures, metered } from "./telemetry/telemetry.ts";
@@ -166,6 +168,7 @@ function startWork(
       budgets,
       prefixes: new Prefixes(leaderStore),
       metrics: createTurnMetrics(metrics),
+      streaming: new StreamingCalls(),
     },
     tools: {
       signGrant,
@@ -234,6 +237,7 @@ function startWork(
       const asked = name === undefined ? provider : namedModel(models, name);
       return { provider: asked.name, model: asked.model, note: asked.note(), tools: setup.toolNames() };
     }),
+    bus.serve(controlStreaming, async ({ sessionId }) => ({ call: deps.model.streaming.get(sessionId) })),
     bus.serve(controlCompact, ({ sessionId, instructions }) => sessions.compact({ sessionId, instructions })),
     bus.serve(controlSessionEnded, async (ended) => {
       await sessionEnded(deps, ended);

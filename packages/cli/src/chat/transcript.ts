@@ -136,6 +136,9 @@ export class Transcript {
         const { approvalId, tool, allowed, by } = event;
         return [{ type: "answered", approvalId, tool, allowed, by }];
       }
+      case "tool.input":
+        // The start of the call shows its arguments.
+        return [];
       case "tool.denied":
         this.#live();
         return this.#denied(event);

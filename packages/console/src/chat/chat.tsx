@@ -177,7 +177,17 @@ function Answers({ session }: { session: OpenSession }): JSX.Element {
 
 function Activity({ session, running }: { session: OpenSession; running: boolean }): JSX.Element | null {
   const turn = useComputed(() => session.chat.value.turn).value;
-  const isStreaming = useComputed(() => (session.chat.value.live?.text ?? "") !== "").value;
+  const isStreaming = useComputed(() => {
+    const { live } = session.chat.value;
+    return live !== null && (live.text !== "" || live.calls.length > 0);
+  }).value;
+  const waitsForPerson = useComputed(() => {
+    const { questions, approvals, tools } = session.chat.value;
+    const isOpen = (callId: string) => (tools.get(callId)?.output ?? null) === null;
+    return (
+      questions.size > 0 || [...approvals.values()].some(({ decision, callId }) => decision === null && isOpen(callId))
+    );
+  }).value;
   if (!running) return null;
   return (
     <div class="activity" role="status">
@@ -186,8 +196,9 @@ function Activity({ session, running }: { session: OpenSession; running: boolean
       ))}
       {!isStreaming && (
         <p>
-          <span class="spinner" /> {turn?.activity ?? "Working"}{" "}
-          {turn !== null && <Elapsed key={turn.turnId} sinceMs={turn.startedAtMs} />}
+          {waitsForPerson ? <span class="dot waiting" /> : <span class="spinner" />}{" "}
+          {waitsForPerson ? "Waiting for you" : (turn?.activity ?? "Working")}{" "}
+          {turn !== null && !waitsForPerson && <Elapsed key={turn.turnId} sinceMs={turn.startedAtMs} />}
         </p>
       )}
     </div>

@@ -8,7 +8,7 @@ import { visible } from "./markdown.ts";
 import type { OpenSession } from "./session.ts";
 import type { Block, Item } from "./state.ts";
 import { Markdown } from "./text.tsx";
-import { ToolCard } from "./tool-card.tsx";
+import { PendingCall, ToolCard } from "./tool-card.tsx";
 
 export function Row({ session, item }: { session: OpenSession; item: Item }): JSX.Element | null {
   switch (item.kind) {
@@ -109,8 +109,9 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 function EndRow({ item }: { item: Extract<Item, { kind: "end" }> }): JSX.Element {
-  const { exitReason, text, usage, cost, turnId } = item;
+  const { exitReason, usage, cost, turnId } = item;
   const reason = reasons[exitReason];
+  const text = item.text === `${reason}.` ? "" : item.text;
   const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   return (
     <footer class={exitReason === "error" ? "turn-end failed" : "turn-end"}>
@@ -132,11 +133,14 @@ function EndRow({ item }: { item: Extract<Item, { kind: "end" }> }): JSX.Element
 /** What is streaming now. */
 export function LiveRow({ session }: { session: OpenSession }): JSX.Element | null {
   const step = useComputed(() => session.chat.value.live).value;
-  if (step === null || (step.text === "" && step.reasoning === "")) return null;
+  if (step === null || (step.text === "" && step.reasoning === "" && step.calls.length === 0)) return null;
   return (
     <article class="message assistant live" aria-label="Agent, writing" aria-busy="true">
       {step.reasoning !== "" && <Thinking text={step.reasoning} isLive />}
       {step.text !== "" && <Markdown text={step.text} />}
+      {step.calls.map(({ callId, tool, input }) => (
+        <PendingCall key={callId} tool={tool} input={input} />
+      ))}
       {step.hasGap && <p class="muted">… the rest appears when this step is complete.</p>}
     </article>
   );

@@ -164,6 +164,7 @@ function liveEvent(state: ChatState, event: LiveEvent, nowMs: number): ChatState
       return { ...state, turn, live: null };
     case "text.delta":
     case "reasoning.delta":
+    case "tool.input":
       return addDelta({ ...state, turn: { ...turn, activity: null } }, event);
     case "model.retry":
       return {

@@ -5,6 +5,7 @@ import { ApiError, call, messageOf, request, type Result } from "../api/http.ts"
 import { live } from "../api/socket.ts";
 import { recentChanged } from "./recent-state.ts";
 import { prepend, reduce } from "./reduce.ts";
+import { deltasOf } from "./stream.ts";
 import { emptyChat, type ChatState } from "./state.ts";
 
 /** A message of this page that is not in the session's log yet. */
@@ -41,6 +42,7 @@ export class OpenSession {
   #firstSeq = 0;
   #pendingEvents: Parameters<typeof reduce>[1][] = [];
   #frame = 0;
+  #catchingUp = false;
 
   constructor(id: string) {
     this.id = id;
@@ -60,8 +62,12 @@ export class OpenSession {
       this.#leave = live.follow(this.id, {
         seq: () => this.chat.value.seq,
         event: (event) => this.#receive(event),
-        resumed: () => this.#flush(),
+        resumed: () => {
+          this.#flush();
+          void this.#catchUp();
+        },
       });
+      void this.#catchUp();
       await this.refreshQueue();
     } catch (error) {
       this.problem.value = error instanceof Error ? error : new Error(messageOf(error));
@@ -180,12 +186,27 @@ export class OpenSession {
       this.chat.value = after;
       for (const item of after.items.slice(before.items.length)) if (item.kind === "user") this.#arrived(item.text);
     });
+    if (after.live?.hasGap === true) void this.#catchUp();
     if (events.some(({ type }) => type === "turn.started" || type === "turn.finished" || type === "message")) {
       void this.refreshQueue();
     }
     if (events.some(({ type }) => type === "turn.finished" || type === "turn.started")) {
       void this.refresh();
       recentChanged();
+    }
+  }
+
+  /** Reads what the running model call has written before this page followed it. */
+  async #catchUp(): Promise<void> {
+    if (this.#catchingUp || this.#closed) return;
+    this.#catchingUp = true;
+    try {
+      const { call: written } = await call<"sessionsStreaming">("GET", `/api/sessions/${this.id}/streaming`);
+      for (const delta of written === null ? [] : deltasOf(written)) this.#receive(delta);
+    } catch {
+      // The committed message has the whole.
+    } finally {
+      this.#catchingUp = false;
     }
   }
 

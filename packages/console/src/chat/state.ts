@@ -67,8 +67,18 @@ export interface LiveStep {
   attempt: number;
   text: string;
   reasoning: string;
-  /** Part of the text was not received; the committed message replaces it. */
+  /** Tool calls whose arguments are being written; `input`: JSON text, usually cut off. */
+  calls: readonly { callId: string; tool: string; input: string }[];
+  /** What follows a part that was not received, by `text.delta`, `reasoning.delta` or the id of a call. */
+  tails: ReadonlyMap<string, Tail>;
+  /** There are tails; they are joined when the part before them is there, at the latest in the committed message. */
   hasGap: boolean;
+}
+
+/** Text behind a gap; `offset`: characters (UTF-16) before it. */
+export interface Tail {
+  offset: number;
+  text: string;
 }
 
 /** The running turn. */

@@ -11,7 +11,7 @@ import { Files } from "./files.tsx";
 import { visible } from "./markdown.ts";
 import type { OpenSession } from "./session.ts";
 import type { ToolView } from "./state.ts";
-import { describeCall, exitCodeOf } from "./tool-summary.ts";
+import { describeCall, exitCodeOf, readableInput } from "./tool-summary.ts";
 
 /** Longer results are folded. */
 const shownCharacters = 1_200;
@@ -74,6 +74,20 @@ function Call({ view }: { view: ToolView }): JSX.Element {
       </div>
       {view.progress !== null && <Progress progress={view.progress} />}
     </details>
+  );
+}
+
+/** A call whose arguments are being written. */
+export function PendingCall({ tool, input }: { tool: string; input: string }): JSX.Element {
+  return (
+    <section class="tool tool-requested" aria-label={`${tool}, being written`}>
+      <p class="tool-line">
+        <StateMark state="requested" />
+        <span class="tool-name">{tool}</span>
+        <span class="tool-title">is being written</span>
+      </p>
+      <pre class="output pending-input">{visible(readableInput(input))}</pre>
+    </section>
   );
 }
 

@@ -12,6 +12,7 @@ export interface CallView {
 
 /** The arguments that name the object of a call, most telling first. */
 const titleFields = [
+  "question",
   "command",
   "cmd",
   "path",
@@ -74,6 +75,13 @@ function firstText(args: Record<string, unknown>, names: readonly string[]): str
 function oneLine(text: string): string {
   const line = visible(text).replace(/\s+/g, " ").trim();
   return line.length > maxTitle ? `${line.slice(0, maxTitle)}…` : line;
+}
+
+/** Arguments that are cut off, as text to read: line ends are line ends, and quotes are quotes. */
+export function readableInput(input: string): string {
+  return input.replace(/\\(?:(["\\/])|([nt]))/g, (_, plain: string | undefined, control: string | undefined) =>
+    control === undefined ? (plain ?? "") : control === "n" ? "\n" : "\t",
+  );
 }
 
 /** The exit code that a command's result reports; null: none. */

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Browser, Page } from "playwright-core";
-import { findChromium, startBrowser, startFront, type Front } from "./support.ts";
+import { findChromium, signInLink, startBrowser, startFront, type Front } from "./support.ts";
 
 const chromium = findChromium();
 /** The only reason to skip: no browser in PARLEY_CHROMIUM, on the PATH or in the cache. */
@@ -44,12 +44,6 @@ describe("console", { skip }, () => {
     });
   });
   after(() => cleanup[Symbol.asyncDispose]());
-
-  async function signInLink(): Promise<string> {
-    const headers = { authorization: `Bearer ${cluster.token}` };
-    const response = await fetch(`${front.url}/api/console/codes`, { method: "POST", headers });
-    return `${front.url}/#code=${((await response.json()) as { code: string }).code}`;
-  }
 
   async function say(text: string): Promise<void> {
     await page.locator(".composer textarea").fill(text);
@@ -90,7 +84,7 @@ describe("console", { skip }, () => {
   });
 
   test("signs in with a link once, and keeps the code out of the address", async () => {
-    const link = await signInLink();
+    const link = await signInLink(front.url, cluster.token);
     await page.goto("about:blank");
     await page.goto(link);
     await page.getByRole("button", { name: "Start a chat" }).waitFor();

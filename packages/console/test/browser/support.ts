@@ -23,6 +23,13 @@ export async function startBrowser(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
+/** The address of a page that signs in with a new one-time code. */
+export async function signInLink(url: string, token: string): Promise<string> {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(`${url}/api/console/codes`, { method: "POST", headers });
+  return `${url}/#code=${((await response.json()) as { code: string }).code}`;
+}
+
 export interface Front {
   readonly url: string;
   /** The upstream that new connections go to. */

@@ -1,6 +1,6 @@
 // Operations on sessions: list, read, start, resume, copy, change, stop and compact them.
 import { z } from "zod";
-import { controlCompact } from "../control.ts";
+import { controlCompact, controlStreaming } from "../control.ts";
 import { mainSessionKey } from "../session-keys.ts";
 import { efforts } from "../settings/agent.ts";
 import { permissionModes, permissionRule } from "../settings/permissions.ts";
@@ -79,6 +79,22 @@ export const sessionsMessages = operation({
     method: "GET",
     path: "/api/sessions/:id/messages",
     answers: { 200: "As many as fit; `more`: further messages follow" },
+  },
+});
+
+export const sessionsStreaming = operation({
+  name: "sessions.streaming",
+  summary: "What the running model call of a session has written so far",
+  role: "owner",
+  session: "id",
+  input: z.strictObject({ id: SessionRef }),
+  output: controlStreaming.output,
+  http: {
+    method: "GET",
+    path: "/api/sessions/:id/streaming",
+    description:
+      "For clients that join in the middle of an answer: live events before they joined are not repeated. `call` is null when no model call is writing.",
+    answers: { 200: "The call" },
   },
 });
 

@@ -14,7 +14,7 @@ const ObserverSettings = z.strictObject({
     .optional(),
   /** Maximum events that wait during a request; further events are dropped and counted. */
   buffer: z.number().int().min(1).max(10_000).default(64),
-  /** Also send text deltas. */
+  /** Also send deltas of texts and arguments. */
   deltas: z.boolean().default(false),
   timeout_seconds: z.number().min(0.1).max(60).default(5),
   /** Consecutive failures after which sending pauses: 0.25 s at first, up to 15 s. */

@@ -14,6 +14,8 @@ export type ModelFault = { status: keyof typeof errorTypes } | { cutAfterChunks:
 export interface ScriptedModelOptions {
   /** Milliseconds between two chunks of a stream. Default 0. */
   latencyMs?: number;
+  /** Scripts by the text of a message, for messages that are to be read by people. Default: the message is the script. */
+  scripts?: Readonly<Record<string, string>>;
 }
 
 const everything = { predicate: () => true, endpoint: "chat" as const };
@@ -24,6 +26,8 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
     chunkSize: 12,
     ...(options.latencyMs === undefined ? {} : { latency: options.latencyMs }),
   });
+  const { scripts = {} } = options;
+  const answer = (request: ChatCompletionRequest) => follow(request, scripts);
   const faults: ModelFault[] = [];
   const taken = new WeakMap<ChatCompletionRequest, ModelFault | undefined>();
   const faultOf = (request: ChatCompletionRequest) => {
@@ -72,9 +76,10 @@ const errorTypes = {
 
 let callCounter = 0;
 
-function answer(request: ChatCompletionRequest): FixtureResponse {
+function follow(request: ChatCompletionRequest, scripts: Readonly<Record<string, string>>): FixtureResponse {
   const start = request.messages.findLastIndex((message) => message.role === "user" && textOf(message) !== "");
-  const lines = textOf(request.messages[start]).split("\n");
+  const text = textOf(request.messages[start]);
+  const lines = (scripts[text.trim()] ?? text).split("\n");
   const done = request.messages.slice(start + 1).filter((message) => message.role === "assistant").length;
   const rounds: string[][] = [[]];
   for (const line of lines) {

@@ -56,10 +56,20 @@ export interface ModelReply {
   model: string;
 }
 
-export interface ModelDelta {
+export interface TextDelta {
   type: "text" | "reasoning";
   text: string;
 }
+
+/** A part of the arguments of a tool call. `id` and `name` are those of the call in the reply. */
+export interface ToolInputDelta {
+  type: "tool_input";
+  id: string;
+  name: string;
+  text: string;
+}
+
+export type ModelDelta = TextDelta | ToolInputDelta;
 
 /** Which prices apply: the provider's list, none because the model is free, or only those in the settings. */
 export type PriceList = "official" | "free" | "unknown";

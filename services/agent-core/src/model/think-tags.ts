@@ -1,6 +1,6 @@
 // Extracts reasoning that a local model writes between `<think>` and `</think>` in its text; pure. Only tags at the
 // start of an answer count: later ones are part of the text.
-import type { ModelDelta } from "./provider.ts";
+import type { TextDelta } from "./provider.ts";
 
 const tags = [
   { open: "<think>", close: "</think>" },
@@ -18,24 +18,24 @@ export class ThinkTags {
   /** There was reasoning: blank lines after it are not part of the answer. */
   #thought = false;
 
-  push(text: string): ModelDelta[] {
+  push(text: string): TextDelta[] {
     if (this.#begun) return said("text", text);
     this.#held += text;
     return this.#read();
   }
 
   /** The rest at the end of the answer. */
-  end(): ModelDelta[] {
+  end(): TextDelta[] {
     const rest = this.#thought && this.#close === undefined ? this.#held.trimStart() : this.#held;
     this.#held = "";
     return said(this.#close === undefined ? "text" : "reasoning", rest);
   }
 
-  #read(): ModelDelta[] {
+  #read(): TextDelta[] {
     return this.#close === undefined ? this.#readStart() : this.#readThinking(this.#close);
   }
 
-  #readStart(): ModelDelta[] {
+  #readStart(): TextDelta[] {
     const start = this.#held.trimStart();
     const tag = tags.find(({ open }) => start.startsWith(open));
     if (tag !== undefined) {
@@ -49,7 +49,7 @@ export class ThinkTags {
     return this.end();
   }
 
-  #readThinking(close: string): ModelDelta[] {
+  #readThinking(close: string): TextDelta[] {
     const at = this.#held.indexOf(close);
     if (at < 0) {
       // All but a possible start of the closing tag.
@@ -75,7 +75,7 @@ export function splitOrphan(text: string): { reasoning: string; text: string } |
   return { reasoning: text.slice(0, match.index).trim(), text: text.slice(match.index + match[0].length).trimStart() };
 }
 
-function said(type: ModelDelta["type"], text: string): ModelDelta[] {
+function said(type: TextDelta["type"], text: string): TextDelta[] {
   return text === "" ? [] : [{ type, text }];
 }
 

@@ -18,6 +18,7 @@ import type { TurnMetrics } from "../telemetry/telemetry.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import type { Taint } from "../policy/taint.ts";
 import type { SessionView } from "../session/view.ts";
+import type { StreamingCalls } from "./streaming-calls.ts";
 
 export interface TurnDeps {
   bus: Bus;
@@ -37,6 +38,7 @@ interface ModelDeps {
   budgets: Budgets;
   prefixes: Prefixes;
   metrics: TurnMetrics;
+  streaming: StreamingCalls;
 }
 
 /** For tool calls. */

@@ -32,7 +32,7 @@ export async function modelStep(
   const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
   const reply = await traceModelCall(traced, () =>
     callModel(model, request, deps.model.retry, observerOf(turn, deps, streamed), signal),
-  );
+  ).finally(() => deps.model.streaming.end(claimed.sessionId));
   if (reply.usage !== null) {
     const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
@@ -71,28 +71,30 @@ function checkPrefix({ view, prefix, claimed }: TurnState, deps: TurnDeps, { mes
 }
 
 function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) => void): CallObserver {
-  const { turnId } = turn.claimed;
+  const { turnId, sessionId } = turn.claimed;
+  const { metrics, streaming } = deps.model;
   const step = turn.nextStep;
-  let text = "";
-  let reasoningLength = 0;
+  streaming.begin(sessionId, { turnId, step, attempt: 1 });
   return {
     delta: (delta, attempt) => {
-      const offset = delta.type === "text" ? text.length : reasoningLength;
+      const offset = streaming.add(sessionId, delta);
+      const { text } = delta;
+      if (delta.type === "tool_input") {
+        const { id: callId, name: tool } = delta;
+        publish(deps, turn, { type: "tool.input", turnId, step, attempt, callId, tool, text, offset });
+        return;
+      }
       if (delta.type === "text") {
         faultPoint("agent.mid_stream");
-        text += delta.text;
-        deps.model.metrics.textStreamed(turn.claimed);
-        streamed(text);
-      } else {
-        reasoningLength += delta.text.length;
+        metrics.textStreamed(turn.claimed);
+        streamed(streaming.get(sessionId)?.text ?? "");
       }
-      publish(deps, turn, { type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text, offset });
+      publish(deps, turn, { type: `${delta.type}.delta`, turnId, step, attempt, text, offset });
     },
     retry: (retry) => {
-      text = "";
-      reasoningLength = 0;
-      streamed(text);
-      deps.model.metrics.modelRetried();
+      streaming.begin(sessionId, { turnId, step, attempt: retry.attempt });
+      streamed("");
+      metrics.modelRetried();
       publish(deps, turn, { type: "model.retry", turnId, step, ...retry });
       deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
     },

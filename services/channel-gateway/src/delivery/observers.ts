@@ -96,7 +96,7 @@ export async function observe(
 }
 
 function isDelta(event: SessionEvent): boolean {
-  return event.type === "text.delta" || event.type === "reasoning.delta";
+  return event.type === "text.delta" || event.type === "reasoning.delta" || event.type === "tool.input";
 }
 
 /** Returns the reason of a failure; undefined on success. */

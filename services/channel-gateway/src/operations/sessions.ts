@@ -1,9 +1,10 @@
 // Sessions: list, read, start, resume, copy, change, stop and compact them.
-import { operations, store, textOf, type SessionSummary } from "@parley/contracts";
+import { controlStreaming, operations, store, textOf, type SessionSummary } from "@parley/contracts";
 import { omitUndefined, pluralize } from "@parley/kit";
 import { costText, formatAge, shortId, tokensText } from "./format.ts";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
 import { recap } from "./recap.ts";
+import { awaitService } from "./session-service.ts";
 
 /** How many messages back the recap searches. */
 const recapMessages = 100;
@@ -74,6 +75,11 @@ export const sessionOperations = [
   implement(operations.sessionsMessages, async ({ id, after, limit }, call) => {
     const { sessionId } = await call.session(id);
     return call.deps.bus.request(store.sessionMessages, { sessionId, afterSeq: after, limit });
+  }),
+
+  implement(operations.sessionsStreaming, async ({ id }, call) => {
+    const { sessionId } = await call.session(id);
+    return awaitService("agent-core", call.deps.bus.request(controlStreaming, { sessionId }));
   }),
 
   implement(operations.sessionsRead, async ({ session, after, limit }, call) => {

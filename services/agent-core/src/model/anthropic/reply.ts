@@ -2,7 +2,7 @@
 // through unread.
 import type Anthropic from "@anthropic-ai/sdk";
 import { noUsage, type Part, type Usage } from "@parley/contracts";
-import type { StopReason } from "../provider.ts";
+import type { ModelDelta, StopReason } from "../provider.ts";
 
 export function stopReasonOf(raw: string | null): StopReason {
   switch (raw) {
@@ -36,7 +36,7 @@ export class MessageBuilder {
     this.#writtenBy = writtenBy;
   }
 
-  add(event: Anthropic.Beta.BetaRawMessageStreamEvent): { type: "text" | "reasoning"; text: string } | undefined {
+  add(event: Anthropic.Beta.BetaRawMessageStreamEvent): ModelDelta | undefined {
     switch (event.type) {
       case "message_start":
         this.model = event.message.model;
@@ -71,10 +71,7 @@ export class MessageBuilder {
     });
   }
 
-  #grow(
-    index: number,
-    delta: Anthropic.Beta.BetaRawContentBlockDelta,
-  ): { type: "text" | "reasoning"; text: string } | undefined {
+  #grow(index: number, delta: Anthropic.Beta.BetaRawContentBlockDelta): ModelDelta | undefined {
     const part = this.#parts[index];
     if (delta.type === "text_delta" && part?.type === "text") {
       part.text += delta.text;
@@ -86,7 +83,10 @@ export class MessageBuilder {
     }
     if (delta.type === "signature_delta" && part?.type === "reasoning")
       part.signature = (part.signature ?? "") + delta.signature;
-    if (delta.type === "input_json_delta" && part?.type === "tool_call") part.input += delta.partial_json;
+    if (delta.type === "input_json_delta" && part?.type === "tool_call") {
+      part.input += delta.partial_json;
+      return { type: "tool_input", id: part.id, name: part.name, text: delta.partial_json };
+    }
     return undefined;
   }
 

@@ -4,7 +4,14 @@ import type { Part, ToolCall, Usage } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 import { errorIn, plainError, streamError } from "./errors.ts";
-import { type ModelDelta, ModelError, type ModelReply, type StopReason } from "../provider.ts";
+import {
+  type ModelDelta,
+  ModelError,
+  type ModelReply,
+  type StopReason,
+  type TextDelta,
+  type ToolInputDelta,
+} from "../provider.ts";
 import { ThinkTags, splitOrphan } from "../think-tags.ts";
 
 export interface SseEvent {
@@ -126,6 +133,7 @@ export class ReplyBuilder {
   /** The stream is finished. */
   done = false;
   readonly #options: ReplyOptions;
+  readonly #taken: ReadonlySet<string>;
   readonly #calls: OpenCall[] = [];
   #model = "";
   #reasoning = "";
@@ -137,6 +145,7 @@ export class ReplyBuilder {
 
   constructor(options: ReplyOptions) {
     this.#options = options;
+    this.#taken = new Set(options.takenIds);
   }
 
   /** Whether the reply is complete; only the usage may follow. */
@@ -160,11 +169,11 @@ export class ReplyBuilder {
     this.#rawStopReason = choice.finish_reason || this.#rawStopReason;
     const delta = choice.delta ?? choice.message;
     if (delta === undefined || delta === null) return [];
-    for (const call of delta.tool_calls ?? []) this.#addCall(call);
+    const inputs = (delta.tool_calls ?? []).flatMap((call) => this.#addCall(call));
     const content = contentOf(delta.content);
     const thought = delta.reasoning_content || delta.reasoning || "";
     const shown = this.#say(thought + content.reasoning, content.text, delta.refusal ?? "");
-    return this.complete ? [...shown, ...this.#keep(this.#tags.end())] : shown;
+    return [...shown, ...inputs, ...(this.complete ? this.#keep(this.#tags.end()) : [])];
   }
 
   reply(): ModelReply {
@@ -184,9 +193,9 @@ export class ReplyBuilder {
     };
   }
 
-  #say(reasoning: string, content: string, refusal: string): ModelDelta[] {
+  #say(reasoning: string, content: string, refusal: string): TextDelta[] {
     this.#refused ||= refusal !== "";
-    const deltas: ModelDelta[] = [
+    const deltas: TextDelta[] = [
       { type: "reasoning", text: reasoning },
       ...(content === "" ? [] : this.#tags.push(content)),
       { type: "text", text: refusal },
@@ -194,7 +203,7 @@ export class ReplyBuilder {
     return this.#keep(deltas.filter((delta) => delta.text !== ""));
   }
 
-  #keep(deltas: ModelDelta[]): ModelDelta[] {
+  #keep(deltas: TextDelta[]): TextDelta[] {
     for (const delta of deltas) {
       if (delta.type === "text") this.#text += delta.text;
       else this.#reasoning += delta.text;
@@ -202,7 +211,8 @@ export class ReplyBuilder {
     return deltas;
   }
 
-  #addCall(delta: CallDelta): void {
+  /** Returns the new part of the arguments, unless the call may get another id in the reply. */
+  #addCall(delta: CallDelta): ToolInputDelta[] {
     const index = delta.index ?? undefined;
     const id = delta.id ?? "";
     const name = delta.function?.name ?? "";
@@ -214,7 +224,13 @@ export class ReplyBuilder {
     }
     if (call.id === "") call.id = id;
     if (call.name === "") call.name = name;
-    call.input = typeof given === "string" ? call.input + given : JSON.stringify(given);
+    const isText = typeof given === "string";
+    const text = isText ? given : JSON.stringify(given);
+    call.input = isText ? call.input + text : text;
+    const { id: callId, name: tool } = call;
+    const hasId =
+      callId !== "" && !this.#taken.has(callId) && this.#calls.every((each) => each === call || each.id !== callId);
+    return hasId && isText && text !== "" ? [{ type: "tool_input", id: callId, name: toolName(tool), text }] : [];
   }
 
   /** The call that a delta continues, if any: matched by index, else by id, else the newest. */
@@ -224,7 +240,7 @@ export class ReplyBuilder {
   }
 
   #toolCalls(): ToolCall[] {
-    const taken = new Set(this.#options.takenIds);
+    const taken = new Set(this.#taken);
     return this.#calls.map((call) => {
       const id = call.id === "" || taken.has(call.id) ? this.#options.newId() : call.id;
       taken.add(id);

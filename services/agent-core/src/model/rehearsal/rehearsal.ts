@@ -36,6 +36,13 @@ export function createRehearsal(model = "rehearsal"): ModelProvider {
       const reply = { ...answer(request, round, { script, done, results }), model };
       for (const part of reply.parts) {
         if (part.type === "reasoning") on.delta({ type: "reasoning", text: part.text });
+        if (part.type === "tool_call") {
+          for (const text of part.input.match(/.{1,12}/gs) ?? []) {
+            await pause(round.waitMs, signal);
+            on.alive();
+            on.delta({ type: "tool_input", id: part.id, name: part.name, text });
+          }
+        }
         if (part.type !== "text") continue;
         for (const word of part.text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) {
           await pause(round.waitMs, signal);

@@ -1,0 +1,194 @@
+// Writing and reading in the chat, in a real browser against a real cluster. One cluster and one page; each test starts a new chat.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import type { Page } from "playwright-core";
+import { findChromium, signInLink, startBrowser } from "./support.ts";
+
+const chromium = findChromium();
+const skip = chromium === null ? "Chromium is not installed (apt install chromium, or PARLEY_CHROMIUM)" : false;
+
+/** A turn that runs until its approval is decided. */
+const waits = 'tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: after the approval';
+
+describe("chat in the console", { skip }, () => {
+  const cleanup = new Cleanup();
+  let cluster: TestCluster;
+  let page: Page;
+
+  before(async () => {
+    cluster = await startTestCluster(cleanup, {
+      processes: [],
+      settings: '[permissions]\nask = ["write(secret*)"]\n[session]\npolicy = "per_conversation"\n',
+    });
+    const browser = await startBrowser(chromium ?? "");
+    cleanup.add(() => browser.close());
+    page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    await page.goto(await signInLink(cluster.httpUrl, cluster.token));
+    await page.getByRole("button", { name: "Start a chat" }).waitFor();
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    const before = page.url();
+    await page.getByRole("button", { name: "New chat" }).first().click();
+    await page.waitForURL((url) => url.href !== before && url.hash.startsWith("#/chat/"));
+    await page.getByText("A new conversation").waitFor();
+  });
+
+  const area = () => page.locator(".composer textarea");
+
+  async function say(text: string): Promise<void> {
+    await area().fill(text);
+    await area().press("Enter");
+  }
+
+  async function ended(count = 1): Promise<void> {
+    await page
+      .locator(".turn-end")
+      .nth(count - 1)
+      .waitFor();
+  }
+
+  /** Records every text that elements with the selector show. */
+  async function record(selector: string): Promise<() => Promise<string[]>> {
+    await page.evaluate((wanted) => {
+      const seen: string[] = [];
+      Object.assign(globalThis, { seen });
+      new MutationObserver(() => {
+        for (const element of document.querySelectorAll(wanted)) {
+          const text = element.textContent ?? "";
+          if (seen.at(-1) !== text) seen.push(text);
+        }
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    }, selector);
+    return () => page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
+  }
+
+  test("shows the text so far of a running answer after another session was open", async () => {
+    await say("wait: 100\nwords: 3000");
+    await page.locator(".message.live", { hasText: "word5 " }).waitFor();
+    const address = page.url();
+    await page.goto(`${cluster.httpUrl}/#/sessions`);
+    await page.locator(".session-line").first().waitFor();
+    await page.goto(address);
+    await page.locator(".message.live", { hasText: /^word1 word2 word3 word4 word5 word6 / }).waitFor();
+    assert.equal(await page.getByText("the rest appears").count(), 0);
+    await page.reload();
+    await page.locator(".message.live", { hasText: /^word1 word2 word3 word4 word5 word6 / }).waitFor();
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.locator(".turn-end", { hasText: "Stopped." }).waitFor();
+  });
+
+  test("shows the arguments of a call while the model writes them", async () => {
+    const seen = await record(".pending-input");
+    const content = Array.from({ length: 20 }, (_, line) => `line ${line}`).join("\n");
+    await say(`wait: 40\ntool: write ${JSON.stringify({ path: "lines.txt", content })}\nthen\nsay: written`);
+    await ended();
+    await page.locator(".tool-done", { hasText: "lines.txt" }).waitFor();
+    const texts = await seen();
+    assert.ok(texts.length > 1, JSON.stringify(texts));
+    assert.ok(
+      texts.some((text) => text.includes("line 3\nline 4") && !text.includes("line 19")),
+      JSON.stringify(texts),
+    );
+    assert.equal(await page.locator(".pending-input").count(), 0);
+  });
+
+  test("answers a question of the agent with a button", async () => {
+    await say('tool: ask_user {"question":"Tea or coffee?","options":["Tea","Coffee"]}\nthen\nsay: noted');
+    await page.locator(".ask", { hasText: "Tea or coffee?" }).getByRole("button", { name: "Coffee" }).click();
+    await ended();
+    await page.locator(".tool-done", { hasText: "Tea or coffee?" }).waitFor();
+    assert.equal(await page.locator(".ask").count(), 0);
+    assert.match((await page.locator(".tool-done .output").last().textContent()) ?? "", /Coffee/);
+  });
+
+  test("sends dropped and pasted files, and shows pictures", async () => {
+    const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const give = (type: "drop" | "paste", name: string, mediaType: string, base64: string) =>
+      page.locator(type === "drop" ? ".composer" : ".composer textarea").evaluate(
+        (element, file) => {
+          const bytes = Uint8Array.from(atob(file.base64), (each) => each.charCodeAt(0));
+          const data = new DataTransfer();
+          data.items.add(new File([bytes], file.name, { type: file.mediaType }));
+          const about = { bubbles: true, cancelable: true };
+          element.dispatchEvent(
+            file.type === "drop"
+              ? new DragEvent("drop", { ...about, dataTransfer: data })
+              : new ClipboardEvent("paste", { ...about, clipboardData: data }),
+          );
+        },
+        { type, name, mediaType, base64 },
+      );
+    await give("drop", "notes.txt", "text/plain", btoa("buy milk"));
+    await page.locator(".chips", { hasText: "notes.txt" }).waitFor();
+    await give("paste", "dot.png", "image/png", dot);
+    await page.locator(".chips", { hasText: "dot.png" }).waitFor();
+    await page.getByRole("button", { name: "Remove notes.txt" }).click();
+    await give("drop", "list.txt", "text/plain", btoa("buy oats"));
+    await page.locator(".chips", { hasText: "list.txt" }).waitFor();
+    await say("say: received");
+    await ended();
+    const files = page.locator(".message.user .files");
+    await files.getByText("list.txt").waitFor();
+    assert.equal(await files.getByText("notes.txt").count(), 0);
+    const picture = files.locator("img");
+    await picture.waitFor();
+    assert.equal(await picture.evaluate((each) => (each as HTMLImageElement).naturalWidth), 1);
+  });
+
+  test("edits a waiting message and takes another one back", async () => {
+    await say(waits);
+    await page.locator(".approval").waitFor();
+    await page.getByLabel("While the turn runs").selectOption("queue");
+    await say("say: first");
+    await page.locator(".queued-row", { hasText: "say: first" }).waitFor();
+    await say("say: second");
+    const second = page.locator(".queued-row", { hasText: "say: second" });
+    await second.waitFor();
+    await page.locator(".queued-row", { hasText: "say: first" }).getByRole("button", { name: "Edit" }).click();
+    await page.locator(".queue").getByLabel("Message").fill("say: changed");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".queued-row", { hasText: "say: changed" }).waitFor();
+    await second.getByRole("button", { name: "Take back" }).click();
+    await second.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Approve" }).click();
+    await ended(2);
+    const answers = await page.locator(".message.assistant .markdown").allTextContents();
+    assert.deepEqual(
+      answers.map((each) => each.trim()),
+      ["after the approval", "changed"],
+    );
+  });
+
+  test("joins the running turn, or stops it first, as chosen", async () => {
+    await say('tool: exec {"command":"sleep 4"}\nthen\nsay: alone');
+    await page.locator(".tool-running").waitFor();
+    await page.getByLabel("While the turn runs").selectOption("steer");
+    await say("say: joined");
+    await ended();
+    const answers = await page.locator(".message.assistant .markdown").allTextContents();
+    assert.deepEqual(
+      answers.map((each) => each.trim()),
+      ["joined"],
+    );
+    await say("wait: 100\nwords: 3000");
+    await page.locator(".message.live", { hasText: "word2 " }).waitFor();
+    await page.getByLabel("While the turn runs").selectOption("interrupt");
+    await say("say: instead");
+    await ended(3);
+    await page.locator(".turn-end", { hasText: "Stopped." }).waitFor();
+    await page.locator(".message.assistant .markdown", { hasText: /^instead\s*$/ }).waitFor();
+  });
+
+  test("completes a command from the menu and shows its answer", async () => {
+    await area().fill("/sta");
+    const menu = page.getByRole("listbox", { name: "Commands" });
+    await menu.getByRole("option", { name: "/status", selected: true }).waitFor();
+    await area().press("Tab");
+    assert.equal(await area().inputValue(), "/status ");
+    await area().press("Enter");
+    await page.locator(".command-answer", { hasText: "Model" }).waitFor();
+    assert.equal(await page.locator(".turn-end").count(), 0);
+  });
+});
