@@ -157,7 +157,7 @@ export function KeyHelp(): JSX.Element | null {
           </div>
         ))}
       </dl>
-      <button type="button" class="button" onClick={() => (helpOpen.value = false)}>
+      <button type="button" class="button dialog-close" onClick={() => (helpOpen.value = false)}>
         Close
       </button>
     </Dialog>

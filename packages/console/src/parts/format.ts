@@ -55,6 +55,11 @@ export function cacheShare({ inputTokens, cacheReadTokens, cacheWriteTokens }: U
   return all === 0 ? null : cacheReadTokens / all;
 }
 
+/** A field's name as words: `lastInAt` becomes `last in at`. */
+export function words(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
 /** The last eight digits of an id. */
 export function shortId(id: string): string {
   return id.slice(-8);

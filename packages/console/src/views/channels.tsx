@@ -39,6 +39,12 @@ export function Channels(): JSX.Element {
   );
 }
 
+function agoOf(at: string | null): string {
+  if (at === null) return "–";
+  const text = age(at, Date.now());
+  return text === "now" ? text : `${text} ago`;
+}
+
 function tone(state: Account["state"]): string {
   if (state === "connected" || state === "listening") return "tag good";
   return state === "failing" || state === "disabled" ? "tag bad" : "tag warn";
@@ -60,7 +66,16 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
     );
     await changed();
   };
-  const facts = Object.entries(rest).filter(([, value]) => value !== null && value !== "" && typeof value !== "object");
+  const { owner, lastInAt, lastOutAt, waiting, unknown, lastError } = rest;
+  const facts: [string, string][] = [
+    // The instance behind the slash is of no use here.
+    ["Connected by", owner === null ? "–" : owner.replaceAll(/\/[0-9a-f-]{36}/g, "")],
+    ["Last message in", agoOf(lastInAt)],
+    ["Last text out", agoOf(lastOutAt)],
+    ["Texts that wait", String(waiting)],
+    ["Unknown deliveries, last day", String(unknown)],
+    ...(lastError === null ? [] : [["Last error", lastError] as [string, string]]),
+  ];
   return (
     <li class="card" data-row tabIndex={-1}>
       <div class="row">
@@ -83,7 +98,7 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
         {facts.map(([key, value]) => (
           <div key={key}>
             <dt>{key}</dt>
-            <dd>{visible(typeof value === "string" ? value : JSON.stringify(value))}</dd>
+            <dd>{visible(value)}</dd>
           </div>
         ))}
       </dl>

@@ -1,7 +1,7 @@
 // The services and their replicas, the leader, and connections.
 import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
-import { duration } from "../parts/format.ts";
+import { duration, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 
 const everyMs = 3_000;
@@ -85,7 +85,8 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
       <td>
         {details.map(([name, value]) => (
           <div key={name}>
-            <span class="muted">{name}</span> {String(value)}
+            <span class="muted">{words(name)}</span>{" "}
+            {typeof value === "boolean" ? (value ? "yes" : "no") : String(value)}
           </div>
         ))}
       </td>

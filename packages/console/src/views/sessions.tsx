@@ -99,7 +99,8 @@ export function Sessions(): JSX.Element {
 
 /** The channel of a session's route; the owner's shared thread and threads of jobs have their own names. */
 function channelOf({ key, parentId }: SessionRow): string {
-  return parentId === null ? (key.split(/[:~]/)[0] ?? key) : "sub-agent";
+  const channel = key.split(/[:~]/)[0] ?? key;
+  return parentId === null ? (channel === "http" ? "console and API" : channel) : "sub-agent";
 }
 
 let reading = 0;

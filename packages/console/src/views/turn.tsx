@@ -3,12 +3,15 @@ import type { JSX } from "preact";
 import { call } from "../api/http.ts";
 import { href, route } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
+import { Markdown } from "../chat/text.tsx";
 import { cacheShare, clock, compact, duration, money } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { Fact } from "./cluster.tsx";
 import { waterfall, type Bar } from "./waterfall.ts";
 
 const everyMs = 3_000;
+/** Ends of a turn in words; others are shown as they are. */
+const ends: Readonly<Record<string, string>> = { end_turn: "answered", interrupted: "stopped", aborted: "stopped" };
 
 export function Turn(): JSX.Element {
   const { id } = route.value;
@@ -46,7 +49,7 @@ function TurnOf({ id }: { id: string }): JSX.Element {
                 </a>
               </header>
               <dl class="facts">
-                <Fact name="State" value={turn.exitReason ?? turn.state} />
+                <Fact name="State" value={ends[turn.exitReason ?? ""] ?? turn.exitReason ?? turn.state} />
                 <Fact name="Started" value={clock(turn.startedAt, new Date())} />
                 <Fact name="Duration" value={duration(totalMs)} />
                 <Fact name="Model calls" value={String(turn.modelSteps)} />
@@ -69,7 +72,7 @@ function TurnOf({ id }: { id: string }): JSX.Element {
               {turn.text !== null && turn.text !== "" && (
                 <section>
                   <h2>Answer</h2>
-                  <p class="plain">{visible(turn.text)}</p>
+                  <Markdown text={turn.text} />
                 </section>
               )}
             </>
