@@ -10,7 +10,7 @@ import { Fact } from "./cluster.tsx";
 import { waterfall, type Bar } from "./waterfall.ts";
 
 const everyMs = 3_000;
-/** Ends of a turn in words; others are shown as they are. */
+/** Readable names of the usual ends of a turn; others are shown as they are. */
 const ends: Readonly<Record<string, string>> = { end_turn: "answered", interrupted: "stopped", aborted: "stopped" };
 
 export function Turn(): JSX.Element {

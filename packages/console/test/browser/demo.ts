@@ -28,7 +28,7 @@ const scripts: Readonly<Record<string, string>> = {
     'say: ls -t backups | tail -n +$((keep + 1)) | while read -r name; do rm "backups/$name"; done',
     "say: ```",
     "say: ",
-    "say: The next run is tonight at 02:00. Shall I watch it?",
+    "say: The next run is tonight at 02:00. I can watch it.",
   ].join("\n"),
   "Publish the release notes on the web site.":
     'say: The notes are ready. Publishing needs your consent.\ntool: write {"path":"public/release.md","content":"# 0.2\\n\\n- Web console\\n"}\nthen\nsay: Published.',
