@@ -44,6 +44,10 @@ export {
   type ContactRole,
   type Origin,
   type TrustLevel,
+  apiScopes,
+  ApiScopeSchema,
+  includesScope,
+  type ApiScope,
 } from "./principals.ts";
 export {
   type ClaimedTurn,
@@ -212,7 +216,6 @@ export {
 } from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export type { OidcSettings } from "./settings/oidc.ts";
-export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./scopes.ts";
 export { redisRules, redisUser } from "./redis-rules.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export {

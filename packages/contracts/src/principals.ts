@@ -1,4 +1,4 @@
-// Roles and origins of input, and the trust derived from them.
+// Roles and origins of input, the trust derived from them, and the rights of API tokens.
 import { z } from "zod";
 
 /** Where input comes from; decides its priority in a session's queue. */
@@ -58,4 +58,17 @@ export function answererRole(trust: TrustLevel): ContactRole | null {
 export function noAnswererReason(trust: TrustLevel, delivers: boolean): string | null {
   if (answererRole(trust) === null) return `no person waits for this turn (origin: ${trust})`;
   return trust === "cron" && !delivers ? "the job has no delivery address" : null;
+}
+
+/**
+ * `talk`: send messages, and stop them. `read`: read sessions, documents, settings and the state. `approve`: decide approvals. `admin`:
+ * everything, including the other three.
+ */
+export const apiScopes = ["talk", "read", "approve", "admin"] as const;
+export const ApiScopeSchema = z.enum(apiScopes);
+export type ApiScope = z.infer<typeof ApiScopeSchema>;
+
+/** Whether the scopes include the right to do what requires `wanted`. */
+export function includesScope(scopes: readonly ApiScope[], wanted: ApiScope): boolean {
+  return scopes.includes("admin") || scopes.includes(wanted);
 }

@@ -2,8 +2,7 @@
 // once; slash commands, HTTP routes, control requests, MCP tools are projections of it, and commands of `parley` use its
 // route.
 import { z } from "zod";
-import type { ContactRole } from "../principals.ts";
-import type { ApiScope } from "../scopes.ts";
+import type { ApiScope, ContactRole } from "../principals.ts";
 
 /** A route. Fields of the input that the path names are its parameters; the others are the query of a GET, else the JSON body. */
 export interface HttpProjection {

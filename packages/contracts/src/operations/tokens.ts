@@ -1,6 +1,6 @@
 // Operations on the tokens of the API, and on the audit log.
 import { z } from "zod";
-import { ApiScopeSchema } from "../scopes.ts";
+import { ApiScopeSchema } from "../principals.ts";
 import { ApiTokenSchema, auditList } from "../store/api-tokens.ts";
 import { operation } from "./operation.ts";
 

@@ -1,6 +1,6 @@
 // Sign-in to the HTTP API by tokens of an identity provider (OpenID Connect).
 import { z } from "zod";
-import { apiScopes } from "../scopes.ts";
+import { apiScopes } from "../principals.ts";
 
 /** Values of the claim that give a scope, for example names of groups. */
 const values = z.array(z.string().min(1).max(256)).max(100).default([]);

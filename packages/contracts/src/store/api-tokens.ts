@@ -1,6 +1,6 @@
 // Named tokens of the API, and the record of what was changed by whom. The store holds only hashes of tokens.
 import { z } from "zod";
-import { ApiScopeSchema } from "../scopes.ts";
+import { ApiScopeSchema } from "../principals.ts";
 import { Empty, storeRequest } from "./shared.ts";
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);

@@ -1,6 +1,6 @@
 // The operations as HTTP routes, with their entries in /openapi.json. Every holder of the API token is the owner.
 import { randomUUID } from "node:crypto";
-import { scopeOf, type HttpProjection, type OperationDefinition } from "@parley/contracts";
+import { type HttpProjection, type OperationDefinition } from "@parley/contracts";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Operation } from "../operations/operation.ts";
@@ -19,7 +19,7 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
 }
 
 function addRoute(endpoints: Endpoints, deps: HttpDeps, operation: Operation, http: HttpProjection): void {
-  const spec = { ...routeOf(operation.definition, http), scope: scopeOf(operation.definition) };
+  const spec = { ...routeOf(operation.definition, http), scope: operation.scope };
   const [status] = statusesOf(http);
   endpoints.add(spec, async ({ params, query, body, request, reply }) => {
     const input = { ...asObject(body), ...asObject(query), ...asObject(params) };

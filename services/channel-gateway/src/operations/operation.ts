@@ -1,19 +1,20 @@
 // What an operation is in this service: its definition from the contracts with its implementation, and who may call it from where.
 import type { Bus } from "@parley/bus";
-import type {
-  ApiScope,
-  ContactRole,
-  InboundMessage,
-  InputOf,
-  OperationDefinition,
-  OperationInput,
-  operations,
-  OutputOf,
-  ParleySettings,
-  PeoplePolicy,
-  ReplyAddress,
-  SessionSummary,
-  store,
+import {
+  scopeOf,
+  type ApiScope,
+  type ContactRole,
+  type InboundMessage,
+  type InputOf,
+  type OperationDefinition,
+  type OperationInput,
+  type operations,
+  type OutputOf,
+  type ParleySettings,
+  type PeoplePolicy,
+  type ReplyAddress,
+  type SessionSummary,
+  type store,
 } from "@parley/contracts";
 import type { z } from "zod";
 import { nameUuid } from "@parley/kit";
@@ -129,6 +130,8 @@ export class OperationCall {
 /** A definition with its implementation; `implement` has checked the types. */
 export interface Operation {
   definition: OperationDefinition;
+  /** What a token of the API needs for it. */
+  scope: ApiScope;
   run(input: unknown, call: OperationCall): Promise<unknown>;
   text(output: unknown, call: OperationCall, input: unknown): Promise<string> | string;
 }
@@ -141,6 +144,7 @@ export function implement<I extends z.ZodType, O extends z.ZodType, R extends z.
 ): Operation {
   return {
     definition,
+    scope: scopeOf(definition),
     run: async (input, call) => run(input as z.output<I>, call),
     text: (output, call, input) => text(output as R, call, input as z.output<I>),
   };

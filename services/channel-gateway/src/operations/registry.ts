@@ -1,13 +1,5 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
-import {
-  includesScope,
-  promptCommand,
-  scopeOf,
-  slashCommands,
-  store,
-  WireError,
-  type ApiScope,
-} from "@parley/contracts";
+import { includesScope, promptCommand, slashCommands, store, WireError, type ApiScope } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
 import { channelOperations } from "./channels.ts";
@@ -74,7 +66,7 @@ export async function callOperation(
 /** Checks the scope of a token and records the call in the audit log before it runs: what cannot be recorded does not happen. */
 async function runRecorded(operation: Operation, input: unknown, call: OperationCall): Promise<unknown> {
   const { definition } = operation;
-  requireScope(call.speaker.access, scopeOf(definition), definition.name);
+  requireScope(call.speaker.access, operation.scope, definition.name);
   const target = auditTarget(definition.audit, input);
   if (target === undefined) return operation.run(input, call);
   const entry = { actor: call.actor, action: definition.name, target };
