@@ -200,7 +200,7 @@ test("sends all live events of an expected session when the watcher joins after 
   });
   const first = await subscribe({ bus, streams }, sessionId, 0, watcher(0));
   publish?.(durable(1));
-  const second = live.watch(sessionId, (event) => received[1]?.push(event.type));
+  const second = live.watch(sessionId, (event) => received[1]?.push(event.type), true);
   for (const watch of [first, second]) watch.close();
   const all = ["turn.started", "text.delta", "turn.finished"];
   assert.deepEqual(received, [all, all]);

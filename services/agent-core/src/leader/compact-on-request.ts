@@ -8,7 +8,6 @@ import {
   type InputOf,
   type OutputOf,
 } from "@parley/contracts";
-import { chooseModel } from "../turn/choose-model.ts";
 import { compact, isOutdated, renderView } from "../turn/compactor.ts";
 import { showsSource } from "../prompt/message-header.ts";
 import { resolvePolicy } from "../policy/turn-policy.ts";
@@ -79,7 +78,7 @@ export async function compactOnDemand(
       textOnly: settings.context.history === "text_only",
       prefix,
       policy,
-      provider: chooseModel(deps.model.models, policy),
+      provider: deps.model.models.turnModelOrMain(policy),
       headings:
         session.parentId === null
           ? { timeZone: settings.agent.time_zone, source: showsSource(settings, policy, sessionKey) }

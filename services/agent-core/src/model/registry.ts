@@ -43,6 +43,12 @@ export interface TurnModelChoice {
   onFailover: (failover: Failover) => void;
 }
 
+export interface ChoiceObserver {
+  onFailover?(failover: Failover): void;
+  /** The wanted model is unavailable; the agent's own model answers. */
+  onUnavailable?(error: ModelUnavailable): void;
+}
+
 export class ModelRegistry {
   /** The agent's own model. */
   readonly main: ModelProvider;
@@ -76,6 +82,21 @@ export class ModelRegistry {
       .map((name) => this.#candidateFor(name))
       .filter((candidate) => candidate !== first);
     return new TurnModel(first, rest, { fallbackAfter, onFailover });
+  }
+
+  /** The wanted model with its fallbacks, or the agent's own when it is unavailable. */
+  turnModelOrMain(
+    { model, pinned }: { model: string | undefined; pinned: boolean },
+    observer: ChoiceObserver = {},
+  ): TurnModel {
+    const onFailover = (failover: Failover) => observer.onFailover?.(failover);
+    try {
+      return this.turnModel({ model, pinned, onFailover });
+    } catch (error) {
+      if (!(error instanceof ModelUnavailable)) throw error;
+      observer.onUnavailable?.(error);
+      return this.turnModel({ onFailover });
+    }
   }
 
   /** The context window of a model. Waits up to two seconds, at its first use only. */

@@ -26,7 +26,6 @@ import { messagesOf } from "../session/log-records.ts";
 import type { Prefix } from "../session/prefix.ts";
 import type { SessionView } from "../session/view.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
-import { chooseModel } from "./choose-model.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 
 /** The state of a running turn in this leader. Only `loop.ts` and `commit.ts` assign to its fields. */
@@ -99,7 +98,7 @@ export function beginTurn(deps: TurnDeps, start: TurnStart): WritableTurn {
 /** The model of this policy; a replacement is announced in the session. */
 export function modelOf(deps: TurnDeps, claimed: ClaimedTurn, policy: TurnPolicy): TurnModel {
   const { turnId } = claimed;
-  return chooseModel(deps.model.models, policy, {
+  return deps.model.models.turnModelOrMain(policy, {
     onFailover: (failover) => publish(deps, { claimed }, { type: "model.failover", turnId, ...failover }),
     onUnavailable: (error) => {
       deps.log.warn({ err: error, turn: turnId }, "session model unavailable: the agent's own model answers");

@@ -61,11 +61,11 @@ export class EventHub {
 
   /**
    * Subscribes to a session's events. The bus sends the subscription before any later request, so events caused by a later request are
-   * received.
+   * received. `fromTheFirst`: with the events that an expected session already had, see `hasBeginning`.
    */
-  watch(sessionId: string, listener: EventListener): Watch {
+  watch(sessionId: string, listener: EventListener, fromTheFirst = false): Watch {
     const watched = this.#sessions.get(sessionId) ?? this.#subscribe(sessionId);
-    for (const event of watched.beginning ?? []) listener(event);
+    if (fromTheFirst) for (const event of watched.beginning ?? []) listener(event);
     watched.listeners.add(listener);
     watched.idleSinceMs = undefined;
     return {

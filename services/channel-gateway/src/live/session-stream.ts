@@ -32,12 +32,12 @@ export class SessionStreams {
     this.#deps = deps;
   }
 
-  /** Joins a session's stream. Rejects with NOT_FOUND, or when the store is unavailable. */
-  async join(sessionId: string): Promise<{ stream: SessionStream; leave: () => void }> {
+  /** Joins a session's stream; `fromTheFirst`: the watcher wants its first event, see `SessionStream.open`. Rejects with NOT_FOUND, or when the store is unavailable. */
+  async join(sessionId: string, fromTheFirst: boolean): Promise<{ stream: SessionStream; leave: () => void }> {
     let entry = this.#streams.get(sessionId);
     if (entry === undefined) {
       const stream = new SessionStream(this.#deps, sessionId);
-      entry = { stream, opened: stream.open(), users: 0 };
+      entry = { stream, opened: stream.open(fromTheFirst), users: 0 };
       this.#streams.set(sessionId, entry);
     }
     const joined = entry;
@@ -92,12 +92,15 @@ export class SessionStream {
     return this.#position;
   }
 
-  /** Subscribes before reading the session's position, so that no event is missed in between. */
-  async open(): Promise<void> {
-    const fromTheFirst = this.#deps.live.hasBeginning(this.sessionId);
-    this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#hear(event));
+  /**
+   * Subscribes before reading the session's position, so that no event is missed in between. `fromTheFirst`: begins with the first
+   * event, live events included, if they are still known.
+   */
+  async open(fromTheFirst: boolean): Promise<void> {
+    const isNew = fromTheFirst && this.#deps.live.hasBeginning(this.sessionId);
+    this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#hear(event), isNew);
     this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
-    if (fromTheFirst) return;
+    if (isNew) return;
     const { session } = await this.#deps.bus.request(store.sessionGet, { sessionId: this.sessionId });
     if (session === null) throw new WireError("NOT_FOUND", `there is no session "${this.sessionId}"`);
     this.#position = session.seq;

@@ -31,7 +31,7 @@ export async function subscribe(
   after: number | undefined,
   watcher: Subscriber,
 ): Promise<Subscription> {
-  const { stream, leave } = await deps.streams.join(sessionId);
+  const { stream, leave } = await deps.streams.join(sessionId, after === 0);
   const target = stream.position;
   let last = Math.min(after ?? target, target);
   let waiting: EncodedEvent[] | undefined = [];
