@@ -1,4 +1,4 @@
-// node bench/sharding.ts: a simulation of one and of several leaders, for docs/decisions/0008. It models only the processor time of the
+// node bench/sharding.ts: a simulation of one and of several leaders, for docs/decisions/0009. It models only the processor time of the
 // leaders' event loops: a turn is three pieces of work, before the model call, during its stream and for its commit, on one queue per leader.
 import { parseArgs } from "node:util";
 import { percentile } from "./measure.ts";
