@@ -1,6 +1,6 @@
 // Tokens of an identity provider as callers of the API: signature, issuer, audience and expiry are verified, and a claim gives the scopes.
 import { apiScopes, type OidcSettings } from "@parley/contracts";
-import { createRemoteJWKSet, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { z } from "zod";
 import type { Logger } from "@parley/chassis";
 import type { ApiAccess } from "../operations/operation.ts";
@@ -49,6 +49,7 @@ export class OidcVerifier {
     if (!jwtPattern.test(token)) return null;
     const { issuer, audience } = this.#provider;
     const keys = await this.#keysOf();
+    const { jwtVerify } = await import("jose");
     try {
       const { payload } = await jwtVerify(token, keys, {
         issuer,
@@ -89,6 +90,8 @@ async function discover(issuer: string): Promise<JWTVerifyGetKey> {
   if (!response.ok) throw new Error(`${url} answers ${response.status}`);
   const found = Discovery.parse(await response.json());
   if (found.issuer !== issuer) throw new Error(`${url} is of the issuer ${found.issuer}`);
+  // Loaded only where a provider is configured.
+  const { createRemoteJWKSet } = await import("jose");
   return createRemoteJWKSet(new URL(found.jwks_uri), { timeoutDuration: discoveryTimeoutMs });
 }
 
