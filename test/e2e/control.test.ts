@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { onPath } from "@parley/local";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley, parleyOnTerminal } from "../../packages/cli/test/support/parley.ts";
+import { parley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -231,20 +230,4 @@ test("restores files to a checkpoint, and changes nothing in a dry run", async (
   const done = await run("rewind", newest, "--session", key("files"));
   assert.deepEqual([done.code, done.stdout.startsWith("Done: 1 restored")], [0, true]);
   assert.equal(await readFile(file, "utf8"), "old");
-});
-
-test("shows the details of a call on a terminal and approves it when the person types y", async (t) => {
-  if (onPath("script") === null) {
-    t.skip("there is no `script` here to make a terminal with");
-    return;
-  }
-  const chat = parleyOnTerminal(cluster.home, ["chat"]);
-  await chat.says(/› /);
-  chat.write('tool: write {"path":"secret-2.txt","content":"x"}\\\rthen\\\rsay: written at last\r');
-  await chat.says(/\? write: [^\n]*secret-2\.txt[^]*y = approve/);
-  chat.write("y\r");
-  await chat.says(/✓ write approved by/);
-  await chat.says(/written at last\r\n/);
-  chat.write("/quit\r");
-  assert.equal((await chat.outcome()).code, 0);
 });

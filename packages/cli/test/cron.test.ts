@@ -85,7 +85,7 @@ test("sends an answer to the configured place, to none, or to the owner's last p
   assert.deepEqual(await kept("--deliver", "telegram:main:-100"), address);
   const unheard = await cron("add", "0 9 * * *", "say: hello", "--deliver", "irc:net:#team");
   assert.notEqual(unheard.code, 0);
-  assert.match(unheard.stderr, /account irc:net is not configured; add \[channels\.irc\.net\]/);
+  assert.match(unheard.stderr, /account irc:net is not configured; add .* \[channels\.irc\.net\]/);
 });
 
 test("reports invalid input and stores nothing", async () => {

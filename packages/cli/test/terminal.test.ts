@@ -124,6 +124,17 @@ test("asks for approval with all arguments, and a denial takes its reason", { sk
   await terminal.shows(/^went on$/m);
 });
 
+test("approves a call when the person types y", { skip }, async () => {
+  await using terminal = await open("approved");
+  terminal.send('tool: exec {"command":"touch approved.txt"}', "then", "say: touched");
+  await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+  terminal.type("y");
+  await terminal.shows(/^y$/m);
+  terminal.type("\r");
+  await terminal.shows(/✓ exec touch approved\.txt/);
+  await terminal.shows(/^touched$/m);
+});
+
 // design: 002.32
 test("shows what is typed as an answer, and takes the number of an option", { skip }, async () => {
   await using terminal = await open("question");

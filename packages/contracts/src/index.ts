@@ -44,11 +44,8 @@ export {
   type ContactRole,
   type Origin,
   type TrustLevel,
-  apiScopes,
-  ApiScopeSchema,
-  includesScope,
-  type ApiScope,
 } from "./principals.ts";
+export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./principals.ts";
 export {
   type ClaimedTurn,
   type Cost,

@@ -103,7 +103,7 @@ describe("3 tool calls", () => {
     await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
     assert.deepEqual(
       fixture.events.flatMap(({ type, ...event }) =>
-        type.startsWith("tool.") && "turnId" in event && event.turnId === turn.turnId ? [type] : [],
+        /^tool\.(started|finished)$/.test(type) && "turnId" in event && event.turnId === turn.turnId ? [type] : [],
       ),
       ["tool.started", "tool.finished", "tool.started", "tool.finished"],
     );

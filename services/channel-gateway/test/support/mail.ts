@@ -2,7 +2,6 @@
 import { emailChannel, type EmailAccount } from "@parley/contracts";
 import { freePort } from "@parley/local";
 import { startMailPeer, type MailPeer } from "@parley/testing";
-import Fastify from "fastify";
 import type { ChannelAdapter } from "../../src/channels/channel.ts";
 import { createEmail } from "../../src/channels/email/index.ts";
 import { TestHost } from "./channel-host.ts";
@@ -24,13 +23,17 @@ export function mailSettings(peer: MailPeer, more: Partial<EmailAccount> = {}): 
   });
 }
 
-/** Listens as the gateway does: with its HTTP server. */
+/** Listens until it is disposed. */
 export async function listenLmtp(adapter: ChannelAdapter, host: TestHost): Promise<AsyncDisposable> {
-  const app = Fastify();
-  adapter.routes?.(app, host);
-  await app.ready();
+  const stop = new AbortController();
+  const listening = adapter.listen?.(host, stop.signal);
   await host.until("the listener", () => (host.reported.some(({ state }) => state === "connected") ? true : null));
-  return { [Symbol.asyncDispose]: () => app.close() };
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await listening;
+    },
+  };
 }
 
 export interface ServedMail extends AsyncDisposable {

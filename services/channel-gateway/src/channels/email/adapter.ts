@@ -62,12 +62,7 @@ export function createEmail(account: string, settings: EmailAccount, secrets: Em
   if (mode === "imap") {
     adapter.connect = (host, lease) => readMailbox(account, settings, password ?? "", host, lease);
   } else {
-    // The listener lives as long as the HTTP server of the replica.
-    adapter.routes = (app, host) => {
-      const listener = new LmtpListener(account, settings, host);
-      app.addHook("onReady", async () => listener.open());
-      app.addHook("preClose", async () => listener.close());
-    };
+    adapter.listen = (host, signal) => new LmtpListener(account, settings, host, signal).listen();
   }
   return adapter;
 }

@@ -3,7 +3,6 @@
 import { once } from "node:events";
 import { BlockList, isIP } from "node:net";
 import { callbackify } from "node:util";
-import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, WireError, type EmailAccount } from "@parley/contracts";
 import { FairSemaphore } from "@parley/kit";
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server";
@@ -17,7 +16,6 @@ const maxClients = 30;
 const idleMs = 60_000;
 /** How long a drain waits for mails in transfer. */
 const closeMs = 3_000;
-const retryMs = { first: 500, last: 15_000 };
 
 /** An answer of the protocol. */
 class LmtpError extends Error {
@@ -34,40 +32,22 @@ export class LmtpListener {
   readonly #account: string;
   readonly #settings: EmailAccount;
   readonly #host: ChannelHost;
-  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
   readonly #atOnce = new FairSemaphore(maxAtOnce);
-  #running: Promise<void> = Promise.resolve();
 
-  constructor(account: string, settings: EmailAccount, host: ChannelHost) {
+  constructor(account: string, settings: EmailAccount, host: ChannelHost, signal: AbortSignal) {
     this.#account = account;
     this.#settings = settings;
     this.#host = host;
+    this.#signal = signal;
   }
 
-  /** Listens until `close`; a port that is in use is tried again. */
-  open(): void {
-    this.#running = this.#run();
-  }
-
-  /** Accepts no further mail and waits briefly for those in transfer. */
-  async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#stop;
-    for (let pauseMs = retryMs.first; !signal.aborted; pauseMs = Math.min(pauseMs * 2, retryMs.last)) {
-      try {
-        await this.#listen(signal);
-      } catch (error) {
-        this.#host.report({ state: "failing", reason: errorMessage(error) });
-        await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-      }
-    }
-  }
-
-  async #listen(signal: AbortSignal): Promise<void> {
+  /**
+   * Listens until the signal aborts; then it accepts no further mail and waits briefly for those in transfer. Rejects when the port
+   * cannot be used.
+   */
+  async listen(): Promise<void> {
+    const signal = this.#signal;
     const { lmtp_host: host, lmtp_port: port, lmtp_clients, max_mail_bytes, address, aliases } = this.#settings;
     const clients = clientList(lmtp_clients);
     const ours = new Set([address, ...aliases].map(normalAddress));
@@ -95,16 +75,19 @@ export class LmtpListener {
     const closed = once(server.server, "close");
     // Replicas on one machine share the port.
     server.listen({ host, port, reusePort: process.platform === "linux" });
-    await once(server.server, "listening", { signal });
-    this.#host.report({ state: "connected", as: `${address} (LMTP on ${host}:${port})` });
-    await Promise.race([aborted(signal), closed]);
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    try {
+      await once(server.server, "listening", { signal });
+      this.#host.report({ state: "connected", as: `${address} (LMTP on ${host}:${port})` });
+      await Promise.race([aborted(signal), closed]);
+    } finally {
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    }
   }
 
   async #take(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
     let release: (() => void) | null = null;
     try {
-      release = await this.#atOnce.acquire(this.#stop.signal);
+      release = await this.#atOnce.acquire(this.#signal);
       const raw = await contentOf(stream, this.#settings.max_mail_bytes);
       if (raw === null) throw new LmtpError(552, "the mail is too large");
       const { mailFrom } = session.envelope;
