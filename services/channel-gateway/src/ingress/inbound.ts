@@ -265,6 +265,8 @@ export class InboundHandler {
     put: () => Promise<StoredMessage>,
   ): Promise<StoredMessage> {
     if (indicators === undefined) return put();
+    // A session that this replica does not know is looked up first, so that its events are followed from before the message is stored.
+    if (this.#deps.sessions.remembered(sessionKey) === undefined) await this.#deps.sessions.find(sessionKey);
     const followed = indicators.follow(draft);
     const listener: TurnListener = { kept: () => undefined, event: (event) => followed.event(event) };
     try {
