@@ -133,7 +133,7 @@ function terminalSignalsAll() {
     const [, , group, , terminal, foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return terminal !== "0" && group === foreground;
   } catch {
-    return process.stdin.isTTY === true || process.stderr.isTTY === true;
+    return process.stdin.isTTY || process.stderr.isTTY;
   }
 }
 
