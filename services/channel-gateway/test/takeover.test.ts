@@ -30,8 +30,8 @@ async function writeSettings(folder: string, peer: TelegramPeer, account: string
 }
 
 /**
- * Starts a bot and the replica that owns its connection. `startSecond` starts the standby replica in this process. It is started late,
- * because on a stalled machine it could take the connection before the first replica is killed.
+ * Starts a bot and the replica that owns its connection. `startSecond` starts another replica in this process. It is started after the
+ * kill, because a replica that joins may get the connection.
  */
 async function startOwned(stack: GatewayStack, account: string, cleanup: Cleanup) {
   const peer = await startTelegramPeer();
@@ -74,10 +74,10 @@ describe("takeover when the owner of a connection is killed", { concurrency: tru
       await peer.untilSent(1);
       const died = once(first.child, "exit");
       await first.failAt(point, "kill");
-      await startSecond();
       peer.say(two);
       await died;
       const diedMs = performance.now();
+      await startSecond();
       peer.say(three);
       await peer.untilSent(3, 20_000);
       t.diagnostic(`answered again ${Math.round(performance.now() - diedMs)} ms after the kill`);
