@@ -11,9 +11,11 @@ test("delivers a mail to its mailbox with the server's own authentication result
   const forged = `Authentication-Results: ${peer.authservId}; dmarc=pass header.from=test.local`;
   await peer.write({ to: "bob@test.local", from: "ann@test.local", body: "one" });
   await peer.write({ to: "bob@test.local", from: "ann@test.local", envelopeFrom: "eve@evil.test", headers: [forged] });
-  const [first = "", second = ""] = await peer.untilMails("bob", 2);
+  // Exim delivers both at the same time, in any order.
+  const mails = await peer.untilMails("bob", 2);
+  const [first = ""] = mails.filter((mail) => /\none\n/.test(mail));
+  const [second = ""] = mails.filter((mail) => mail !== first);
   assert.match(first, /^Authentication-Results: mx\.test\.local; dmarc=pass header\.from=test\.local$/m);
-  assert.match(first, /\none\n/);
   assert.deepEqual(second.match(/^Authentication-Results:.*$/gm), [
     "Authentication-Results: mx.test.local; dmarc=fail header.from=test.local",
   ]);
