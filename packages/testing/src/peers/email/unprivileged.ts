@@ -39,9 +39,13 @@ export function asServerUser(command: string, args: readonly string[]): [string,
 /** Gives a folder and everything in it to the servers' user. */
 export function giveToServerUser(folder: string): void {
   if (!asRoot) return;
-  for (const path of [
-    folder,
-    ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
-  ])
-    chownSync(path, serverUid, serverGid);
+  const inside = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
+  for (const path of [folder, ...inside]) {
+    try {
+      chownSync(path, serverUid, serverGid);
+    } catch (error) {
+      // A server that runs already removes its locks.
+      if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    }
+  }
 }
