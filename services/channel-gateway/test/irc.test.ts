@@ -241,6 +241,20 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.deepEqual(host.texts, ["one", "two", "three"]);
   });
 
+  test("reads messages that a new account missed before it received its first one", async () => {
+    await using server = await startInspIrcd({ history: true });
+    await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
+    await using bob = await startIi({ port: server.port, nick: "bob", channels: ["#agents"] });
+    const host = new TestHost();
+    const first = await running(createIrc("main", settingsFor(server.port), {}, swift), host);
+    await first.lose();
+    await ann.say("#agents", "parley: one");
+    await bob.hear("#agents", /one/);
+    await using second = await running(createIrc("main", settingsFor(server.port), {}, swift), host);
+    await second.host.untilAccepted(1);
+    assert.deepEqual(host.texts, ["one"]);
+  });
+
   test("ignores a netsplit and stays connected", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await letIn(client, modern);

@@ -174,6 +174,16 @@ test("counts the markup where the platform counts it", () => {
         }
       },
     ),
+    // A piece without room for the markup of its code block has entities.
+    {
+      examples: [
+        [
+          "\n```ts\n𐀀\n```ts\nconvallis elementum curabitur duis aliquam tempor\n> pellentesque integer ultrices",
+          42,
+          "inline_html",
+        ],
+      ],
+    },
   );
 });
 

@@ -3,7 +3,7 @@
 // After a join the server may replay the channel's history (InspIRCd's chanhistory). Replayed messages with ids that are newer than the
 // last stored one are accepted: they arrived while the connection moved to another replica.
 import { isIP } from "node:net";
-import { ircChannel, type IrcAccount } from "@parley/contracts";
+import { errorMessage, ircChannel, type IrcAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
 import { InboundQueue } from "../inbound-queue.ts";
@@ -64,6 +64,14 @@ export function createIrc(
   /** The time of the newest received message, including messages that the gateway ignored. */
   let seenUntilMs: number | null = null;
 
+  /** Saves when the account was first connected, so that its next connection reads what was missed even if no message arrived before. */
+  const saveStart = (host: ChannelHost, lease: LeaseRef): void => {
+    seenUntilMs ??= Date.now();
+    host.checkpoint({ lease, cursor: new Date(seenUntilMs).toISOString() }).catch((error: unknown) => {
+      host.log.warn({ channel: "irc", account, reason: errorMessage(error) }, "connection time not saved");
+    });
+  };
+
   const connect = async (host: ChannelHost, lease: LeaseRef): Promise<void> => {
     const about = { channel: "irc", account };
     const intake = new InboundQueue(host, lease);
@@ -108,6 +116,7 @@ export function createIrc(
     current = { connection, sender };
     for (const go of waiting) go();
     host.report({ state: "connected", as: nick });
+    if (openedWith === null) saveStart(host, lease);
     host.log.info({ ...about, server, nick, capabilities: connection.capabilities }, "connected");
     const { promise: aborted, resolve } = Promise.withResolvers<null>();
     const onAbort = (): void => resolve(null);

@@ -73,11 +73,13 @@ function lineEndAfter(text: string, from: number): number {
   return end === -1 ? text.length : end;
 }
 
-function roomWithoutMarkup(text: string, from: number, { maxLength, lengthUnit }: RangeLimits): number {
+function roomWithoutMarkup(text: string, from: number, limits: RangeLimits): number {
+  const { maxLength, lengthUnit } = limits;
   let length = 0;
   let end = from;
   for (const character of text.slice(from, from + mostUtf16(maxLength, lengthUnit))) {
-    length += lengthOf(character, lengthUnit);
+    // A character may be longer in the channel's format: `&amp;`.
+    length += measured(render({ text: character, ranges: [] }, limits.format), limits);
     if (length > maxLength && end > from) break;
     end += character.length;
   }
