@@ -1,10 +1,14 @@
 // npm run chaos -- [--trials 200] [--only NAME]: injects faults into a real cluster and accounts for every message.
 // npm run chaos -- --leases SECONDS: instead kills, pauses and drains four gateways that share 24 accounts.
+// npm run chaos -- --upgrade COMMIT [--dwell SECONDS] [--rate MESSAGES]: instead upgrades a cluster from a commit to this tree, and back,
+//   while messages arrive; --upgrade previous: from the newest tag, or else the commit before.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
 import { runCallers } from "./callers.ts";
 import { runLeases } from "./leases.ts";
 import { run, type Account } from "./run.ts";
+import { runUpgrade } from "./upgrade.ts";
+import { olderVersion, previousRef } from "./versions.ts";
 
 const { values } = parseArgs({
   options: {
@@ -12,6 +16,9 @@ const { values } = parseArgs({
     only: { type: "string" },
     callers: { type: "boolean" },
     leases: { type: "string" },
+    upgrade: { type: "string" },
+    dwell: { type: "string", default: "20" },
+    rate: { type: "string", default: "5" },
   },
 });
 if (values.leases !== undefined) {
@@ -25,6 +32,21 @@ if (values.leases !== undefined) {
       `takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeoversMs.length} leases)`,
   );
   process.exit(problems.length === 0 ? 0 : 1);
+}
+if (values.upgrade !== undefined) {
+  const from = await olderVersion(values.upgrade === "previous" ? previousRef() : values.upgrade);
+  const options = { from, dwellSeconds: Number(values.dwell), rate: Number(values.rate) };
+  const begin = performance.now();
+  const result = await runUpgrade({
+    ...options,
+    report: (line) => console.log(`${Math.round((performance.now() - begin) / 1_000)} s: ${line}`),
+  });
+  for (const problem of result.problems) console.log(problem);
+  console.log(
+    `messages ${result.messages}, trials ${result.trials}, problems ${result.problems.length}, stale writes ${result.staleWrites}, ` +
+      `unknown sends ${result.unknown}, repeated requests ${result.repeated}, longest gap ${result.longestGapMs} ms`,
+  );
+  process.exit(result.problems.length === 0 && result.staleWrites === 0 ? 0 : 1);
 }
 if (values.callers === true) {
   const problems = await runCallers((line) => console.log(line));

@@ -12,6 +12,7 @@ import {
   type Cleanup,
   type TelegramPeer,
   type TestCluster,
+  type TestClusterOptions,
 } from "@parley/testing";
 import { Client } from "pg";
 
@@ -26,7 +27,16 @@ export interface Chaos {
   effects(id: string): Promise<number>;
 }
 
-export async function startChaos(cleanup: Cleanup, options: { dropHints: number }): Promise<Chaos> {
+export interface ChaosOptions {
+  /** Fraction of hints that get lost. */
+  dropHints: number;
+  /** The scripts of the services and of the migration; this repository's by default. */
+  programs?: TestClusterOptions["programs"];
+  /** Further variables of all services. */
+  env?: Record<string, string> | undefined;
+}
+
+export async function startChaos(cleanup: Cleanup, options: ChaosOptions): Promise<Chaos> {
   const dataDir = join(await temporaryFolder(cleanup), "postgres");
   const settings = { track_commit_timestamp: "on" };
   let postgres: PostgresServer = await startPostgres({ dataDir, settings });
@@ -36,6 +46,7 @@ export async function startChaos(cleanup: Cleanup, options: { dropHints: number 
   const cluster = await startTestCluster(cleanup, {
     model: true,
     servers: { postgres },
+    programs: options.programs,
     replicas: { store: 2, "agent-core": 2, "tool-runner": 2, "channel-gateway": 2 },
     settings: `
 [session]
@@ -54,7 +65,7 @@ allow_from = ["1"]
 dm_policy = "allowlist"
 `,
     env: {
-      all: { FAULT_DROP_HINTS: String(options.dropHints) },
+      all: { FAULT_DROP_HINTS: String(options.dropHints), ...options.env },
       "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: telegram.token },
     },
   });

@@ -25,6 +25,8 @@ export interface TestClusterOptions {
   processes?: readonly ServiceName[] | undefined;
   /** Starts a PostgreSQL for this cluster alone, for tests that stop it. Default: a database on the test runner's server. */
   ownPostgres?: boolean;
+  /** The scripts of the services and of the migration. Default: this repository's. */
+  programs?: UpOptions["programs"] | undefined;
   /** Uses a scripted model. Default: the rehearsal model. */
   model?: boolean;
   /** A cluster that was stopped; its home and its model are reused. */
@@ -68,7 +70,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     home,
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
-    ...(copied === undefined ? {} : { programs: { ...REPOSITORY_PROGRAMS, migrate: nothingToMigrate } }),
+    ...programsOf(options, copied !== undefined),
     startReplica: (replica) => (processes.includes(replica.service) ? undefined : startInProcess(replica)),
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
     servers,
@@ -116,6 +118,12 @@ const pointOwners: Readonly<Record<string, ServiceName>> = {
   tool: "tool-runner",
   voice: "agent-core",
 };
+
+/** A copied database is migrated already. */
+function programsOf({ programs }: TestClusterOptions, migrated: boolean): Pick<UpOptions, "programs"> {
+  if (!migrated) return programs === undefined ? {} : { programs };
+  return { programs: { ...(programs ?? REPOSITORY_PROGRAMS), migrate: nothingToMigrate } };
+}
 
 async function startModel(cleanup: Cleanup, wanted: boolean) {
   if (!wanted) return { scripted: undefined, strict: undefined };
