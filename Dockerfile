@@ -28,6 +28,9 @@ ENV NODE_ENV=production \
     PARLEY_HEALTH_PORT=8080
 RUN groupadd --gid 10001 parley \
     && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley \
+    # The kernel hides the environment of a process whose program file its user cannot read. Docker gives the health check the secrets of
+    # the container, where the commands of `exec` run as the same user.
+    && install --mode=0711 /bin/bash /usr/local/bin/health-shell \
     # Nothing is installed at runtime: package managers would only help an attacker.
     && rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
          /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
@@ -39,7 +42,7 @@ COPY presets ./presets
 CMD ["node", "dist/main.js"]
 # Uses bash: starting Node every five seconds in every container would cost much more.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \
-  CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/$PARLEY_HEALTH_PORT\" && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r -t 3 _ status _ <&3 && [ \"$status\" = 200 ]"]
+  CMD ["health-shell", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/$PARLEY_HEALTH_PORT\" && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r -t 3 _ status _ <&3 && [ \"$status\" = 200 ]"]
 EXPOSE 8080
 
 FROM runtime AS store
@@ -72,12 +75,15 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
     && install --directory --owner=10001 --group=10001 /workspace /checkpoints \
-    && install --directory --owner=10001 --group=10001 --mode=0700 /.workspace-mcp /state
+    && install --directory --owner=10001 --group=10001 --mode=0700 /.workspace-mcp /state \
+    # Like health-shell: the first process has the container's secrets in its environment. The service hides itself.
+    && chmod 0711 /usr/bin/tini
 USER 10001:10001
 ENV PARLEY_WORKSPACE=/workspace \
     PARLEY_CHECKPOINTS=/checkpoints \
     PARLEY_STATE=/state \
     PARLEY_EXEC_ISOLATION=container
 ENTRYPOINT ["/usr/bin/tini", "--"]
-CMD ["node", "dist/main.js"]
+# Without the flag a command could start the debugger of the service by a signal, and read its memory.
+CMD ["node", "--disable-sigusr1", "dist/main.js"]
 COPY --from=build /out/tool-runner ./

@@ -93,6 +93,19 @@ test("removes the package managers of the base image, before the user changes", 
   assert.ok(runtime.indexOf("rm -rf") < runtime.indexOf("USER 10001"));
 });
 
+test("hides the secrets in environments from commands that run as the same user", () => {
+  // A process is hidden when its program file is unreadable; services/tool-runner/test/hide-process.test.ts tries both.
+  assert.match(dockerfile, /install --mode=0711 \/bin\/bash \/usr\/local\/bin\/health-shell/);
+  assert.deepEqual(
+    [...dockerfile.matchAll(/^HEALTHCHECK --.*\n +CMD \["([^"]+)"/gm)].map(([, name]) => name),
+    ["health-shell"],
+  );
+  const runner = dockerfile.slice(dockerfile.indexOf(" AS tool-runner"));
+  assert.match(runner, /chmod 0711 \/usr\/bin\/tini/);
+  assert.match(runner, /^ENTRYPOINT \["\/usr\/bin\/tini", "--"\]$/m);
+  assert.match(runner, /^CMD \["node", "--disable-sigusr1", "dist\/main\.js"\]$/m);
+});
+
 describe("health check of the images", () => {
   const [program = "", ...args] = z
     .array(z.string())
@@ -101,7 +114,10 @@ describe("health check of the images", () => {
   const asks = (port: number) =>
     new Promise<number | null>((resolve, reject) => {
       const env = { PATH: process.env["PATH"] ?? "", PARLEY_HEALTH_PORT: String(port) };
-      spawn(program, args, { env, stdio: "ignore" }).once("error", reject).once("exit", resolve);
+      // The image's health-shell is a copy of bash.
+      spawn(program.replace("health-shell", "bash"), args, { env, stdio: "ignore" })
+        .once("error", reject)
+        .once("exit", resolve);
     });
   const listener = (ready: () => boolean) =>
     listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, startup: () => null, ready });

@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import type { Logger, ServiceMetrics } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
 import type { Executor } from "./sandbox/executor.ts";
+import { hideProcess } from "./sandbox/hide-process.ts";
 import { describeIsolation, hasInternet, type Isolation } from "./sandbox/isolation.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
@@ -22,6 +23,15 @@ export function healthDetails({ executor: { isolation, limitedBy }, workspace, m
     ...quotaDetail(workspace),
     ...mcpDetail(mcp),
   };
+}
+
+/**
+ * Hides the process where commands are in its container and could read its NATS login and the tools' secrets under /proc. Logs a warning
+ * when that is impossible.
+ */
+export function hideFromCommands(log: Logger, { kind }: Isolation): void {
+  if (kind !== "container" && kind !== "gvisor") return;
+  if (!hideProcess()) log.warn({ isolation: kind }, "process not hidden: commands can read its NATS login and secrets");
 }
 
 /** Logs a warning when commands are refused or less isolated than in the sandbox. */

@@ -28,7 +28,7 @@ import { openCheckpoints } from "./snapshots/open.ts";
 import type { RewindTimes } from "./snapshots/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
-import { exportWorkspace, healthDetails, warnAboutIsolation } from "./health.ts";
+import { exportWorkspace, healthDetails, hideFromCommands, warnAboutIsolation } from "./health.ts";
 import { createAttachmentStore } from "./tool/attachments.ts";
 import { DocumentCache, Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/client.ts";
@@ -125,6 +125,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     throw error;
   });
   const { isolation } = executor;
+  hideFromCommands(log, isolation);
   const chassis = await openChassis(config, { log, context: overrides.context });
   const { bus, metrics } = chassis;
   exportWorkspace(metrics, workspace);
