@@ -1,8 +1,8 @@
 // The commands of a first start, as a new user types them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
-import { symlink } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
@@ -44,11 +44,21 @@ function processesOf(home: string): string[] {
     });
 }
 
-test("answers on standard output, exits with 0 and leaves no process when run with --once", async () => {
+// design: 002.37
+test("works in the named project, answers, exits with 0 and leaves no process when run with --once", async () => {
   const home = await temporaryFolder(cleanup);
-  const { code, stdout } = await npmStart(home, ["--once", "say: good evening"]);
+  const project = await temporaryFolder(cleanup);
+  const notes = join(project, "notes.txt");
+  await writeFile(notes, "good morning\n");
+  const edit = { path: "notes.txt", old_text: "morning", new_text: "night" };
+  const script = ['tool: read {"path":"notes.txt"}', `tool: edit ${JSON.stringify(edit)}`, "say: good evening"];
+  const { code, stdout } = await npmStart(home, ["--once", script.join("\nthen\n")], { PARLEY_WORKSPACE: project });
   assert.equal(stdout, "good evening\n");
   assert.equal(code, 0);
+  assert.equal(await readFile(notes, "utf8"), "good night\n");
+  // Locks, checkpoints and everything else of the cluster is in the data folder.
+  assert.deepEqual(await readdir(project), ["notes.txt"]);
+  assert.ok(existsSync(join(home, ".workspace-state")));
   assert.deepEqual(processesOf(home), []);
 });
 

@@ -5,6 +5,8 @@ import { basename } from "node:path";
 import type { ExplainedSettings } from "@parley/chassis";
 import { defaultModel, type ServiceName } from "@parley/contracts";
 
+import type { WorkspaceFolders } from "./workspace.ts";
+
 /** Variables by name; undefined means not set. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,7 +22,7 @@ export interface ClusterFacts {
   readonly tokenSha256: string;
   /** parley.toml, or null. */
   readonly configPath: string | null;
-  readonly workspace: string;
+  readonly folders: WorkspaceFolders;
   /** The folder with files of channel secrets, which the gateways read and write. */
   readonly secrets: string;
   /** The bubblewrap binary, or null. */
@@ -127,7 +129,9 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     ]),
   }),
   "tool-runner": (_, facts, person) => ({
-    PARLEY_WORKSPACE: facts.workspace,
+    PARLEY_WORKSPACE: facts.folders.workspace,
+    PARLEY_STATE: facts.folders.state,
+    PARLEY_CHECKPOINTS: facts.folders.checkpoints,
     ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),
     ...pick(person, [
       "PARLEY_EXEC_ISOLATION",

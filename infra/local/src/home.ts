@@ -117,6 +117,8 @@ const ClusterStateSchema = z.object({
   model: z.string(),
   /** The variables and flags that set settings at its start; absent in the state of an older version. */
   settings: z.record(z.string(), z.string()).default({}),
+  /** The folder of the tools' files; absent in the state of an older version: `workspace` of the home. */
+  workspace: z.string().optional(),
   replicas: z.array(ReplicaStateSchema),
 });
 export type ClusterState = z.infer<typeof ClusterStateSchema>;

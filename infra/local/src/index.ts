@@ -26,4 +26,5 @@ export { isReadByService, keepSecrets, readSecrets, secretsPath, withSecrets } f
 export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
 export { NPM_PROGRAMS, SUITE_PROGRAMS } from "./test-peers.ts";
+export { workspaceFolders } from "./workspace.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

@@ -51,7 +51,7 @@ export function isReadByService(name: string): boolean {
     redisUrl: "",
     tokenSha256: "",
     configPath: null,
-    workspace: "",
+    folders: { workspace: "", state: "", checkpoints: "" },
     secrets: "",
     bwrap: null,
   };

@@ -27,6 +27,7 @@ import { startBacking, type Backing, type GivenServers } from "./supervisor/back
 import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
 import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
+import { chosenWorkspace, workspaceFolders } from "./workspace.ts";
 
 export interface UpOptions {
   /** The data folder; created if missing. One cluster at a time uses it. */
@@ -117,6 +118,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const namespace = environment.PARLEY_NAMESPACE || "parley";
   const configPath = findConfig(home.path, environment);
   const settings = readSettings(configPath, environment);
+  const folders = workspaceFolders(home.path, chosenWorkspace(home.path, configPath, environment));
 
   await endLeftOvers(home);
   const token = keepToken(home, environment.PARLEY_TOKEN);
@@ -146,7 +148,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     redisUrl: backing.redisUrl,
     tokenSha256: sha256(token),
     configPath,
-    workspace: home.workspace,
+    folders,
     secrets: join(home.path, "secrets"),
     bwrap: await searchingBwrap,
   };
@@ -163,6 +165,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     redisUrl: backing.redisUrl,
     model: describeModel(environment, settings),
     settings: settingsVariables(environment),
+    workspace: folders.workspace,
   };
   started.about = about;
   await buildingConsole;

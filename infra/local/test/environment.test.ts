@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { services } from "@parley/contracts";
 
 import { serviceEnvironment, type ClusterFacts } from "../src/environment.ts";
+import { workspaceFolders } from "../src/workspace.ts";
 
 const facts: ClusterFacts = {
   namespace: "parley",
@@ -17,7 +18,7 @@ const facts: ClusterFacts = {
   redisUrl: "redis://:s3cret-redis@h",
   tokenSha256: "s3cret-hash",
   configPath: "/home/parley.toml",
-  workspace: "/home/workspace",
+  folders: workspaceFolders("/home"),
   secrets: "/home/secrets",
   bwrap: "/usr/bin/bwrap",
 };

@@ -2,8 +2,10 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+
+import { workspaceFolders } from "@parley/local";
 
 import { findTarget } from "../cluster/target.ts";
 import { CliError, exitCodes, UsageError } from "../io/io.ts";
@@ -53,12 +55,9 @@ async function runProgram(
       fix: "Start it with: npm start   (or set DATABASE_URL to the role that owns the schema)",
     });
   // The folders of `npm start`; a deployment elsewhere names its own.
-  const workspace = join(home.path, "workspace");
-  const local = {
-    PARLEY_WORKSPACE: workspace,
-    PARLEY_CHECKPOINTS: join(dirname(workspace), ".workspace-checkpoints"),
-    PARLEY_STATE: join(dirname(workspace), ".workspace-state"),
-  };
+  const named = home.state?.workspace ?? io.env["PARLEY_WORKSPACE"];
+  const { workspace, state, checkpoints } = workspaceFolders(home.path, named && resolve(io.cwd, named));
+  const local = { PARLEY_WORKSPACE: workspace, PARLEY_CHECKPOINTS: checkpoints, PARLEY_STATE: state };
   const child = spawn(process.execPath, ["--conditions=@parley/source", program, resolve(io.cwd, folder), ...options], {
     env: { ...(io.env["DATABASE_URL"] ? {} : local), ...io.env, DATABASE_URL: url },
     stdio: ["ignore", "pipe", "pipe"],
