@@ -109,6 +109,19 @@ describe("3 tool calls", () => {
     );
   });
 
+  // design: 000.6c
+  test("are shown while the model writes their arguments", async () => {
+    const turn = await fixture.turn(
+      'tool: write {"path":"streamed.txt","content":"piece by piece"}\nthen\nsay: written',
+    );
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    const events = fixture.events.filter((event) => "turnId" in event && event.turnId === turn.turnId);
+    const pieces = events.flatMap((event) => (event.type === "tool.input" ? [event.text] : []));
+    assert.deepEqual(JSON.parse(pieces.join("")), { path: "streamed.txt", content: "piece by piece" });
+    const types = events.map(({ type }) => type);
+    assert.ok(types.indexOf("tool.input") < types.indexOf("tool.started"), types.join(" "));
+  });
+
   // design: 000.7b
   test("return an error that names an unknown tool, and one message for all results of a step", async () => {
     const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
@@ -136,6 +149,17 @@ describe("3 tool calls", () => {
     assert.equal(turn.results[1]?.content, "Cancelled");
     const read = await fixture.turn('tool: read {"path":"never.txt"}\nthen\nsay: it is not there');
     assert.equal(read.results[0]?.isError, true);
+  });
+});
+
+describe("3 tools", () => {
+  // design: 000.45
+  test("are the twenty of the design, and the two for files of messages", async () => {
+    await fixture.turn("say: which tools");
+    const twenty =
+      "agents_list apply_patch cron edit exec glob grep ls memory_get memory_search message process read sessions_history " +
+      "sessions_list sessions_send sessions_spawn sessions_status subagents write";
+    assert.deepEqual(fixture.lastRequest().tools, [...twenty.split(" "), "attach", "save_attachment"].sort());
   });
 });
 
