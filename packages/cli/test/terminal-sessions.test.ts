@@ -165,7 +165,8 @@ test("completes a command with Tab", { skip }, async () => {
   await terminal.shows(/^\/whoami$/m);
 });
 
-test("asks at /exit whether the cluster stops when npm start opened the chat", { skip }, async () => {
+// design: 002.38b
+test("asks at exit whether the cluster stops when npm start opened the chat", { skip }, async () => {
   const wrapper = join(folder, "wrapper.ts");
   const ask = fileURLToPath(new URL("../../../infra/local/src/main/ask.ts", import.meta.url));
   await writeFile(
@@ -180,7 +181,7 @@ console.log("keeps the cluster:", (await opened.ended).keepsCluster);
   await using terminal = new TestTerminal(command, { columns: 80, rows: 24 });
   await terminal.shows(/\/help lists commands and keys/);
   await terminal.shows(/· the disk is full/);
-  terminal.send("/exit");
+  terminal.send("exit");
   await terminal.shows(/Stop the cluster too\?/);
   terminal.send("n");
   await terminal.shows(/keeps the cluster: true/);

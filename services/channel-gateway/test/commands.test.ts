@@ -135,6 +135,16 @@ test("/new starts a session on every replica, and /session resume returns by tit
   assert.match(await command(conversation, "/session resume nothing like it"), /There is no session "nothing like it"/);
 });
 
+// design: 002.38
+test("/session list shows the twenty most recently used sessions", async () => {
+  const conversation = talk();
+  await say(conversation, "the first");
+  for (let each = 1; each <= 21; each++) await command(conversation, `/new listed ${each}`);
+  const lines = (await command(conversation, "/session list")).split("\n");
+  assert.equal(lines.length, 21, "twenty sessions and a hint");
+  assert.match(lines[0] ?? "", /listed 21/);
+});
+
 test("executes a command once when it is delivered twice", async () => {
   const conversation = talk();
   await ask(conversation, "x");

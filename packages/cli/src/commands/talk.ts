@@ -150,7 +150,7 @@ export const talkCommands: readonly CommandSpec[] = [
     name: "chat",
     summary: "talk to the agent; in a pipe, one message and its answer",
     details: `On a terminal, the chat streams the answer and shows tool calls. Esc or Ctrl-C stops the running answer;
-press Ctrl-C twice at the prompt to leave (or use Ctrl-D or /exit). /help lists the commands and keys. In a pipe, all of standard
+press Ctrl-C twice at the prompt to leave (or use Ctrl-D, exit or quit). /help lists the commands and keys. In a pipe, all of standard
 input is one message, and only the answer is printed; with --json, the events, one per line. Such a message gets a turn of its
 own, in a new session unless --conversation or --session names one.`,
     options: {

@@ -166,7 +166,7 @@ class TerminalChat {
     const open = openQuestions(this.#model.state);
     const answer = answerIn(word, open[0]);
     if (answer.kind !== "decision") this.#history.add(text);
-    const local = localCommand(word);
+    const local = localCommand(word, open.length > 0);
     if (local !== null) return this.#local(local);
     const chat = this.#chat;
     if (chat === null) return;

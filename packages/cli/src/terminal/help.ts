@@ -6,7 +6,7 @@ import type { CommandHelp } from "./completion.ts";
 
 /** Commands of this chat, which no gateway receives. */
 const localCommands: readonly CommandHelp[] = [
-  { name: "/exit", usage: "/exit", summary: "leave the chat (also /quit, Ctrl-D, or Ctrl-C twice)" },
+  { name: "/exit", usage: "/exit", summary: "leave the chat (also /quit, exit, quit, Ctrl-D, or Ctrl-C twice)" },
   { name: "/quit", usage: "/quit", summary: "leave the chat" },
   { name: "/clear", usage: "/clear", summary: "clear the screen; the conversation stays" },
   { name: "/cluster", usage: "/cluster", summary: "show the state of the cluster" },

@@ -28,8 +28,12 @@ export type LocalCommand = "leave" | "clear" | ((deps: LocalCommandDeps) => Prom
 
 const sessionLimit = 50;
 
-/** Null: the gateway carries it out, or it is no command. */
-export function localCommand(typed: string): LocalCommand | null {
+/**
+ * Null: the gateway carries it out, or it is no command. `exit` and `quit` alone leave too, as in other prompts, unless a question is
+ * open that they could answer.
+ */
+export function localCommand(typed: string, isQuestionOpen: boolean): LocalCommand | null {
+  if (!isQuestionOpen && /^(?:exit|quit)$/i.test(typed)) return "leave";
   const [name = "", argument = ""] = typed.split(/\s+/);
   switch (name.toLowerCase()) {
     case "/quit":

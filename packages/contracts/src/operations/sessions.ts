@@ -39,7 +39,7 @@ export const sessionsList = operation({
   output: sessionList.output,
   http: { method: "GET", path: "/api/sessions", answers: { 200: "The sessions" } },
   slash: [
-    { form: "/session list", arguments: [{ field: "limit", label: "number", optional: true }], set: { limit: 10 } },
+    { form: "/session list", arguments: [{ field: "limit", label: "number", optional: true }], set: { limit: 20 } },
   ],
   mcp: {
     name: "list_sessions",
