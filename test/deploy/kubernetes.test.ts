@@ -240,7 +240,9 @@ describe("secrets", () => {
     for (const file of kustomizationFiles) assert.doesNotMatch(read(file), /secretGenerator/, file);
     for (const { spec } of deployed) {
       for (const { name, value } of spec.template.spec.containers.flatMap((container) => container.env)) {
-        if (value !== undefined) assert.doesNotMatch(name, /PASSWORD|SECRET|KEY|TOKEN|_URL$/);
+        if (value === undefined) continue;
+        if (name.endsWith("_FILE")) assert.match(value, /^\/run\/secrets\//);
+        else assert.doesNotMatch(name, /PASSWORD|SECRET|KEY|TOKEN|_URL$/);
       }
     }
   });

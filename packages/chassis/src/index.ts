@@ -22,6 +22,7 @@ export {
   type RunningService,
   type StartContext,
 } from "./service.ts";
+export { currentValue, SecretFiles, type Secret } from "./secret-files.ts";
 export { Startup } from "./startup.ts";
 export { capturesContent, genAi, genAiOperation, parleyAttribute } from "./tracing.ts";
 export { activeTrace, failSpan, inSpan, linkTrace, explainLinkFailure, readTlsFiles, type TlsFiles } from "@parley/bus";

@@ -1,5 +1,12 @@
 // agent-core's configuration: the only reader of its environment.
-import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import {
+  ConfigError,
+  parseEnvironment,
+  SecretFiles,
+  type BaseConfig,
+  type Environment,
+  type Secret,
+} from "@parley/chassis";
 import {
   defaultModel,
   type LlmsSettings,
@@ -47,6 +54,8 @@ export interface AgentConfig extends BaseConfig {
   model: string;
   /** Keys and addresses of the providers. */
   access: ModelAccess;
+  /** The secrets of `access`; some may change. */
+  secrets: SecretFiles;
   /** Computes embeddings of memory; null: disabled. */
   embedder: Embedder | null;
   /** Transcribes recordings; null: disabled. */
@@ -64,9 +73,12 @@ const openAiBaseUrl = "https://api.openai.com/v1";
 const AgentEnv = z.object({
   REDIS_URL: z.string().min(1).default("redis://127.0.0.1:6379"),
   PARLEY_MODEL: z.string().optional(),
+  // Keys, or files with them: `SecretFiles` reads them.
   ANTHROPIC_API_KEY: z.string().optional(),
-  ANTHROPIC_BASE_URL: z.url().optional(),
+  ANTHROPIC_API_KEY_FILE: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
+  OPENAI_API_KEY_FILE: z.string().optional(),
+  ANTHROPIC_BASE_URL: z.url().optional(),
   OPENAI_BASE_URL: z
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
     .refine(
@@ -82,7 +94,8 @@ const AgentEnv = z.object({
 
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   const agent = parseEnvironment(AgentEnv, env);
-  const access = accessIn(agent, env, base.settings.llm);
+  const secrets = new SecretFiles();
+  const access = accessIn(agent, env, base.settings.llm, secrets);
   // Precedence of PARLEY_MODEL: below a flag, above parley.toml.
   const model = chooseModel(base.settings.agent.model ?? agent.PARLEY_MODEL, access);
   const { retry } = base.settings.models;
@@ -93,6 +106,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     redis: redisAddress(agent.REDIS_URL, env),
     model,
     access,
+    secrets,
     embedder: embedderIn(env, base.settings.memory.embedder),
     transcriber: transcriberIn(env, base.settings.attachments.transcription),
     synthesizer: synthesizerIn(env, base.settings.voice.speech),
@@ -146,20 +160,30 @@ function synthesizerIn(env: Environment, settings: SpeechSettings | undefined): 
   return httpSynthesizer(settings, key);
 }
 
-function accessIn(values: z.infer<typeof AgentEnv>, env: Environment, servers: LlmsSettings): ModelAccess {
-  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = values;
-  const own = OPENAI_API_KEY !== undefined || OPENAI_BASE_URL !== undefined;
+function accessIn(
+  { ANTHROPIC_BASE_URL, OPENAI_BASE_URL }: z.infer<typeof AgentEnv>,
+  env: Environment,
+  servers: LlmsSettings,
+  secrets: SecretFiles,
+): ModelAccess {
+  const anthropicKey = secrets.find("ANTHROPIC_API_KEY", env);
+  const openAiKey = secrets.find("OPENAI_API_KEY", env);
+  const own = openAiKey !== undefined || OPENAI_BASE_URL !== undefined;
   return {
-    anthropic: ANTHROPIC_API_KEY === undefined ? null : { apiKey: ANTHROPIC_API_KEY, baseUrl: ANTHROPIC_BASE_URL },
-    openai: own ? { apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL ?? openAiBaseUrl } : null,
-    named: new Map(Object.entries(servers).map(([name, server]) => [name, namedServer(name, server, env)])),
+    anthropic: anthropicKey === undefined ? null : { apiKey: anthropicKey, baseUrl: ANTHROPIC_BASE_URL },
+    openai: own ? { apiKey: openAiKey, baseUrl: OPENAI_BASE_URL ?? openAiBaseUrl } : null,
+    named: new Map(
+      Object.entries(servers).map(([name, server]) => [
+        name,
+        namedServer(name, server, secrets.find(server.key_env ?? "", env)),
+      ]),
+    ),
   };
 }
 
-function namedServer(name: string, server: LlmsSettings[string], env: Environment): NamedServer {
+function namedServer(name: string, server: LlmsSettings[string], apiKey: Secret | undefined): NamedServer {
   const { api, base_url: baseUrl, key_env: keyVariable, model } = server;
-  const apiKey = keyVariable === undefined ? undefined : env[keyVariable];
-  if (keyVariable !== undefined && (apiKey === undefined || apiKey === ""))
+  if (keyVariable !== undefined && apiKey === undefined)
     throw new ConfigError(
       `llm.${name}.key_env: ${keyVariable} is not set. Set it, or remove key_env if no key is needed`,
     );

@@ -20,7 +20,6 @@ import {
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leader/leadership.ts";
 import { Contents } from "./model/attachment-contents.ts";
-import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
@@ -59,8 +58,11 @@ export async function start(
   overrides: { chassis?: Chassis; provider?: ModelProvider; context?: StartContext } = {},
 ): Promise<RunningService> {
   const chassis =
-    overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access), context: overrides.context }));
+    overrides.chassis ?? (await openChassis(config, { secrets: config.secrets.values, context: overrides.context }));
   const { bus, log, metrics, startup } = chassis;
+  config.secrets.onChange = (variable) => log.info({ variable }, "secret changed: read from its file again");
+  config.secrets.onFailure = (variable, reason) =>
+    log.warn({ variable, reason }, "secret file unreadable: last value kept");
   const models: ModelRegistry = new ModelRegistry({
     access: config.access,
     main: config.model,

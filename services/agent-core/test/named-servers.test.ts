@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
+import { writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { LLMock } from "@copilotkit/aimock";
 import { parseSettings, readBaseConfig } from "@parley/chassis";
+import { Cleanup, temporaryFolder } from "@parley/testing";
 import { readConfig } from "../src/config.ts";
 import { callModel } from "../src/model/call.ts";
-import { secretsIn } from "../src/model/model-access.ts";
 import { ModelError, type Failover, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
 import { ModelRegistry } from "../src/model/registry.ts";
 
@@ -158,6 +160,52 @@ key_env = "PARLEY_AGENT_FAR_KEY"
   });
 
   test("keep their keys out of the log", () => {
-    assert.deepEqual(secretsIn(configure(settings(), keys).access), ["near-key", "far-key"]);
+    assert.deepEqual(configure(settings(), keys).secrets.values, ["near-key", "far-key"]);
+  });
+
+  test("are called with the new key after its file has changed", async () => {
+    await using cleanup = new Cleanup();
+    const folder = await temporaryFolder(cleanup);
+    const [nearFile, farFile] = [join(folder, "near"), join(folder, "far")];
+    await Promise.all([writeFile(nearFile, "near-1\n"), writeFile(farFile, "far-1\n")]);
+    const files = { PARLEY_AGENT_NEAR_KEY_FILE: nearFile, PARLEY_AGENT_FAR_KEY_FILE: farFile };
+    const { access, model, secrets } = configure(settings(), files);
+    const { models } = parseSettings(settings(), "parley.toml");
+    const registry = new ModelRegistry({
+      access,
+      main: model,
+      settings: models,
+      thinking: "off",
+      warn: () => undefined,
+    });
+    const events: string[] = [];
+    secrets.onChange = (variable) => events.push(`changed ${variable}`);
+    secrets.onFailure = (variable) => events.push(`unreadable ${variable}`);
+    const keysOfCalls = async () => {
+      near.onMessage("hi", { content: "from near" });
+      far.onMessage("hi", { content: "from far" });
+      nearFront.keys.clear();
+      farFront.keys.clear();
+      for (const name of ["near", "far:claude-far"])
+        await call(registry.turnModel({ model: name, pinned: true, onFailover: () => undefined }));
+      return [...nearFront.keys, ...farFront.keys];
+    };
+    assert.deepEqual(await keysOfCalls(), ["near-1", "far-1"]);
+    await Promise.all([writeFile(nearFile, "near-2\n"), writeFile(farFile, "far-2\n")]);
+    assert.deepEqual(await keysOfCalls(), ["near-2", "far-2"]);
+    assert.deepEqual(events, ["changed PARLEY_AGENT_NEAR_KEY", "changed PARLEY_AGENT_FAR_KEY"]);
+    // A file that is being replaced: the last key stays in use.
+    await writeFile(nearFile, "");
+    assert.deepEqual(await keysOfCalls(), ["near-2", "far-2"]);
+    assert.deepEqual(events.slice(2), ["unreadable PARLEY_AGENT_NEAR_KEY"]);
+    assert.deepEqual(secrets.values, ["near-1", "far-1", "near-2", "far-2"], "the log removes all of them");
+  });
+
+  test("are refused when the file of a key cannot be used", async () => {
+    await using cleanup = new Cleanup();
+    const file = join(await temporaryFolder(cleanup), "key");
+    await writeFile(file, "");
+    const env = { PARLEY_AGENT_NEAR_KEY_FILE: file, PARLEY_AGENT_FAR_KEY: "far-key" };
+    assert.throws(() => configure(settings(), env), /PARLEY_AGENT_NEAR_KEY_FILE: .*key is empty/);
   });
 });

@@ -10,7 +10,6 @@ import { readConfig } from "../src/config.ts";
 import { callModel } from "../src/model/call.ts";
 import { createOpenAi } from "../src/model/openai/openai.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
-import { secretsIn } from "../src/model/model-access.ts";
 
 const user = (said: string): ModelRequest["messages"][number] => ({
   role: "user",
@@ -503,7 +502,7 @@ describe("the configured model", () => {
   });
 
   test("keeps every key out of the log", () => {
-    const secrets = (env: Record<string, string>) => secretsIn(configure(env).access);
+    const secrets = (env: Record<string, string>) => configure(env).secrets.values;
     assert.deepEqual(secrets({ ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" }), ["sk-ant", "sk-openai"]);
     assert.deepEqual(secrets({ PARLEY_MODEL: "openai:m", OPENAI_BASE_URL: "http://h/v1" }), []);
   });

@@ -49,6 +49,15 @@ test("replaces only accounts that changed", () => {
   assert.deepEqual(accountChanges(before, before), { remove: [], add: [] });
 });
 
+test("replaces an account whose secrets changed", () => {
+  const [main, other] = file;
+  assert.ok(main !== undefined && other !== undefined);
+  const before = [{ ...main, secretsVersion: "1" }, other];
+  const { remove, add } = accountChanges(before, [{ ...main, secretsVersion: "2" }, other]);
+  assert.deepEqual([remove, named(add)], [["telegram:main"], ["telegram:main file"]]);
+  assert.deepEqual(accountChanges(before, before), { remove: [], add: [] });
+});
+
 const folder = await mkdtemp(join(tmpdir(), "parley-secrets-"));
 after(() => rm(folder, { recursive: true, force: true }));
 const variable = secretVariableFor("telegram", "my-bot", "token_env");
@@ -73,6 +82,21 @@ test("stores secrets in files that only their owner can read", async () => {
   await secrets.remove(variable);
   await secrets.remove(variable);
   await assert.rejects(other.read(variable), /is not set, and there is no file/);
+});
+
+test("changes the version of secrets when one of their files changes", async () => {
+  const inside = join(folder, "versions");
+  const secrets = new ChannelSecrets(new Map([["PARLEY_CHANNEL_T", "of the environment"]]), inside);
+  const version = () => secrets.versionOf(["PARLEY_CHANNEL_T", variable, "PARLEY_CHANNEL_OTHER"]);
+  assert.equal(await version(), undefined);
+  await secrets.write(variable, "first value");
+  const first = await version();
+  assert.equal(await version(), first);
+  await secrets.write("PARLEY_CHANNEL_T", "hidden by the variable");
+  assert.equal(await version(), first);
+  await secrets.write(variable, "second value");
+  assert.notEqual(await version(), first);
+  assert.doesNotMatch(`${first} ${await version()}`, /value/);
 });
 
 test("refuses a secret in a file that others can read", async () => {

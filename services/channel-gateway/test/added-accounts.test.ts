@@ -1,6 +1,6 @@
 // Accounts that are added, changed and removed while two gateways run, with a real store and the stand-in of a platform.
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -174,5 +174,22 @@ describe("added accounts", { timeout: 120_000 }, () => {
     assert.equal(again.status, 200);
     const { paused } = await untilState(two, "main", "connected");
     assert.equal(paused, null, "a new account is not paused");
+  });
+
+  test("follows the file of a secret without a restart", async () => {
+    await one.call(path("main"), { method: "DELETE" });
+    await untilGone(two, "main");
+    const before = await Promise.all([one, two].map((replica) => find(replica, "file")));
+    assert.deepEqual(
+      before.map((account) => account?.state),
+      ["disabled", "disabled"],
+    );
+    const secret = join(secretsDir, "PARLEY_CHANNEL_FILE");
+    await writeFile(secret, peer.token, { mode: 0o600 });
+    await Promise.all([one, two].map((replica) => untilState(replica, "file", "connected")));
+    await writeFile(secret, wrongToken);
+    await Promise.all([one, two].map((replica) => untilState(replica, "file", "disabled")));
+    await writeFile(secret, peer.token);
+    await Promise.all([one, two].map((replica) => untilState(replica, "file", "connected")));
   });
 });

@@ -1,4 +1,5 @@
 // Names of models with their provider's prefix, and the access to providers: keys and addresses.
+import type { Secret } from "@parley/chassis";
 import { builtInProviders } from "@parley/contracts";
 
 export interface ModelName {
@@ -20,15 +21,15 @@ interface ProviderOrigin {
 export interface NamedServer extends ProviderOrigin {
   api: "openai" | "anthropic";
   baseUrl: string;
-  apiKey: string | undefined;
+  apiKey: Secret | undefined;
   /** The model that the name alone selects. */
   model: string | undefined;
 }
 
 export interface ModelAccess {
-  anthropic: { apiKey: string; baseUrl: string | undefined } | null;
+  anthropic: { apiKey: Secret; baseUrl: string | undefined } | null;
   /** Self-hosted servers may need no key. */
-  openai: { apiKey: string | undefined; baseUrl: string } | null;
+  openai: { apiKey: Secret | undefined; baseUrl: string } | null;
   /** The servers in `[llm]`, by name. */
   named: ReadonlyMap<string, NamedServer>;
 }
@@ -74,10 +75,4 @@ export function findAccess(name: string, access: ModelAccess): { model: ModelNam
     };
   }
   return { model };
-}
-
-/** Values that must never be logged. */
-export function secretsIn({ anthropic, openai, named }: ModelAccess): string[] {
-  const keys = [...named.values()].map(({ apiKey }) => apiKey);
-  return [anthropic?.apiKey, openai?.apiKey, ...keys].filter((key) => key !== undefined);
 }

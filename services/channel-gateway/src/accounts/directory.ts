@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { accountChanged, errorMessage, store, type ParleySettings, type PeoplePolicy } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { ChannelAdapter } from "../channels/channel.ts";
 import type { AccountStates } from "../delivery/account-states.ts";
 import { OperationError, type AccountRef, type ChannelDirectory, type NewAccount } from "../operations/operation.ts";
@@ -12,7 +13,7 @@ import type { Accounts } from "./accounts.ts";
 import { createAdapter } from "./adapters.ts";
 import type { ChannelAccount } from "./hosted-account.ts";
 import { accountChanges, fileAccounts, mergeAccounts, type AccountSpec } from "./merge.ts";
-import { prepareAccount, ownSecretsOf } from "./new-account.ts";
+import { prepareAccount, ownSecretsOf, secretVariablesOf } from "./new-account.ts";
 import type { ChannelSecrets } from "./secrets.ts";
 
 export interface DirectoryDeps {
@@ -171,11 +172,21 @@ export class AccountDirectory implements ChannelDirectory {
     return next;
   }
 
-  async #apply(wanted: readonly AccountSpec[]): Promise<void> {
+  async #apply(listed: readonly AccountSpec[]): Promise<void> {
     const current = [...this.#entries.values()].map(({ spec }) => spec);
+    const wanted = await Promise.all(listed.map((spec) => this.#withSecretsVersion(spec)));
     const { remove, add } = accountChanges(current, wanted);
+    for (const { name, channel, account, revision } of add) {
+      if (current.some((before) => before.name === name && before.revision === revision))
+        this.#deps.log.info({ channel, account }, "account secrets changed: reconnecting");
+    }
     await Promise.all(remove.map((name) => this.#drop(name)));
     await Promise.all(add.map((spec) => this.#create(spec)));
+  }
+
+  async #withSecretsVersion(spec: AccountSpec): Promise<AccountSpec> {
+    const secretsVersion = await this.#deps.secrets.versionOf(secretVariablesOf(spec));
+    return { ...spec, ...omitUndefined({ secretsVersion }) };
   }
 
   async #drop(name: string): Promise<void> {

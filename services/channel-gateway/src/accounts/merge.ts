@@ -10,6 +10,8 @@ export interface AccountSpec {
   origin: "file" | "added";
   /** Another value when the account changed. */
   revision: string;
+  /** Another value when a file of its secrets changed. */
+  secretsVersion?: string;
   /** The settings, or why they cannot be used. */
   settings: PeoplePolicy | { problem: string };
 }
@@ -51,13 +53,18 @@ export function mergeAccounts(file: readonly AccountSpec[], added: readonly stor
   return [...file, ...others.filter(({ name }) => !inFile.has(name))];
 }
 
+type AccountVersion = Pick<AccountSpec, "name" | "revision" | "secretsVersion">;
+
 /** What to do so that `current` becomes `wanted`. A changed account is removed and added. */
 export function accountChanges(
-  current: readonly Pick<AccountSpec, "name" | "revision">[],
+  current: readonly AccountVersion[],
   wanted: readonly AccountSpec[],
 ): { remove: string[]; add: AccountSpec[] } {
-  const has = (list: readonly Pick<AccountSpec, "name" | "revision">[], each: Pick<AccountSpec, "name" | "revision">) =>
-    list.some(({ name, revision }) => name === each.name && revision === each.revision);
+  const has = (list: readonly AccountVersion[], each: AccountVersion) =>
+    list.some(
+      ({ name, revision, secretsVersion }) =>
+        name === each.name && revision === each.revision && secretsVersion === each.secretsVersion,
+    );
   return {
     remove: current.filter((each) => !has(wanted, each)).map(({ name }) => name),
     add: wanted.filter((each) => !has(current, each)),

@@ -62,12 +62,23 @@ export async function prepareAccount(
   return { settings, as: unverified ? null : await verify(adapter), toStore };
 }
 
+/** The variables of all secrets of an account. */
+export function secretVariablesOf(spec: AccountSpec): string[] {
+  return namedSecretsOf(spec).map(({ variable }) => variable);
+}
+
 /** The variables of secrets that `prepareAccount` named. */
-export function ownSecretsOf({ channel, account, settings }: AccountSpec): string[] {
+export function ownSecretsOf(spec: AccountSpec): string[] {
+  return namedSecretsOf(spec)
+    .filter(({ setting, variable }) => variable === secretVariableFor(spec.channel, spec.account, setting))
+    .map(({ variable }) => variable);
+}
+
+function namedSecretsOf({ channel, settings }: AccountSpec): { setting: string; variable: string }[] {
   const entry = channelNamed(channel);
   if (entry === undefined || "problem" in settings) return [];
   return secretsOf(entry, settings).flatMap(({ setting, variable }) =>
-    variable === secretVariableFor(channel, account, setting) ? [variable] : [],
+    variable === undefined ? [] : [{ setting, variable }],
   );
 }
 

@@ -1,6 +1,6 @@
 // The values of channel secrets: environment variables, and files of the same names in one folder, readable by their owner only. A file is
-// read when an account starts, so a replica sees secrets that another process wrote.
-import { randomUUID } from "node:crypto";
+// read when an account starts, and watched while it runs, so a replica sees secrets that another process wrote.
+import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessage } from "@parley/contracts";
@@ -40,6 +40,15 @@ export class ChannelSecrets {
     }
   }
 
+  /** A value that changes when the file of one of the variables changes; undefined: none of them has a file. */
+  async versionOf(variables: readonly string[]): Promise<string | undefined> {
+    const folder = this.#folder;
+    if (folder === undefined) return undefined;
+    const files = variables.filter((variable) => !this.isVariable(variable));
+    const found = await Promise.all(files.map((name) => fileVersion(join(folder, name)).catch(() => "")));
+    return found.every((version) => version === "") ? undefined : found.join(",");
+  }
+
   /** Whether the environment has a variable; it takes precedence over a file. */
   isVariable(variable: string): boolean {
     return this.#variables.has(variable);
@@ -69,6 +78,12 @@ export class ChannelSecrets {
   #remember(value: string): void {
     if (!this.values.includes(value)) this.values.push(value);
   }
+}
+
+/** Hash of a file's content and permissions. */
+async function fileVersion(path: string): Promise<string> {
+  const [{ mode }, content] = await Promise.all([stat(path), readFile(path)]);
+  return createHash("sha256").update(`${mode}:`).update(content).digest("base64url");
 }
 
 function isMissing(error: unknown): boolean {

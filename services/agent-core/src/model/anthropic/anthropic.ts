@@ -1,6 +1,7 @@
 // Claude over Anthropic's API. The SDK provides the client and the stream parser; retries, watchdogs and the loop are
 // Parley's.
 import Anthropic from "@anthropic-ai/sdk";
+import { currentValue, type Secret } from "@parley/chassis";
 import type { ModelsSettings } from "@parley/contracts";
 import { askCapabilities, unknownCapabilities, type Capabilities } from "./capabilities.ts";
 import { toModelError } from "./errors.ts";
@@ -10,7 +11,7 @@ import { ModelError, type ModelProvider, type ModelRequest } from "../provider.t
 import { CachedValue } from "../cached-value.ts";
 
 export interface AnthropicOptions {
-  apiKey: string;
+  apiKey: Secret;
   model: string;
   baseUrl: string | undefined;
   /** The provider's name. Default: `anthropic`. */
@@ -27,7 +28,7 @@ export interface AnthropicOptions {
 
 export function createAnthropic(options: AnthropicOptions): ModelProvider {
   const client = new Anthropic({
-    apiKey: options.apiKey,
+    apiKey: () => Promise.resolve(currentValue(options.apiKey)),
     ...(options.baseUrl === undefined ? {} : { baseURL: options.baseUrl }),
     maxRetries: 0,
     // turn/tracing.ts creates the span of a call, and the provider needs no trace context.

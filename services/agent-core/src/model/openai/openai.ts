@@ -1,6 +1,7 @@
 // Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers. Client
 // and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
+import type { Secret } from "@parley/chassis";
 import { parseJson } from "@parley/kit";
 import { createParser } from "eventsource-parser";
 import { initialDialect, initialLimit, isOpenAi, learnDialect, learnLimit, type Sent } from "./dialect.ts";
@@ -12,7 +13,7 @@ import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } fr
 
 export interface OpenAiOptions {
   /** Self-hosted servers often need none. */
-  apiKey?: string | undefined;
+  apiKey?: Secret | undefined;
   /** Including `/v1`. */
   baseUrl: string;
   model: string;
@@ -42,7 +43,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
       const body = toRequest(request, options.model, limit, dialect);
       const response = await fetch(endpoint(options.baseUrl, "chat/completions"), {
         method: "POST",
-        headers: { ...server.headers, "content-type": "application/json", accept: "text/event-stream" },
+        headers: { ...server.headers(), "content-type": "application/json", accept: "text/event-stream" },
         body: JSON.stringify(body),
         signal,
       });

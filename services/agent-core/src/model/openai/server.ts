@@ -1,13 +1,15 @@
 // Metadata of a server of OpenAI's format: whether key, address and model are valid, and the model's context window. vLLM and
 // gateways report the window in the list of models; llama.cpp and Ollama have their own endpoints outside of `/v1`; OpenAI does
 // not report it. The window that a server uses takes precedence over the one the model was trained with.
+import { currentValue, type Secret } from "@parley/chassis";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 
 export interface Server {
   /** Including `/v1`. */
   baseUrl: string;
-  headers: { authorization?: string };
+  /** With the current key. */
+  headers: () => { authorization?: string };
   model: string;
   /** The environment variable with the key; undefined: none is configured. */
   keyVariable: string | undefined;
@@ -17,7 +19,7 @@ export interface Server {
 
 interface ServerOptions {
   baseUrl: string;
-  apiKey?: string | undefined;
+  apiKey?: Secret | undefined;
   model: string;
   keyVariable?: string | undefined;
   addressSetting?: string;
@@ -25,7 +27,7 @@ interface ServerOptions {
 
 /** Without an `addressSetting` it is the server of the environment variables. */
 export function serverOf({ baseUrl, apiKey, model, keyVariable, addressSetting }: ServerOptions): Server {
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const headers = () => (apiKey === undefined ? {} : { authorization: `Bearer ${currentValue(apiKey)}` });
   if (addressSetting !== undefined) return { baseUrl, model, headers, keyVariable, addressSetting };
   return { baseUrl, model, headers, keyVariable: "OPENAI_API_KEY", addressSetting: "OPENAI_BASE_URL" };
 }
@@ -38,14 +40,13 @@ const ModelList = z.object({ data: z.array(z.object({ id: z.string() })) });
 export async function askNote(server: Server): Promise<string | null> {
   const { baseUrl, headers, model, keyVariable = "key_env", addressSetting } = server;
   const { host } = new URL(baseUrl);
+  const hasKey = "authorization" in headers();
   try {
     const signal = AbortSignal.timeout(prepareTimeoutMs);
-    const response = await fetch(endpoint(baseUrl, "models"), { headers, signal });
+    const response = await fetch(endpoint(baseUrl, "models"), { headers: headers(), signal });
     const body = await response.text();
     if (response.status === 401 || response.status === 403) {
-      return headers.authorization === undefined
-        ? `${host} requires a key; set ${keyVariable}`
-        : `${host} rejected ${keyVariable}; check the key`;
+      return !hasKey ? `${host} requires a key; set ${keyVariable}` : `${host} rejected ${keyVariable}; check the key`;
     }
     if (response.status === 404) return `${host} returned 404; is /v1 missing in ${addressSetting}?`;
     const list = ModelList.safeParse(JSON.parse(body));
@@ -68,7 +69,7 @@ export async function askNote(server: Server): Promise<string | null> {
 export function askJson(server: Server, signal: AbortSignal): { base: Probe; root: Probe } {
   const ask = async (url: URL, body: unknown): Promise<unknown> => {
     const posted = { method: "POST", body: JSON.stringify(body) };
-    const headers = { ...server.headers, "content-type": "application/json" };
+    const headers = { ...server.headers(), "content-type": "application/json" };
     const response = await fetch(url, { headers, signal, ...(body === undefined ? {} : posted) });
     const text = await response.text();
     return response.ok ? parseJson(text) : undefined;
