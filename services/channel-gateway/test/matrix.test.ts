@@ -355,6 +355,7 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     const account = await synapse.person("clustered");
     const cluster = await startTestCluster(cleanup, {
       processes: ["channel-gateway"],
+      model: true,
       replicas: { "channel-gateway": 2 },
       settings: `
 [session]
@@ -368,7 +369,7 @@ acknowledge = true
       env: { "channel-gateway": { PARLEY_CHANNEL_MATRIX: account.token } },
     });
     const room = await nia.openDirect(account.userId);
-    // Without previews, which the host shows while answers are written, if the rate of the homeserver leaves room for them.
+    // Texts of answers without the previews of them, which the host shows while they are written.
     const answers = async (count: number) => {
       for (let known = count; ; known += 1) {
         const messages = await nia.received(known);
@@ -383,16 +384,27 @@ acknowledge = true
     await nia.say(room, "say: two");
     await answers(2);
     assert.deepEqual(await cluster.armed(), []);
-    await nia.say(room, "say: three");
+    const release = cluster.strict?.holdNext();
+    await nia.say(room, "say: three four five six seven eight");
+    const preview = async () => {
+      for (let known = 1; ; known += 1) {
+        const shown = (await nia.received(known)).find(({ body }) => /^three.* …$/.test(body));
+        if (shown !== undefined) return shown;
+      }
+    };
+    assert.equal((await preview()).edit, false);
+    release?.();
     assert.deepEqual(
       (await answers(3)).map(({ sender, body, html, kind }) => ({ sender, body, html, kind })),
-      ["one", "two", "three"].map((body) => ({
+      ["one", "two", "three four five six seven eight"].map((body) => ({
         sender: account.userId,
         body,
         html: body === "one" ? "<p><strong>one</strong></p>" : null,
         kind: "RoomMessageText",
       })),
     );
+    const thirds = (await nia.received(0)).filter(({ body }) => body.includes("three"));
+    assert.equal(thirds.filter(({ edit }) => !edit).length, 1);
     const reactions = (await account.events(room)).filter(({ type }) => type === "m.reaction");
     assert.ok(reactions.length > 0);
   });

@@ -2,6 +2,7 @@
 // every request, and forwards accepted requests.
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 
 const CacheControl = z.strictObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).optional() }).optional();
@@ -91,6 +92,8 @@ export interface StrictEndpoint {
   readonly requests: readonly Request[];
   /** Requests that the real API would have refused. A test asserts that the list is empty. */
   readonly refusals: readonly string[];
+  /** The next answer stops after its first piece of text, until the returned function is called. */
+  holdNext(): () => void;
   stop(): Promise<void>;
 }
 
@@ -98,13 +101,14 @@ export interface StrictEndpoint {
 export async function startStrictEndpoint(upstream: string): Promise<StrictEndpoint> {
   const requests: Request[] = [];
   const refusals: string[] = [];
+  const holds: Promise<void>[] = [];
   const server = createServer((incoming, response) => {
     void (async () => {
       const body = await read(incoming);
       if (incoming.method === "GET") return describeModel(incoming.url ?? "", response);
       if (new URL(incoming.url ?? "/", upstream).pathname.endsWith("/count_tokens")) return countTokens(body, response);
       const problem = check(body, incoming.headers["anthropic-beta"] ?? "", requests);
-      if (problem === undefined) return pass(upstream, incoming, body, response);
+      if (problem === undefined) return pass(upstream, incoming, body, response, holds.shift());
       refusals.push(problem);
       response
         .writeHead(400, { "content-type": "application/json" })
@@ -116,6 +120,11 @@ export async function startStrictEndpoint(upstream: string): Promise<StrictEndpo
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     refusals,
+    holdNext: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      holds.push(promise);
+      return resolve;
+    },
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -199,12 +208,20 @@ function countTokens(body: string, response: ServerResponse): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
 }
 
-function pass(upstream: string, incoming: IncomingMessage, body: string, response: ServerResponse): void {
+/** Forwards a request and its answer; with `held` the answer goes on after its first piece of text when that resolves. */
+function pass(
+  upstream: string,
+  incoming: IncomingMessage,
+  body: string,
+  response: ServerResponse,
+  held: Promise<void> | undefined,
+): void {
   const target = new URL(incoming.url ?? "/", upstream);
   const headers = { ...incoming.headers, host: target.host, "content-length": String(Buffer.byteLength(body)) };
   const onward = forward(target, { method: incoming.method ?? "POST", headers }, (reply) => {
     response.writeHead(reply.statusCode ?? 502, reply.headers);
-    reply.pipe(response);
+    if (held === undefined) reply.pipe(response);
+    else void pipeline(reply, (stream) => heldAfterText(stream, held), response).catch(() => undefined);
     // A stream that upstream cuts is cut here too, not ended normally.
     reply.on("aborted", () => response.destroy());
     reply.on("error", () => response.destroy());
@@ -212,6 +229,25 @@ function pass(upstream: string, incoming: IncomingMessage, body: string, respons
   onward.on("error", () => response.destroy());
   response.on("close", () => onward.destroy());
   onward.end(body);
+}
+
+/** Waits for `held` behind the first event with text. */
+async function* heldAfterText(stream: AsyncIterable<Buffer>, held: Promise<void>): AsyncGenerator<Buffer> {
+  let begun = "";
+  let hasText = false;
+  for await (const chunk of stream) {
+    if (!hasText) begun += chunk.toString("latin1");
+    const first = hasText ? null : /"text_delta"[^]*?\n\n/.exec(begun);
+    if (first === null) {
+      yield chunk;
+      continue;
+    }
+    hasText = true;
+    const end = chunk.length - (begun.length - first.index - first[0].length);
+    yield chunk.subarray(0, end);
+    await held;
+    yield chunk.subarray(end);
+  }
 }
 
 async function read(incoming: IncomingMessage): Promise<string> {
