@@ -1,20 +1,13 @@
-// Twenty-four leased accounts of Telegram, Slack and Discord over four gateways, which are killed, paused and drained at random while people
+// Twenty-four leased accounts of six platforms over four gateways, which are killed, paused and drained at random while people
 // write. Every message is answered once and in order, no grant of a lease has two owners, and a killed gateway's accounts are taken over
 // quickly.
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { startPostgres } from "@parley/local";
-import {
-  Cleanup,
-  startDiscordPeer,
-  startSlackPeer,
-  startTelegramPeer,
-  startTestCluster,
-  temporaryFolder,
-  type TestCluster,
-} from "@parley/testing";
+import { Cleanup, startTestCluster, temporaryFolder, type TestCluster } from "@parley/testing";
 import { Client } from "pg";
+import { startAccounts, type LeasedAccount } from "./leased-accounts.ts";
 
 const accounts = 24;
 const gateways = 4;
@@ -41,7 +34,7 @@ export async function runLeases(seconds: number, report: (line: string) => void)
   await using cleanup = new Cleanup();
   const postgres = await startPostgres({ dataDir: join(await temporaryFolder(cleanup), "postgres") });
   cleanup.add(() => postgres.stop());
-  const bots = await Promise.all(Array.from({ length: accounts }, (_, index) => startBot(index, cleanup)));
+  const bots = await startAccounts(accounts, cleanup);
   const cluster = await startTestCluster(cleanup, {
     replicas: { "channel-gateway": gateways },
     processes: ["channel-gateway"],
@@ -89,76 +82,13 @@ export async function runLeases(seconds: number, report: (line: string) => void)
   };
 }
 
-interface Bot {
-  channel: string;
-  name: string;
-  /** Its table in the settings, without previews: then a message that the platform shows is an answer. */
-  settings: string;
-  env: Record<string, string>;
-  say: (text: string) => unknown;
-  /** Resolves when a gateway receives what is written from now on. */
-  connected: () => Promise<unknown>;
-  /** The answers that people have seen, in order. */
-  sent: () => string[];
-  written: string[];
-}
-
-async function startBot(index: number, cleanup: Cleanup): Promise<Bot> {
-  const name = `bot${index}`;
-  const variable = `PARLEY_CHANNEL_BOT${index}`;
-  const common = { name, written: [] };
-  const table = (channel: string, settings: object) =>
-    [`[channels.${channel}.${name}]`, "preview = false", ...toml({ token_env: variable, ...settings }), ""].join("\n");
-  if (index % 3 === 0) {
-    const peer = await startTelegramPeer({ token: `${7_000_001 + index}:AAStandInTokenOfAStandInBotForTests` });
-    cleanup.add(() => peer.close());
-    return {
-      ...common,
-      channel: "telegram",
-      settings: table("telegram", { api_root: peer.url, owners: ["42"] }),
-      env: { [variable]: peer.token },
-      say: (text) => peer.say(text),
-      // Telegram keeps messages for a day.
-      connected: () => Promise.resolve(),
-      sent: () => peer.sent.map(({ text }) => text),
-    };
-  }
-  if (index % 3 === 1) {
-    const peer = await startSlackPeer({ postRate: { burst: 1_000, everyMs: 1 } });
-    cleanup.add(() => peer.close());
-    return {
-      ...common,
-      channel: "slack",
-      settings: table("slack", { app_token_env: `${variable}_APP`, api_root: peer.url, owners: ["U0ANN"] }),
-      env: { [variable]: peer.tokens.bot, [`${variable}_APP`]: peer.tokens.app },
-      say: (text) => peer.say(text),
-      connected: () => peer.untilConnected(),
-      sent: () => peer.sent.map(({ text }) => text),
-    };
-  }
-  const peer = await startDiscordPeer();
-  cleanup.add(() => peer.close());
-  return {
-    ...common,
-    channel: "discord",
-    settings: table("discord", { api_root: peer.url, owners: [peer.people.ann] }),
-    env: { [variable]: peer.token },
-    say: (text) => peer.say(text),
-    connected: () => peer.until("a session", () => (peer.gateway.connected > 0 ? true : null)),
-    sent: () => peer.sent.map(({ content }) => content),
-  };
-}
-
-function toml(settings: object): string[] {
-  return Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
-}
-
-async function write({ name, say, written }: Bot, until: number): Promise<void> {
+async function write({ name, say, written, writesSlowly }: LeasedAccount, until: number): Promise<void> {
+  const everyMs = writesSlowly === true ? 2 * writeEveryMs : writeEveryMs;
   while (performance.now() < until) {
     const text = `${name} ${written.length}`;
     written.push(text);
-    say(`say: ${text}`);
-    await delay(writeEveryMs + randomInt(accounts * writeEveryMs));
+    await say(`say: ${text}`);
+    await delay(everyMs + randomInt(accounts * everyMs));
   }
 }
 
@@ -223,14 +153,15 @@ async function strike(
 }
 
 /** Waits for the last answers; returns what was lost, doubled or out of order. */
-async function settled(bots: readonly Bot[], sql: Client): Promise<string[]> {
+async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<string[]> {
   const deadline = performance.now() + settleMs;
   for (;;) {
     const { rows } = await sql.query<{ open: number }>(
       `SELECT (SELECT count(*) FROM parley.inbox WHERE state IN ('queued', 'claimed'))
             + (SELECT count(*) FROM parley.outbox WHERE state IN ('pending', 'sending')) AS open`,
     );
-    const answered = bots.every(({ sent, written }) => sent().length >= written.length);
+    const counts = await Promise.all(bots.map(async ({ sent }) => (await sent()).length));
+    const answered = bots.every(({ written }, index) => (counts[index] ?? 0) >= written.length);
     if ((answered && Number(rows[0]?.open) === 0) || performance.now() > deadline) break;
     await delay(200);
   }
@@ -240,17 +171,18 @@ async function settled(bots: readonly Bot[], sql: Client): Promise<string[]> {
   const { rows: stored } = await sql.query<{ account: string; text: string }>(
     "SELECT account, substr(parts::jsonb -> 0 ->> 'text', 6) AS text FROM parley.inbox ORDER BY seq",
   );
-  return bots.flatMap(({ channel, name, sent, written }) => {
+  const seen = await Promise.all(bots.map(async ({ sent }) => sent()));
+  return bots.flatMap(({ channel, name, written }, index) => {
     const doubtful = new Set(rows.filter(({ account }) => account === name).map(({ body }) => body));
-    const answers = sent();
+    const answers = seen[index] ?? [];
     const lost = written.filter(
       (text) => !answers.includes(text) && ![...doubtful].some((body) => body.includes(text)),
     );
-    const doubled = answers.filter((text, index) => answers.indexOf(text) !== index);
+    const doubled = answers.filter((text, at) => answers.indexOf(text) !== at);
     // Slack delivers an event that was not acknowledged after later ones, so there the order is that of the inbox.
     const expected = channel === "slack" ? stored.flatMap((row) => (row.account === name ? [row.text] : [])) : written;
     const order = answers.map((text) => expected.indexOf(text));
-    const isOrdered = order.every((place, index) => index === 0 || place >= (order[index - 1] ?? 0));
+    const isOrdered = order.every((place, at) => at === 0 || place >= (order[at - 1] ?? 0));
     return [
       ...lost.map((text) => `lost on ${channel}: ${text}`),
       ...doubled.map((text) => `doubled on ${channel}: ${text}`),
