@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { store, telegramChannel } from "@parley/contracts";
 import { startTelegramPeer } from "@parley/testing";
+import { Client } from "pg";
 import { AnswerParts } from "../src/channels/text/parts.ts";
 import type { TextPart } from "../src/channels/text/split.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
@@ -27,10 +28,16 @@ const parts = (() => {
 
 describe("a long answer whose sender was killed", { concurrency: true, timeout: 60_000 }, () => {
   let stack: GatewayStack;
+  let sql: Client;
   before(async () => {
     stack = await startGatewayStack();
+    sql = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+    await sql.connect();
   });
-  after(() => stack[Symbol.asyncDispose]());
+  after(async () => {
+    await sql.end();
+    await stack[Symbol.asyncDispose]();
+  });
 
   for (const mode of ["poll", "webhook"] as const) {
     test(`is continued at every message: ${mode}`, async () => {
@@ -70,10 +77,11 @@ describe("a long answer whose sender was killed", { concurrency: true, timeout: 
           const outcome =
             round < sent
               ? { state: "part" as const, providerMessageId: String(round), position: parts[round]?.next ?? 0 }
-              : { state: "retry" as const, afterMs: 10_000, reason: "not sent" };
+              : { state: "retry" as const, afterMs: 600_000, reason: "not sent" };
           await bus.request(store.outboxSettle, { opId: randomUUID(), outboxId, owner: dead, outcome });
         }
       }
+      await sql.query("UPDATE parley.outbox SET not_before = now() WHERE state = 'pending' AND account = $1", [mode]);
       if (held !== undefined) await bus.request(store.leaseRelease, { name, fence: held.fence });
       await using peer = await startTelegramPeer();
       const settings = parseSettings(
