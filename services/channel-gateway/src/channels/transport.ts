@@ -41,11 +41,7 @@ export async function readUpTo(response: Response, maxBytes: number): Promise<Ui
   }
 }
 
-/** JSON; undefined for any other text. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** Aborts with `signal`, or after `ms`. */
+export function within(signal: AbortSignal, ms: number): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
 }

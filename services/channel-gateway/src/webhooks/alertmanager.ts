@@ -1,5 +1,5 @@
 // Describes notifications of Alertmanager, and finds what is the same in a repeated one. Pure.
-import { parseJson } from "../channels/transport.ts";
+import { parseJson } from "@parley/kit";
 import { Fields, labelled, lines, someOf, words } from "./fields.ts";
 
 /** A description; null for a body without alerts. */

@@ -1,7 +1,7 @@
 // The text of a delivery for the model, which treats it as untrusted content: a description of the event, the body with indentation, or
 // the body as it is. Pure.
 import type { WebhookAccount, WebhookSigner } from "@parley/contracts";
-import { parseJson } from "../channels/transport.ts";
+import { parseJson } from "@parley/kit";
 import { alertmanagerText } from "./alertmanager.ts";
 import { Fields, lines, words } from "./fields.ts";
 import { githubText } from "./github.ts";

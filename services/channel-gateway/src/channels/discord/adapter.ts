@@ -3,9 +3,10 @@
 import { z } from "zod";
 import { discordChannel, type DiscordAccount } from "@parley/contracts";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channel.ts";
+import { AccountSettingsError } from "../settings-check.ts";
 import { createCall } from "./api.ts";
 import { holdConnection, required } from "./connect.ts";
-import { createDownload } from "./files.ts";
+import { fetchFile } from "./files.ts";
 import { registerCommands } from "./interactions.ts";
 import { User } from "./schema.ts";
 import { deleteMessage, editText, sendPart, setReaction } from "./send.ts";
@@ -25,20 +26,17 @@ const intent = {
 /** Flags of an application with the Message Content Intent: verified bots, and small ones. */
 const messageContentFlags = (1 << 18) | (1 << 19);
 
-class DiscordSettingsError extends Error {
-  override readonly name = "DiscordSettingsError";
-}
-
 export function createDiscord(account: string, settings: DiscordAccount, secrets: { token: string }): ChannelAdapter {
   const { token } = secrets;
+  const refuse = (problem: string): never => {
+    throw new AccountSettingsError("discord", account, problem);
+  };
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) {
-    throw new DiscordSettingsError(`The token in ${settings.token_env} is not a bot token (three parts with dots).`);
+    refuse(`the token in ${settings.token_env} is not a bot token (three parts with dots).`);
   }
   const groups = settings.groups.filter((id) => id !== "*");
   const wrong = [...settings.owners, ...settings.allow_from, ...groups].find((id) => !/^\d{1,20}$/.test(id));
-  if (wrong !== undefined) {
-    throw new DiscordSettingsError(`channels.discord.${account}: "${wrong}" is not an id of Discord (only digits).`);
-  }
+  if (wrong !== undefined) refuse(`"${wrong}" is not an id of Discord (only digits).`);
   let hostFetch: typeof fetch = globalThis.fetch;
   const api = { apiRoot: settings.api_root, token, fetch: () => hostFetch };
   const call = createCall(api);
@@ -46,7 +44,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
   let known: User | null = null;
   let registered = false;
   const identify = async (signal: AbortSignal): Promise<User> => {
-    known ??= required("bot", await call({ method: "GET", path: "/users/@me" }, User, signal));
+    known ??= required(await call({ method: "GET", path: "/users/@me" }, User, signal));
     return known;
   };
   const register = async (host: ChannelHost): Promise<void> => {
@@ -77,14 +75,11 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
         lease,
       );
     },
-    fetchFile: createDownload(call, api),
+    fetchFile: (handle, maxBytes, signal) => fetchFile({ ...api, call }, handle, maxBytes, signal),
     async check(signal) {
-      const { username } = required("bot", await call({ method: "GET", path: "/users/@me" }, User, signal));
+      const { username } = required(await call({ method: "GET", path: "/users/@me" }, User, signal));
       const application = z.object({ flags: z.number().default(0) });
-      const { flags } = required(
-        "application",
-        await call({ method: "GET", path: "/applications/@me" }, application, signal),
-      );
+      const { flags } = required(await call({ method: "GET", path: "/applications/@me" }, application, signal));
       if (needsContent && (flags & messageContentFlags) === 0) {
         throw new AccountRejectedError(
           "the Message Content Intent is off: switch it on in the Developer Portal under Bot → Privileged Gateway Intents, or set require_mention = true",

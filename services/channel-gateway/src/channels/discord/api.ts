@@ -1,18 +1,9 @@
-// Calls of the REST API v10 over fetch, with parsed responses. It reports the response, or how far a request got; callers decide what that
-// means for a message. The library @discordjs/rest is not used: it waits for rate limits and repeats calls by itself, within one process,
-// while the host does both for all replicas.
+// Calls of the REST API v10. The library @discordjs/rest is not used: it waits for rate limits and repeats calls by itself, within one
+// process, while the host does both for all replicas.
 import type { z } from "zod";
 import type { OutboundFile } from "../channel.ts";
-import { parseJson, requestFailure } from "../transport.ts";
+import { createCallApi, formOf, rootOf, type Answer, type ApiRequest, type Problem } from "../json-api.ts";
 import { ApiError, RateLimited } from "./schema.ts";
-
-/** The result of a call. `unreached`: certainly not executed. `lost`: sent, but no readable response arrived. */
-export type Answer<Result> =
-  | { kind: "ok"; result: Result }
-  | { kind: "limited"; afterMs: number; global: boolean }
-  | { kind: "refused"; status: number; code: number; reason: string }
-  | { kind: "unreached"; reason: string }
-  | { kind: "lost"; reason: string };
 
 interface Request {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -22,6 +13,7 @@ interface Request {
   files?: readonly OutboundFile[];
 }
 
+/** The code of a refusal with status 429 is `global` when it concerns all calls of the bot. */
 export type Call = <Result>(
   request: Request,
   result: z.ZodType<Result>,
@@ -36,87 +28,72 @@ export interface ApiOptions {
 
 /** Discord blocks clients without a user agent of this form. */
 const userAgent = "DiscordBot (Parley, 1.0)";
-/** Exhausted buckets that are remembered; more are pruned. */
-const maxBuckets = 1_000;
 
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
-  const root = apiRoot.replace(/\/+$/, "");
-  /** When a call of a route may be made again, by route; `global` for all. */
-  const openAt = new Map<string, number>();
-  const waitMs = (route: string): number =>
-    Math.max(openAt.get(route) ?? 0, openAt.get("global") ?? 0) - performance.now();
-  const close = (route: string, forMs: number): void => {
-    if (openAt.size >= maxBuckets) {
-      for (const [key, at] of openAt) if (at <= performance.now()) openAt.delete(key);
-    }
-    openAt.set(route, performance.now() + forMs);
-  };
-
-  return async (request, result, signal) => {
-    if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
-    const route = routeOf(request);
-    // Responses to interactions have no part in the limits of the bot.
-    const isResponse = /^\/(?:interactions|webhooks)\//.test(request.path);
-    const afterMs = isResponse ? 0 : waitMs(route);
-    // Calls that Discord would refuse count towards a ban of the address (10,000 in 10 minutes).
-    if (afterMs > 0) return { kind: "limited", afterMs: Math.ceil(afterMs), global: waitMs("global") > 0 };
-    let response: Response;
-    let body: string;
-    try {
-      response = await fetch()(`${root}${request.path}`, {
-        method: request.method,
-        redirect: "manual",
-        signal,
-        ...(await contentOf(request, { authorization: `Bot ${token}`, "user-agent": userAgent })),
-      });
-      body = await response.text();
-    } catch (error) {
-      return requestFailure(error, signal);
-    }
+  const root = rootOf(apiRoot);
+  const limits = new Limits();
+  const problemOf = (json: unknown, response: Response, { method, url }: ApiRequest): Problem | null => {
     const { status, headers } = response;
-    const json = parseJson(body);
-    if (status === 429) {
-      const limited = RateLimited.safeParse(json).data;
-      const seconds = limited?.retry_after ?? Number(headers.get("retry-after") ?? "1");
-      const global = limited?.global === true || headers.get("x-ratelimit-scope") === "global";
-      const retryMs = Math.ceil((Number.isFinite(seconds) ? seconds : 1) * 1_000);
-      if (!isResponse) close(global ? "global" : route, retryMs);
-      return { kind: "limited", afterMs: retryMs, global };
-    }
-    const resetSeconds = Number(headers.get("x-ratelimit-reset-after") ?? "NaN");
-    if (headers.get("x-ratelimit-remaining") === "0" && resetSeconds > 0) close(route, resetSeconds * 1_000);
-    if (status < 200 || status >= 300) {
-      const { code, message, errors } = ApiError.safeParse(json).data ?? { code: 0, message: `HTTP ${status}` };
-      const details = errors === undefined ? "" : `: ${JSON.stringify(errors).slice(0, 300)}`;
-      const reason = `${message} (${code === 0 ? status : code})${details}`.replaceAll(token, "[secret]");
-      return { kind: "refused", status, code, reason };
-    }
-    const parsed = result.safeParse(json);
-    return parsed.success
-      ? { kind: "ok", result: parsed.data }
-      : { kind: "lost", reason: `unreadable response to ${request.method} ${route}` };
+    const problem = status >= 200 && status < 300 ? null : describe(json, status, headers);
+    const route = routeOf(method, url.slice(root.length));
+    const resetMs = Number(headers.get("x-ratelimit-reset-after") ?? "NaN") * 1_000;
+    if (status === 429) limits.close(problem?.code === "global" ? "global" : route, problem?.retryAfterMs ?? 1_000);
+    else if (headers.get("x-ratelimit-remaining") === "0" && resetMs > 0) limits.close(route, resetMs);
+    return problem;
+  };
+  const headers = { authorization: `Bot ${token}`, "user-agent": userAgent };
+  const callApi = createCallApi({ fetch, headers, token, problemOf });
+  return async ({ method, path, body, files = [] }, result, signal) => {
+    // Calls that Discord would refuse count towards a ban of the address (10,000 in 10 minutes).
+    const limit = limits.of(routeOf(method, path));
+    if (limit !== null) return { kind: "refused", status: 429, reason: "rate limit", ...limit };
+    const attached = Object.fromEntries(files.map((file, index) => [`files[${index}]`, file]));
+    const form = { body: formOf({ payload_json: JSON.stringify(body) }, attached) };
+    const content = files.length > 0 ? form : body === undefined ? {} : { json: body };
+    return callApi({ method, url: `${root}${path}`, ...content }, result, signal);
   };
 }
 
-/** Limits apply to a route in one channel: other ids do not count. */
-function routeOf({ method, path }: Request): string {
-  const [, root = "", id = "", ...rest] = path.replace(/\?.*/, "").split("/");
-  return [method, root, id, ...rest.map((segment) => (/^\d+$|%/.test(segment) ? "{}" : segment))].join("/");
+/** When a call of a route may be made again. */
+class Limits {
+  /** Exhausted routes that are remembered; more are pruned. */
+  static readonly #maxRoutes = 1_000;
+  readonly #openAtMs = new Map<string, number>();
+
+  close(route: string | null, forMs: number): void {
+    if (route === null) return;
+    const nowMs = performance.now();
+    if (this.#openAtMs.size >= Limits.#maxRoutes) {
+      for (const [key, atMs] of this.#openAtMs) if (atMs <= nowMs) this.#openAtMs.delete(key);
+    }
+    this.#openAtMs.set(route, nowMs + forMs);
+  }
+
+  /** Null: the route is open. */
+  of(route: string | null): { code: string; retryAfterMs: number } | null {
+    if (route === null) return null;
+    const waitMs = (key: string) => Math.ceil((this.#openAtMs.get(key) ?? 0) - performance.now());
+    const [own, global] = [waitMs(route), waitMs("global")];
+    if (own <= 0 && global <= 0) return null;
+    return { code: global > 0 ? "global" : "", retryAfterMs: Math.max(own, global) };
+  }
 }
 
-/** A JSON body, or with files a form whose field `payload_json` it is. */
-async function contentOf({ body, files = [] }: Request, headers: Record<string, string>) {
-  if (files.length === 0) {
-    if (body === undefined) return { headers };
-    return { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+function describe(json: unknown, status: number, headers: Headers): Problem {
+  if (status === 429) {
+    const { retry_after: seconds, global } = RateLimited.safeParse(json).data ?? {};
+    const isGlobal = global === true || headers.get("x-ratelimit-scope") === "global";
+    const retryAfterMs = seconds === undefined ? {} : { retryAfterMs: Math.ceil(seconds * 1_000) };
+    return { reason: "rate limit", code: isGlobal ? "global" : "", ...retryAfterMs };
   }
-  const form = new FormData();
-  form.append("payload_json", JSON.stringify(body));
-  for (const [index, { name, mediaType, content }] of files.entries()) {
-    form.append(`files[${index}]`, new Blob([Uint8Array.from(content)], { type: mediaType }), name);
-  }
-  // Encoded first: a form that fetch still reads during an abort causes an uncatchable rejection.
-  const encoded = new Response(form);
-  const type = encoded.headers.get("content-type") ?? "";
-  return { headers: { ...headers, "content-type": type }, body: await encoded.arrayBuffer() };
+  const { code, message, errors } = ApiError.safeParse(json).data ?? { code: 0, message: `HTTP ${status}` };
+  const details = errors === undefined ? "" : `: ${JSON.stringify(errors).slice(0, 300)}`;
+  return { code: String(code), reason: `${message} (${code === 0 ? status : code})${details}` };
+}
+
+/** Limits apply to a route in one channel: other ids do not count. Null: responses to interactions have no part in the limits of the bot. */
+function routeOf(method: string, path: string): string | null {
+  const [, root = "", id = "", ...rest] = path.replace(/\?.*/, "").split("/");
+  if (root === "interactions" || root === "webhooks") return null;
+  return [method, root, id, ...rest.map((segment) => (/^\d+$|%/.test(segment) ? "{}" : segment))].join("/");
 }

@@ -2,7 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
-import type { Answer, Call } from "./api.ts";
+import type { Answer } from "../json-api.ts";
+import { PlatformUnavailableError, resultOf } from "../outcome.ts";
+import { within } from "../transport.ts";
+import type { Call } from "./api.ts";
 import { parseCursor, snowflakeAt, type Cursor } from "./cursor.ts";
 import { EventQueue } from "./event-queue.ts";
 import { Channel, GatewayBot, Message, type User } from "./schema.ts";
@@ -25,15 +28,12 @@ export interface Discord {
 /** Discord requires 1 to 5 s before a new session after a lost one. */
 const newSessionPauseMs = { least: 1_000, most: 5_000 };
 const callWithinMs = 10_000;
+/** Pause after a limit that names no time. */
+const limitedPauseMs = 1_000;
 /** Messages that are older were missed for good. */
 const oldestMissedMs = 24 * 3_600_000;
 const pageSize = 100;
 const maxPages = 10;
-
-/** The reason of a failed connection, for people. */
-class ConnectionFailedError extends Error {
-  override readonly name = "ConnectionFailedError";
-}
 
 /**
  * Returns when the connection broke or the lease's signal aborts. Rejects when an event could not be stored or Discord could not be
@@ -61,7 +61,7 @@ async function connectOnce(
   cursor: Cursor,
 ): Promise<ConnectionEnd> {
   const { account, call, threads, token, intents } = discord;
-  const timely = (): AbortSignal => AbortSignal.any([lease.signal, AbortSignal.timeout(callWithinMs)]);
+  const timely = (): AbortSignal => within(lease.signal, callWithinMs);
   const me = await discord.identify(timely());
   const url = cursor.session?.url ?? (await gatewayUrl(call, timely()));
   const readMissed = (since: Cursor, handle: (message: unknown) => Promise<void>) =>
@@ -95,13 +95,14 @@ async function connectOnce(
 
 async function gatewayUrl(call: Call, signal: AbortSignal): Promise<string> {
   const { url, session_start_limit: limit } = required(
-    "gateway",
     await call({ method: "GET", path: "/gateway/bot" }, GatewayBot, signal),
   );
   // Discord resets the token of a bot that begins too many sessions.
   if (limit.remaining < 1) {
     const hours = Math.ceil(limit.reset_after / 3_600_000);
-    throw new ConnectionFailedError(`Discord allows no new session for up to ${hours} h: too many were started today`);
+    throw new PlatformUnavailableError(
+      `Discord allows no new session for up to ${hours} h: too many were started today`,
+    );
   }
   return url;
 }
@@ -116,29 +117,21 @@ async function readChannels(
 ): Promise<void> {
   const oldest = snowflakeAt(Date.now() - oldestMissedMs);
   const since = message === null || BigInt(message) < BigInt(oldest) ? oldest : message;
-  const timely = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(callWithinMs)]);
+  const timely = (): AbortSignal => within(signal, callWithinMs);
   for (const id of new Set([...groups, ...conversations])) {
     const channel = await settled(() => call({ method: "GET", path: `/channels/${id}` }, Channel, timely()), signal);
-    if (channel.kind === "refused") {
-      host.log.warn(
-        { channel: "discord", account, conversation: id, reason: channel.reason },
-        "missed messages not read",
-      );
+    if (channel.kind === "refused" && channel.status !== 401) {
+      const about = { channel: "discord", account, conversation: id, reason: channel.reason };
+      host.log.warn(about, "missed messages not read");
       continue;
     }
-    const { type, guild_id: guildId, last_message_id: last } = required(`channel ${id}`, channel);
+    const { type, guild_id: guildId, last_message_id: last } = required(channel);
     if (shardOf(guildId, shards) !== slot) continue;
     const place = { channel_type: type, ...(typeof guildId === "string" ? { guild_id: guildId } : {}) };
     if (last === null || last === undefined || BigInt(last) <= BigInt(since)) continue;
     for (let after = since, page = 0; page < maxPages; page++) {
       const path = `/channels/${id}/messages?after=${after}&limit=${pageSize}`;
-      const list = required(
-        "messages",
-        await settled(
-          () => call({ method: "GET", path }, z.array(z.looseObject({ id: Message.shape.id })), timely()),
-          signal,
-        ),
-      );
+      const list = required(await settled(() => call({ method: "GET", path }, MessageList, timely()), signal));
       const ordered = list.toSorted((left, right) => (BigInt(left.id) < BigInt(right.id) ? -1 : 1));
       for (const each of ordered) await handle({ ...each, ...place });
       after = ordered.at(-1)?.id ?? after;
@@ -146,6 +139,8 @@ async function readChannels(
     }
   }
 }
+
+const MessageList = z.array(z.looseObject({ id: Message.shape.id }));
 
 /** https://discord.com/developers/docs/events/gateway#sharding */
 function shardOf(guildId: string | null | undefined, shards: number): number {
@@ -156,17 +151,12 @@ function shardOf(guildId: string | null | undefined, shards: number): number {
 async function settled<Result>(read: () => Promise<Answer<Result>>, signal: AbortSignal): Promise<Answer<Result>> {
   for (;;) {
     const answer = await read();
-    if (answer.kind !== "limited") return answer;
-    await delay(answer.afterMs, undefined, { signal });
+    if (answer.kind !== "refused" || answer.status !== 429) return answer;
+    await delay(answer.retryAfterMs ?? limitedPauseMs, undefined, { signal });
   }
 }
 
-/** The result of a call without which there is no connection. */
-export function required<Result>(what: string, answer: Answer<Result>): Result {
-  if (answer.kind === "ok") return answer.result;
-  if (answer.kind === "refused" && answer.status === 401)
-    throw new AccountRejectedError(
-      "token refused by Discord: reset it in the Developer Portal under Bot and set the variable again",
-    );
-  throw new ConnectionFailedError(`${what}: ${answer.kind === "limited" ? "rate limit" : answer.reason}`);
+/** The result of a call without which there is no connection. Throws as `resultOf`. */
+export function required<Result>(answer: Answer<Result>): Result {
+  return resultOf(answer, "Discord", ": reset it in the Developer Portal under Bot and set the variable again");
 }

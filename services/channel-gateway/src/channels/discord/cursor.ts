@@ -1,6 +1,6 @@
 // The cursor of the connection: which session to resume after which event, and what to read where the session is gone. Pure.
 import { z } from "zod";
-import { parseJson } from "../transport.ts";
+import { parseJson } from "@parley/kit";
 import { Snowflake } from "./schema.ts";
 
 const Cursor = z.object({

@@ -1,8 +1,8 @@
 // Handles the events of one connection in order, one at a time, and advances the cursor only past events that are stored. When one cannot
 // be stored the connection ends, and Discord replays it and all later ones after the RESUME.
 import { setTimeout as delay } from "node:timers/promises";
-import { WireError } from "@parley/contracts";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
+import { skipUnstorable, store } from "../parsed.ts";
 import type { Call } from "./api.ts";
 import { formatCursor, snowflakeAt, withMessage, type Cursor } from "./cursor.ts";
 import { acknowledge, showAction, showCommand } from "./interactions.ts";
@@ -10,6 +10,12 @@ import { parseDeletion, parseEdit, parseInteraction, parseMessage, parseReaction
 import { Interaction, Place, Ready, type User } from "./schema.ts";
 import type { GatewayEvent } from "./socket.ts";
 import type { Threads } from "./threads.ts";
+
+/** An event; an interaction is already being acknowledged. */
+interface QueuedEvent extends GatewayEvent {
+  interaction?: Interaction;
+  acknowledged?: Promise<void>;
+}
 
 export interface QueueDeps {
   account: string;
@@ -56,8 +62,9 @@ export class EventQueue {
     const { call } = this.#deps;
     const interaction = event.type === "INTERACTION_CREATE" ? Interaction.safeParse(event.data).data : undefined;
     // Before anything else in the queue: it is due within 3 s.
-    const acknowledged = interaction === undefined ? undefined : acknowledge(call, interaction);
-    this.#tail = this.#after(this.#tail, event, interaction, acknowledged);
+    const queued =
+      interaction === undefined ? event : { ...event, interaction, acknowledged: acknowledge(call, interaction) };
+    this.#tail = this.#after(this.#tail, queued);
   }
 
   /** Ends the queue after the event that is being handled, and saves the cursor if it is ahead. */
@@ -68,17 +75,12 @@ export class EventQueue {
     await Promise.race([this.#save().catch(() => {}), delay(lastSaveWithinMs, undefined, { ref: false })]);
   }
 
-  async #after(
-    before: Promise<void>,
-    event: GatewayEvent,
-    interaction: Interaction | undefined,
-    acknowledged: Promise<void> | undefined,
-  ): Promise<void> {
+  async #after(before: Promise<void>, event: QueuedEvent): Promise<void> {
     await before;
     if (this.#stopped) return;
     try {
       if (event.type === "READY") await this.#begin(event);
-      else await this.#handle(event, interaction, acknowledged);
+      else await this.#handle(event);
     } catch (error) {
       this.#stopped = true;
       this.#failed.reject(error);
@@ -90,7 +92,7 @@ export class EventQueue {
     const ready = Ready.parse(data);
     if (this.#cursor.message !== null) {
       await this.#deps.readMissed(this.#cursor, async (message) => {
-        await this.#handle({ type: "MESSAGE_CREATE", seq: this.storedSeq ?? 0, data: message }, undefined, undefined);
+        await this.#handle({ type: "MESSAGE_CREATE", seq: this.storedSeq ?? 0, data: message });
       });
     }
     const { session_id: id, resume_gateway_url: url } = ready;
@@ -99,19 +101,15 @@ export class EventQueue {
     await this.#save();
   }
 
-  async #handle(
-    event: GatewayEvent,
-    interaction: Interaction | undefined,
-    acknowledged: Promise<void> | undefined,
-  ): Promise<void> {
-    const parsed = await this.#parse(event, interaction);
+  async #handle(event: QueuedEvent): Promise<void> {
+    const parsed = await this.#parse(event);
     const session = this.#cursor.session === null ? null : { ...this.#cursor.session, seq: event.seq };
     let next: Cursor = { ...this.#cursor, session };
     if (parsed?.kind === "message" && parsed.messageId !== null) {
       const { conversation } = parsed.draft;
       next = withMessage(next, parsed.messageId, this.#deps.groups.includes(conversation) ? null : conversation);
     }
-    const stored = parsed === null ? false : await this.#offer(parsed, formatCursor(next), interaction, acknowledged);
+    const stored = parsed !== null && (await this.#store(parsed, formatCursor(next), event));
     this.#cursor = next;
     if (stored) {
       this.#savedSeq = event.seq;
@@ -120,7 +118,7 @@ export class EventQueue {
   }
 
   /** Null for events that are no input. */
-  async #parse({ type, seq, data }: GatewayEvent, interaction: Interaction | undefined): Promise<Parsed | null> {
+  async #parse({ type, seq, data, interaction }: QueuedEvent): Promise<Parsed | null> {
     const { account, me, threads } = this.#deps;
     if (type.startsWith("THREAD_") || type.startsWith("CHANNEL_")) threads.learn(data);
     const surroundings = async (place: unknown) => {
@@ -147,37 +145,28 @@ export class EventQueue {
     }
   }
 
-  /** Returns whether the cursor was saved, or is being saved, with the input. Rejects when it must be offered again. */
-  async #offer(
-    parsed: Parsed,
-    cursor: string,
-    interaction: Interaction | undefined,
-    acknowledged: Promise<void> | undefined,
-  ): Promise<boolean> {
+  /** Returns whether the cursor was saved, or is being saved, with the input. Rejects when it must be passed again. */
+  async #store(parsed: Parsed, cursor: string, { interaction, acknowledged }: QueuedEvent): Promise<boolean> {
     const { host, lease, call, account } = this.#deps;
+    const about = { channel: "discord", account };
+    if (parsed.kind === "skipped") host.log.info({ ...about, reason: parsed.reason }, "event skipped");
+    if (parsed.kind === "skipped" || parsed.kind === "ignored") return false;
     const position = { lease, cursor };
-    try {
-      if (parsed.kind === "change") await host.change(parsed.change, position);
-      else if (parsed.kind === "action") {
-        const result = await host.act(parsed.action, position);
+    const show = (response: (to: Interaction) => Promise<void>): void => {
+      if (interaction !== undefined) void acknowledged?.then(() => response(interaction));
+    };
+    const done = await skipUnstorable(host.log, about, async () => {
+      if (parsed.kind === "action") {
         const { name, id } = parsed.action.contact;
-        if (interaction !== undefined) void acknowledged?.then(() => showAction(call, interaction, name ?? id, result));
-      } else if (parsed.kind === "message") {
-        const result = await host.accept(parsed.draft, position);
-        if (interaction !== undefined)
-          void acknowledged?.then(() => showCommand(call, interaction, parsed.draft.text, result));
+        const result = await host.act(parsed.action, position);
+        show((to) => showAction(call, to, name ?? id, result));
       } else {
-        if (parsed.kind === "skipped")
-          host.log.info({ channel: "discord", account, reason: parsed.reason }, "event skipped");
-        return false;
+        const result = await store(host, parsed, position);
+        if (parsed.kind === "message") show((to) => showCommand(call, to, parsed.draft.text, result === "ignored"));
       }
       return true;
-    } catch (error) {
-      // A repetition would be refused again and block all later events.
-      if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
-      host.log.error({ channel: "discord", account, reason: error.message }, "event skipped: it can never be stored");
-      return false;
-    }
+    });
+    return done === true;
   }
 
   async #save(): Promise<void> {

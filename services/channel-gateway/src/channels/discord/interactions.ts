@@ -1,7 +1,7 @@
 // Responses to buttons and slash commands. Discord shows a failure after 3 s, so an interaction is acknowledged when it arrives; its
 // outcome follows when the input is stored. All of it is best effort: nothing depends on it.
 import { z } from "zod";
-import type { AcceptResult, ActionResult, ChannelHost } from "../channel.ts";
+import type { ActionResult, ChannelHost } from "../channel.ts";
 import type { Call } from "./api.ts";
 import type { Interaction } from "./schema.ts";
 
@@ -38,10 +38,11 @@ export async function showCommand(
   call: Call,
   interaction: Interaction,
   text: string,
-  result: AcceptResult,
+  isIgnored: boolean,
 ): Promise<void> {
-  const content =
-    result === "ignored" ? "You may not use this here." : `Received: \`${text.replaceAll("`", "'").slice(0, 1_900)}\``;
+  const content = isIgnored
+    ? "You may not use this here."
+    : `Received: \`${text.replaceAll("`", "'").slice(0, 1_900)}\``;
   return respond(call, interaction, "PATCH", "/messages/@original", { content, allowed_mentions: { parse: [] } });
 }
 
@@ -52,7 +53,7 @@ export async function registerCommands(
   signal: AbortSignal,
 ): Promise<string | null> {
   const application = await call({ method: "GET", path: "/applications/@me" }, z.object({ id: z.string() }), signal);
-  if (application.kind !== "ok") return application.kind === "limited" ? "rate limit" : application.reason;
+  if (application.kind !== "ok") return application.reason;
   const body = commands.map(({ name, summary }) => ({
     name: name.slice(1),
     description: summary.slice(0, maxDescription),
@@ -64,7 +65,7 @@ export async function registerCommands(
   }));
   const path = `/applications/${application.result.id}/commands`;
   const answer = await call({ method: "PUT", path, body }, z.unknown(), signal);
-  return answer.kind === "ok" ? null : answer.kind === "limited" ? "rate limit" : answer.reason;
+  return answer.kind === "ok" ? null : answer.reason;
 }
 
 async function respond(
@@ -74,9 +75,6 @@ async function respond(
   more: string,
   body: object,
 ) {
-  await call(
-    { method, path: `/webhooks/${id}/${token}${more}`, body },
-    z.unknown(),
-    AbortSignal.timeout(answerWithinMs),
-  );
+  const request = { method, path: `/webhooks/${id}/${token}${more}`, body };
+  await call(request, z.unknown(), AbortSignal.timeout(answerWithinMs));
 }

@@ -1,6 +1,7 @@
 // Converts messages and interactions of Discord to drafts for the gateway. Pure: no network, no clock. It does not authorize the sender.
 import { discordChannel } from "@parley/contracts";
 import type { InboundAction, InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
+import { changeOf, contactOf, invalid, sentAtOf, shownName, type Skipped } from "../parsed.ts";
 import { Deleted, type Interaction, Message, Reaction, type User } from "./schema.ts";
 
 export type Parsed =
@@ -9,7 +10,7 @@ export type Parsed =
   | { kind: "change"; change: InboundChange }
   /** Nothing for the agent, as expected. */
   | { kind: "ignored" }
-  | { kind: "skipped"; reason: string };
+  | Skipped;
 
 export interface Surroundings {
   account: string;
@@ -23,17 +24,17 @@ export interface Surroundings {
 /** 0: ordinary · 19: a reply. Others are notices of Discord, such as pins and joins. */
 const messageTypes: ReadonlySet<number> = new Set([0, 19]);
 const forwardType = 1;
-const maxNameChars = 200;
 const ignored: Parsed = { kind: "ignored" };
 
 export function parseMessage(data: unknown, { account, me, parentId }: Surroundings): Parsed {
   const parsed = Message.safeParse(data);
-  if (!parsed.success) return invalid("message", parsed.error.issues[0]?.path);
+  if (!parsed.success) return invalid("message", parsed.error);
   const message = parsed.data;
   const { author } = message;
   if (author.bot || message.webhook_id !== undefined) return ignored;
   if (!messageTypes.has(message.type)) return ignored;
-  const direct = message.guild_id === undefined;
+  const { replyTo, ...place } = placeOf(message, { account, parentId });
+  const { direct } = place;
   const snapshot =
     message.message_reference?.type === forwardType ? message.message_snapshots?.[0]?.message : undefined;
   const attachments = snapshot?.attachments ?? message.attachments;
@@ -45,16 +46,14 @@ export function parseMessage(data: unknown, { account, me, parentId }: Surroundi
     const handle = JSON.stringify({ channel: message.channel_id, message: message.id, attachment: file.id });
     return { kind: "file", name: file.filename, bytes: file.size ?? null, handle };
   });
-  const sentAtMs = Date.parse(message.timestamp);
   return {
     kind: "message",
     messageId: message.id,
     draft: {
       externalId: message.id,
-      ...(Number.isNaN(sentAtMs) ? {} : { sentAt: new Date(sentAtMs).toISOString() }),
-      ...placeOf(message, parentId),
-      contact: contactOf(author, message.member?.nick),
-      direct,
+      ...sentAtOf(Date.parse(message.timestamp)),
+      ...place,
+      contact: personOf(author, message.member?.nick),
       addressed: direct || quoted?.author.id === me.id || message.mentions.some(({ id }) => id === me.id),
       text,
       ...(files.length === 0 ? {} : { files }),
@@ -63,7 +62,7 @@ export function parseMessage(data: unknown, { account, me, parentId }: Surroundi
         ? {}
         : { quote: quoteOf(quoted, author, me) }),
       // No reply reference in a direct conversation, where it is clear what is answered.
-      replyTo: { ...addressOf(account, message.channel_id), ...(direct ? {} : { replyToId: message.id }) },
+      replyTo: direct ? replyTo : { ...replyTo, replyToId: message.id },
     },
   };
 }
@@ -71,23 +70,18 @@ export function parseMessage(data: unknown, { account, me, parentId }: Surroundi
 function quoteOf({ content, author }: NonNullable<Message["referenced_message"]>, sender: User, me: Pick<User, "id">) {
   return {
     text: content,
-    author: nameOf(author, undefined),
+    author: nameOf(author, undefined) ?? "",
     ...(author.id === me.id ? { ofAgent: true } : {}),
     ...(author.id === sender.id ? { ofSender: true } : {}),
   };
 }
 
 /** A button or a slash command. The latter becomes the text that a person would have typed. */
-export function parseInteraction(interaction: Interaction, { account, parentId }: Surroundings): Parsed {
-  const { id, type, data, member, channel_id: conversation } = interaction;
+export function parseInteraction(interaction: Interaction, surroundings: Surroundings): Parsed {
+  const { id, type, data, member } = interaction;
   const user = member?.user ?? interaction.user;
   if (user === undefined || user.bot) return ignored;
-  const common = {
-    ...placeOf(interaction, parentId),
-    contact: contactOf(user, member?.nick),
-    direct: interaction.guild_id === undefined,
-    replyTo: addressOf(account, conversation),
-  };
+  const common = { ...placeOf(interaction, surroundings), contact: personOf(user, member?.nick) };
   if (type === 3 && data?.custom_id !== undefined)
     return { kind: "action", action: { externalId: `action:${id}`, ...common, input: data.custom_id } };
   if (type !== 2 || data?.name === undefined) return { kind: "skipped", reason: `interaction of type ${type}` };
@@ -103,86 +97,58 @@ export function parseEdit(data: unknown, surroundings: Surroundings): Parsed {
   if (edited === undefined || edited === null) return ignored;
   const parsed = parseMessage(data, surroundings);
   if (parsed.kind !== "message") return parsed;
-  const { externalId, text, ...rest } = parsed.draft;
-  const change: InboundChange["change"] = { kind: "edited", text };
-  return changed(rest, `edit:${externalId}:${edited}`, externalId, change);
+  const { externalId: messageId, text } = parsed.draft;
+  const externalId = `edit:${messageId}:${edited}`;
+  return changeOf(parsed.draft, { externalId, messageId, change: { kind: "edited", text } });
 }
 
-export function parseDeletion(data: unknown, { account, parentId }: Surroundings): Parsed {
+export function parseDeletion(data: unknown, surroundings: Surroundings): Parsed {
   const parsed = Deleted.safeParse(data);
-  if (!parsed.success) return invalid("deletion", parsed.error.issues[0]?.path);
-  const { id, guild_id: guildId, channel_id: conversation } = parsed.data;
+  if (!parsed.success) return invalid("deletion", parsed.error);
+  const { id } = parsed.data;
   // Discord does not report who deleted it.
-  const rest = {
-    ...placeOf(parsed.data, parentId),
-    contact: { id: "" },
-    direct: guildId === undefined,
-    replyTo: addressOf(account, conversation),
-  };
-  return changed(rest, `deleted:${id}`, id, { kind: "deleted" });
+  const place = { ...placeOf(parsed.data, surroundings), contact: { id: "" } };
+  return changeOf(place, { externalId: `deleted:${id}`, messageId: id, change: { kind: "deleted" } });
 }
 
-export function parseReaction(
-  data: unknown,
-  removed: boolean,
-  { account, me, parentId, eventId }: Surroundings,
-): Parsed {
+export function parseReaction(data: unknown, removed: boolean, surroundings: Surroundings): Parsed {
   const parsed = Reaction.safeParse(data);
-  if (!parsed.success) return invalid("reaction", parsed.error.issues[0]?.path);
-  const {
-    user_id: userId,
-    channel_id: conversation,
-    message_id: messageId,
-    emoji,
-    member,
-    guild_id: guildId,
-  } = parsed.data;
-  const user = member?.user;
-  if (userId === me.id || user?.bot === true) return ignored;
-  const reaction = emoji.name ?? emoji.id ?? "";
+  if (!parsed.success) return invalid("reaction", parsed.error);
+  const { me, eventId } = surroundings;
+  const { user_id: userId, message_id: messageId, message_author_id: authorId, emoji, member } = parsed.data;
+  if (userId === me.id || member?.user?.bot === true) return ignored;
   // Discord describes the person only in servers.
-  const contact = contactOf({ username: "", ...user, id: userId }, member?.nick);
-  const rest = {
-    ...placeOf(parsed.data, parentId),
-    contact,
-    direct: guildId === undefined,
-    replyTo: addressOf(account, conversation),
-  };
-  const ofAgent = parsed.data.message_author_id === me.id;
-  return changed(rest, `reaction:${eventId}`, messageId, {
-    kind: "reaction",
-    reaction,
-    ...(removed ? { removed } : {}),
-    ofAgent,
-  });
-}
-
-function changed(
-  { conversation, group, contact, direct, replyTo }: Omit<InboundChange, "externalId" | "messageId" | "change">,
-  externalId: string,
-  messageId: string,
-  change: InboundChange["change"],
-): Parsed {
-  const place = { conversation, ...(group === undefined ? {} : { group }), contact, direct, replyTo };
-  return { kind: "change", change: { externalId, messageId, ...place, change } };
+  const contact = personOf({ username: "", ...member?.user, id: userId }, member?.nick);
+  const reaction = emoji.name ?? emoji.id ?? "";
+  return changeOf(
+    { ...placeOf(parsed.data, surroundings), contact },
+    {
+      externalId: `reaction:${eventId}`,
+      messageId,
+      change: { kind: "reaction", reaction, ...(removed ? { removed } : {}), ofAgent: authorId === me.id },
+    },
+  );
 }
 
 /** A thread is a conversation of its own; its group is the channel that contains it. */
-function placeOf({ channel_id: conversation }: { channel_id: string }, parentId: string | null) {
-  return { conversation, ...(parentId === null ? {} : { group: parentId }) };
+function placeOf(
+  { channel_id: conversation, guild_id: guildId }: { channel_id: string; guild_id?: string | undefined },
+  { account, parentId }: Pick<Surroundings, "account" | "parentId">,
+) {
+  return {
+    conversation,
+    ...(parentId === null ? {} : { group: parentId }),
+    direct: guildId === undefined,
+    replyTo: { channel: discordChannel.name, account, conversation },
+  };
 }
 
-function addressOf(account: string, conversation: string): InboundDraft["replyTo"] {
-  return { channel: discordChannel.name, account, conversation };
+function personOf(user: Omit<User, "bot">, nick: string | null | undefined): InboundDraft["contact"] {
+  return contactOf(user.id, nameOf(user, nick));
 }
 
-function contactOf(user: Omit<User, "bot">, nick: string | null | undefined): InboundDraft["contact"] {
-  const name = nameOf(user, nick);
-  return { id: user.id, ...(name === "" ? {} : { name }) };
-}
-
-function nameOf({ username, global_name: displayName }: Omit<User, "bot">, nick: string | null | undefined): string {
-  return (nick ?? displayName ?? username).slice(0, maxNameChars).toWellFormed();
+function nameOf({ username, global_name: displayName }: Omit<User, "bot">, nick: string | null | undefined) {
+  return shownName(nick ?? displayName ?? username);
 }
 
 /** The text without a leading mention of the bot; other mentions and emoji are names. */
@@ -202,8 +168,4 @@ function fileText({ sticker_items: stickers }: Message, attachments: Message["at
     ...attachments.map(({ filename }) => `[file: ${filename}]`),
     ...stickers.map(({ name }) => `[sticker: ${name}]`),
   ].join("\n");
-}
-
-function invalid(what: string, path: readonly PropertyKey[] = []): Parsed {
-  return { kind: "skipped", reason: `invalid ${what} at ${path.map(String).join(".")}` };
 }

@@ -1,10 +1,13 @@
 // Sends, edits and deletes messages. A message has a nonce that is derived from its idempotency key: Discord answers a
 // repetition within a few minutes with the first message, so that a send with an unknown outcome may be repeated for so long.
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import { sha256 } from "../digest.ts";
+import type { Answer } from "../json-api.ts";
+import { outcomeOf, outcomeOfChange, type OutcomeRules } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
-import type { Answer, Call } from "./api.ts";
+import { within } from "../transport.ts";
+import type { Call } from "./api.ts";
 import { discordMarkdown } from "./markdown.ts";
 import { Snowflake } from "./schema.ts";
 
@@ -15,7 +18,6 @@ const suppressEmbeds = 1 << 2;
 const buttonsInRow = 5;
 /** Attempts with an unknown outcome end before Discord may have forgotten the nonce: these take less than two minutes. */
 const maxRepetitions = 5;
-const refusedTokenPauseMs = 60_000;
 /** Shorter than the timeouts of the host, so that the outcome is this file's. */
 const textWithinMs = 8_000;
 const filesWithinMs = 18_000;
@@ -25,7 +27,7 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   if (!Snowflake.safeParse(conversation).success) return { state: "dropped", reason: "not a Discord channel" };
   const files = part.files ?? (part.file === undefined ? [] : [part.file]);
   const content = part.text === null ? "" : discordMarkdown(part.text.text);
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(files.length === 0 ? textWithinMs : filesWithinMs)]);
+  const limit = within(signal, files.length === 0 ? textWithinMs : filesWithinMs);
   const path = `/channels/${conversation}/messages`;
   const send = (text: string, attached: readonly OutboundFile[]) =>
     call({ method: "POST", path, body: bodyOf(part, text, attached), files: attached }, Sent, limit);
@@ -35,9 +37,15 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
     const note = `\n[not sent, larger than Discord accepts: ${files.map(({ name }) => name).join(", ")}]`;
     answer = await send(content.length + note.length > maxContent ? content : content + note, []);
   }
-  return answer.kind === "ok"
-    ? { state: "sent", providerMessageId: answer.result.id }
-    : outcomeOf(answer, part.attempts);
+  if (answer.kind === "ok") return { state: "sent", providerMessageId: answer.result.id };
+  const outcome = outcomeOf(answer, { attempts: part.attempts, ...rulesOf(answer) });
+  const isTooLarge = answer.kind === "refused" && answer.status === 413;
+  return isTooLarge ? { ...outcome, reason: `larger than Discord accepts: ${outcome.reason}` } : outcome;
+}
+
+function rulesOf(answer: Answer<unknown>): OutcomeRules {
+  const isGlobal = answer.kind === "refused" && answer.code === "global";
+  return { pauses: isGlobal ? "account" : "conversation", repetitions: maxRepetitions };
 }
 
 function bodyOf(part: OutboundPart, content: string, files: readonly OutboundFile[]) {
@@ -100,8 +108,8 @@ async function changeMessage(
     return { state: "dropped", reason: "not a Discord message" };
   const path = `/channels/${conversation}/messages/${messageId}${more}`;
   const answer = await call({ ...request, path }, z.unknown(), signal);
-  const gone = answer.kind === "refused" && answer.status === 404 && request.method === "DELETE";
-  return answer.kind === "ok" || gone ? { state: "sent", providerMessageId: messageId } : outcomeOf(answer, 0);
+  const isGone = ({ status }: { status: number }) => status === 404 && request.method === "DELETE";
+  return outcomeOfChange(answer, messageId, isGone, rulesOf(answer));
 }
 
 /** People can be mentioned; roles and everyone cannot, because the text may repeat untrusted content. */
@@ -120,22 +128,5 @@ function rowsOf(actions: NonNullable<OutboundPart["actions"]>) {
 
 function nonceOf({ idempotencyKey, address }: OutboundPart): string {
   const key = JSON.stringify([address.account, address.conversation, idempotencyKey]);
-  return createHash("sha256").update(key).digest("base64url").slice(0, maxNonceChars);
-}
-
-/** Converts a failed call to the delivery outcome of its message. */
-function outcomeOf(answer: Exclude<Answer<unknown>, { kind: "ok" }>, attempts: number): SendOutcome {
-  const backoffMs = Math.min(1_000 * 2 ** attempts, 60_000);
-  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
-  if (answer.kind === "limited") {
-    const scope = answer.global ? "account" : "conversation";
-    return { state: "retry", afterMs: answer.afterMs, reason: "rate limit", scope };
-  }
-  const { reason } = answer;
-  // A server error may follow the commit; the nonce makes the repetition harmless.
-  if (answer.kind === "lost" || answer.status >= 500) {
-    return attempts < maxRepetitions ? { state: "retry", afterMs: backoffMs, reason } : { state: "unknown", reason };
-  }
-  if (answer.status === 401) return { state: "retry", afterMs: refusedTokenPauseMs, reason };
-  return { state: "dropped", reason: answer.status === 413 ? `larger than Discord accepts: ${reason}` : reason };
+  return sha256(key).toString("base64url").slice(0, maxNonceChars);
 }

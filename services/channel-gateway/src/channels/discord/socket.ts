@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { parseJson } from "../transport.ts";
+import { parseJson } from "@parley/kit";
 
 export interface GatewayEvent {
   type: string;

@@ -1,5 +1,6 @@
 // Which channel contains a thread: messages of a thread name only the thread itself.
 import { LRUCache } from "lru-cache";
+import { resultOf } from "../outcome.ts";
 import type { Call } from "./api.ts";
 import { Channel, type Place } from "./schema.ts";
 
@@ -7,10 +8,6 @@ const maxKnown = 5_000;
 const lookUpWithinMs = 5_000;
 /** Threads of announcement channels, public and private threads. */
 const threadTypes: ReadonlySet<number> = new Set([10, 11, 12]);
-
-class ChannelUnknownError extends Error {
-  override readonly name = "ChannelUnknownError";
-}
 
 export class Threads {
   readonly #call: Call;
@@ -48,10 +45,9 @@ export class Threads {
       Channel,
       AbortSignal.timeout(lookUpWithinMs),
     );
-    if (answer.kind === "ok") return parentOf(answer.result);
     // A channel that the bot cannot see is no thread of a group.
     if (answer.kind === "refused" && (answer.status === 403 || answer.status === 404)) return "";
-    throw new ChannelUnknownError(`channel not found: ${answer.kind === "limited" ? "rate limit" : answer.reason}`);
+    return parentOf(resultOf(answer, "Discord"));
   }
 }
 

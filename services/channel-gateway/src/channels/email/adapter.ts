@@ -1,25 +1,21 @@
 // The e-mail channel: one address. It depends neither on the store nor on access rules.
-import { isIP } from "node:net";
 import { emailChannel, type EmailAccount } from "@parley/contracts";
 import type { ChannelAdapter } from "../channel.ts";
+import { AccountSettingsError, isLoopback } from "../settings-check.ts";
 import { clientList, LmtpListener } from "./lmtp.ts";
 import { logIn, openClient, readMailbox } from "./mailbox.ts";
 import { checkSmtp, sendMail } from "./send.ts";
-
-class EmailSettingsError extends Error {
-  override readonly name = "EmailSettingsError";
-}
 
 export interface EmailSecrets {
   /** For IMAP and SMTP. */
   password?: string;
 }
 
-/** Throws an EmailSettingsError for settings that cannot work. */
+/** Throws an AccountSettingsError for settings that cannot work. */
 export function createEmail(account: string, settings: EmailAccount, secrets: EmailSecrets): ChannelAdapter {
   const { mode, imap_host: imapHost, imap_tls, smtp_host, smtp_tls, lmtp_clients, address } = settings;
   const refuse = (problem: string): never => {
-    throw new EmailSettingsError(`channels.email.${account}: ${problem}`);
+    throw new AccountSettingsError("email", account, problem);
   };
   if (!settings.consent) {
     refuse(
@@ -65,8 +61,4 @@ export function createEmail(account: string, settings: EmailAccount, secrets: Em
     adapter.listen = (host, signal) => new LmtpListener(account, settings, host, signal).listen();
   }
   return adapter;
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }

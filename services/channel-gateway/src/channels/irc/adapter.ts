@@ -2,11 +2,11 @@
 //
 // After a join the server may replay the channel's history (InspIRCd's chanhistory). Replayed messages with ids that are newer than the
 // last stored one are accepted: they arrived while the connection moved to another replica.
-import { isIP } from "node:net";
 import { errorMessage, ircChannel, type IrcAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost, LeaseRef } from "../channel.ts";
 import { IrcConnection, type ConnectionTimes } from "./connection.ts";
 import { InboundQueue } from "../inbound-queue.ts";
+import { AccountSettingsError, isLoopback } from "../settings-check.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { parse } from "./parse.ts";
 import { prefixOf, sendFailure, Sender } from "./send.ts";
@@ -28,10 +28,6 @@ export interface IrcTuning {
   times?: Partial<ConnectionTimes>;
 }
 
-class IrcSettingsError extends Error {
-  override readonly name = "IrcSettingsError";
-}
-
 export function createIrc(
   account: string,
   settings: IrcAccount,
@@ -39,15 +35,14 @@ export function createIrc(
   { times = {} }: IrcTuning = {},
 ): ChannelAdapter {
   const { host: server, port, tls, nick, groups } = settings;
+  const refuse = (problem: string): never => {
+    throw new AccountSettingsError("irc", account, problem);
+  };
   if (secrets.password !== undefined && !tls && !isLoopback(server)) {
-    throw new IrcSettingsError(
-      `channels.irc.${account}: a password requires TLS; set tls = true or remove password_env.`,
-    );
+    refuse("a password requires TLS; set tls = true or remove password_env.");
   }
   const wrong = groups.find((group) => !/^[#&+!]/.test(group) || !isWord(group) || group.includes(","));
-  if (wrong !== undefined) {
-    throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not a valid IRC channel name.`);
-  }
+  if (wrong !== undefined) refuse(`"${wrong}" in groups is not a valid IRC channel name.`);
   const spellings = [...groups, ...settings.owners, ...settings.allow_from];
   let current: { connection: IrcConnection; sender: Sender } | null = null;
   const waiting = new Set<() => void>();
@@ -161,8 +156,4 @@ export function createIrc(
     typing: async ({ conversation }) => showTyping(conversation, "active"),
     stopTyping: async ({ conversation }) => showTyping(conversation, "done"),
   };
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }

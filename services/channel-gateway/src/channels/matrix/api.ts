@@ -2,8 +2,9 @@
 // response may be repeated. The access token is only in a header and never in an error.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { parseJson } from "@parley/kit";
 import { AccountRejectedError } from "../channel.ts";
-import { parseJson, requestFailure } from "../transport.ts";
+import { requestFailure } from "../transport.ts";
 
 /** The result of a call. `failed`: no readable response; the request may have been executed. */
 export type Answer<Result> =

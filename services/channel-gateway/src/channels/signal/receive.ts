@@ -2,9 +2,9 @@
 // reads the next one. A broken stream is opened again; a message that cannot be stored is offered again.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, WireError, type SignalAccount } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
-import { parseJson } from "../transport.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { readEvents } from "./events.ts";
 import { parse } from "./parse.ts";

@@ -1,7 +1,8 @@
 // Calls of a signal-cli daemon: JSON-RPC over HTTP. The daemon answers with status 200 also when a call fails, so the body decides. It
 // reports the answer, or how far a request got; callers decide what that means for a message.
 import { z } from "zod";
-import { parseJson, readUpTo, requestFailure } from "../transport.ts";
+import { parseJson } from "@parley/kit";
+import { readUpTo, requestFailure } from "../transport.ts";
 
 /** How the send to one recipient ended; several for a group. */
 export type RecipientResult = z.infer<typeof RecipientResultSchema>;

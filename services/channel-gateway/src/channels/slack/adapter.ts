@@ -3,13 +3,15 @@
 import { z } from "zod";
 import { slackChannel, type SlackAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost } from "../channel.ts";
-import { AuthTest, createCall, type Answer, type Me } from "./api.ts";
+import type { Answer } from "../json-api.ts";
+import { AccountSettingsError } from "../settings-check.ts";
+import { AuthTest, createCall, type Me } from "./api.ts";
 import { eventRoutes } from "./events-api.ts";
-import { createDownload, createUpload } from "./files.ts";
+import { createUpload, fetchFile } from "./files.ts";
 import { Intake, type SlackApp } from "./intake.ts";
 import { People } from "./people.ts";
 import { changeMessage, editMessage, sendPart, targetOf } from "./send.ts";
-import { holdConnection, resultOf } from "./socket-mode.ts";
+import { holdConnection, required } from "./socket-mode.ts";
 
 const statusWithinMs = 5_000;
 
@@ -22,23 +24,18 @@ export interface SlackSecrets {
   signingSecret: string;
 }
 
-class SlackSettingsError extends Error {
-  override readonly name = "SlackSettingsError";
-}
-
 export function createSlack(account: string, settings: SlackAccount, secrets: SlackSecrets): ChannelAdapter {
   const { mode, api_root: apiRoot } = settings;
+  const refuse = (problem: string): never => {
+    throw new AccountSettingsError("slack", account, problem);
+  };
   if (!/^xoxb-\S+$/.test(secrets.token)) {
-    throw new SlackSettingsError(`The token in ${settings.token_env} is not a bot token, which begins with xoxb-.`);
+    refuse(`the token in ${settings.token_env} is not a bot token, which begins with xoxb-.`);
   }
   if (mode === "socket" && !/^xapp-\S+$/.test(secrets.appToken)) {
-    throw new SlackSettingsError(
-      `channels.slack.${account}: mode = "socket" requires app_token_env (begins with xapp-).`,
-    );
+    refuse('mode = "socket" requires app_token_env (begins with xapp-).');
   }
-  if (mode === "events" && secrets.signingSecret === "") {
-    throw new SlackSettingsError(`channels.slack.${account}: mode = "events" requires signing_secret_env.`);
-  }
+  if (mode === "events" && secrets.signingSecret === "") refuse('mode = "events" requires signing_secret_env.');
   let hostFetch: typeof fetch = globalThis.fetch;
   const api = { apiRoot, token: secrets.token, fetch: () => hostFetch };
   const call = createCall(api);
@@ -67,8 +64,8 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     const place = { channel_id: target.channel, thread_ts: target.threadTs };
     const signal = AbortSignal.timeout(statusWithinMs);
     const answer = await call("assistant.threads.setStatus", { ...place, status }, z.unknown(), signal);
-    if (answer.kind === "refused" && /^(?:missing_scope|unknown_method|not_allowed)/.test(answer.error))
-      hasStatus = false;
+    const isRefused = answer.kind === "refused" && /^(?:missing_scope|unknown_method|not_allowed)/.test(answer.code);
+    if (isRefused) hasStatus = false;
   };
   const react: NonNullable<ChannelAdapter["react"]> = async ({ conversation }, timestamp, reaction, signal) => {
     const channel = targetOf(conversation)?.channel ?? "";
@@ -85,11 +82,11 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     ownedConnection: mode === "socket",
     slots: mode === "socket" ? settings.connections : 1,
     sendsWithoutConnection: true,
-    fetchFile: createDownload(api),
+    fetchFile: (handle, maxBytes, signal) => fetchFile(api, handle, maxBytes, signal),
     async check(signal) {
-      const { user, team } = resultOf("auth.test", await call("auth.test", {}, AuthTest, signal));
+      const { user, team } = required(await call("auth.test", {}, AuthTest, signal));
       if (mode === "socket") {
-        resultOf("apps.connections.open", await appCall("apps.connections.open", {}, z.unknown(), signal));
+        required(await appCall("apps.connections.open", {}, z.unknown(), signal));
       }
       return { as: `@${user} (${team})` };
     },

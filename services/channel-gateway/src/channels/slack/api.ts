@@ -1,15 +1,8 @@
-// Calls of Slack's Web API over fetch, with parsed responses. It reports the response, or how far a request got; callers decide what that
-// means for a message. Tokens are in headers only, and error codes are the only text of a response that leaves this file.
+// Calls of Slack's Web API. Tokens are in headers only, and error codes are the only text of a response that leaves this file.
 import { z } from "zod";
-import { parseJson, requestFailure, type RequestFailure } from "../transport.ts";
+import { createCallApi, rootOf, type Answer, type Problem } from "../json-api.ts";
 
-/** The result of a call. `unreached`: certainly not executed. `lost`: sent, but no readable response arrived. */
-export type Answer<Result> =
-  | { kind: "ok"; result: Result }
-  /** `error`: Slack's error code, or the HTTP status. */
-  | { kind: "refused"; error: string; status: number; retryAfterMs: number | null }
-  | RequestFailure;
-
+/** The reason of a refusal is Slack's error code; for refused credentials, which have status 401, it says what is wrong. */
 export type Call = <Result>(
   method: string,
   parameters: Record<string, unknown>,
@@ -23,51 +16,45 @@ export interface ApiOptions {
   fetch: () => typeof fetch;
 }
 
-const Refusal = z.object({ ok: z.literal(false), error: z.string().regex(/^[\w.:-]{1,100}$/) });
+const Refused = z.object({ ok: z.literal(false), error: z.string().regex(/^[\w.:-]{1,100}$/) });
+const Executed = z.object({ ok: z.literal(true) });
 
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
-  const root = apiRoot.replace(/\/+$/, "");
-  return async (method, parameters, result, signal) => {
-    if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
-    let response: Response;
-    let body: string;
-    try {
-      response = await fetch()(`${root}/api/${method}`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/x-www-form-urlencoded" },
-        body: formOf(parameters),
-        redirect: "manual",
-        signal,
-      });
-      body = await response.text();
-    } catch (error) {
-      return requestFailure(error, signal);
-    }
-    const { status } = response;
-    const json = parseJson(body);
-    const refusal = Refusal.safeParse(json);
-    if (status !== 200 || refusal.success) {
-      const error = refusal.data?.error ?? (status === 429 ? "ratelimited" : `HTTP ${status}`);
-      return { kind: "refused", error, status, retryAfterMs: retryAfterMs(response.headers.get("retry-after")) };
-    }
-    const parsed = z.object({ ok: z.literal(true) }).safeParse(json).success ? result.safeParse(json) : undefined;
-    if (parsed?.success === true) return { kind: "ok", result: parsed.data };
-    return { kind: "lost", reason: `unreadable response to ${method}` };
+  const headers = { authorization: `Bearer ${token}` };
+  const callApi = createCallApi({ fetch, headers, token, problemOf });
+  return (method, parameters, result, signal) => {
+    const request = { method: "POST", url: `${rootOf(apiRoot)}/api/${method}`, body: formOf(parameters) };
+    return callApi(request, z.intersection(Executed, result), signal);
   };
 }
 
+/** Slack reports most errors with status 200: the status is the one that corresponds to the error. */
+function problemOf(json: unknown, { status }: Response): Problem | null {
+  const code = Refused.safeParse(json).data?.error;
+  if (code === undefined) return status === 200 ? null : { reason: status === 429 ? "ratelimited" : "" };
+  const problem = credentialErrors[code];
+  if (problem !== undefined)
+    return { code, status: 401, reason: `Slack refuses the credentials: ${problem} (${code})` };
+  return { code, reason: code, status: statuses[code] ?? (status === 200 ? 400 : status) };
+}
+
+const statuses: Readonly<Record<string, number>> = {
+  ratelimited: 429,
+  rate_limited: 429,
+  service_unavailable: 503,
+  // The call may have been executed.
+  internal_error: 504,
+  fatal_error: 504,
+  request_timeout: 504,
+};
+
 /** Every method accepts forms; some accept no JSON. Objects are JSON texts in it. */
-function formOf(parameters: Record<string, unknown>): string {
+function formOf(parameters: Record<string, unknown>): URLSearchParams {
   const form = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined) form.append(name, typeof value === "string" ? value : JSON.stringify(value));
   }
-  return form.toString();
-}
-
-/** Slack sends whole seconds; null for anything else. */
-function retryAfterMs(header: string | null): number | null {
-  return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1_000 : null;
+  return form;
 }
 
 /** Error codes of a token that is missing, wrong, revoked or has too few rights. */
@@ -83,12 +70,6 @@ const credentialErrors: Readonly<Record<string, string>> = {
   team_access_not_granted: "the app has no access to the workspace",
   access_denied: "the app has no access",
 };
-
-/** The reason when Slack refuses the credentials; null for other errors. */
-export function credentialProblem(error: string): string | null {
-  const reason = credentialErrors[error];
-  return reason === undefined ? null : `Slack refuses the credentials: ${reason} (${error})`;
-}
 
 export const AuthTest = z.object({
   user_id: z.string(),

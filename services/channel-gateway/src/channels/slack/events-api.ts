@@ -2,10 +2,10 @@
 // has stored the delivery; after any other status Slack delivers an event up to three more times. The header with the number of the retry
 // decides nothing: the first try may have been lost.
 import { errorMessage } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
 import { hmacSha256, sameDigest } from "../digest.ts";
-import { parseJson } from "../transport.ts";
 import type { Take } from "./socket.ts";
 
 /** How far the clock of a request may be from ours: https://docs.slack.dev/authentication/verifying-requests-from-slack */

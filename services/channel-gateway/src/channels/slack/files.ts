@@ -1,62 +1,41 @@
 // Files in both directions. A download sends the bot's token, so it goes only to Slack's own hosts.
 import { z } from "zod";
 import type { OutboundFile } from "../channel.ts";
-import { readUpTo, requestFailure } from "../transport.ts";
-import type { Answer, ApiOptions, Call } from "./api.ts";
+import { download, DownloadFailedError, isHostedBy } from "../download.ts";
+import type { Answer } from "../json-api.ts";
+import { requestFailure } from "../transport.ts";
+import type { ApiOptions, Call } from "./api.ts";
 import type { Target } from "./send.ts";
 
 const UploadUrl = z.object({ upload_url: z.url(), file_id: z.string() });
 
-/** The reason of a failed download, without URLs. */
-class DownloadError extends Error {
-  override readonly name = "DownloadError";
-}
-
-export type FetchFile = (handle: string, maxBytes: number, signal: AbortSignal) => Promise<Uint8Array | "too_large">;
 export type UploadFile = (target: Target, file: OutboundFile, signal: AbortSignal) => Promise<Answer<unknown>>;
 
 /** Downloads a file of a message by its private address. */
-export function createDownload({ apiRoot, token, fetch }: ApiOptions): FetchFile {
-  return async (handle, maxBytes, signal) => {
-    if (!isOwnHost(handle, apiRoot)) throw new DownloadError("the file is not stored by Slack");
-    let response: Response;
-    try {
-      response = await fetch()(handle, { headers: { authorization: `Bearer ${token}` }, redirect: "manual", signal });
-    } catch {
-      throw new DownloadError(signal.aborted ? "the download timed out" : "the connection was lost");
-    }
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      // Slack redirects to its sign-in page.
-      const isSignIn = response.status >= 300 && response.status < 400;
-      throw new DownloadError(
-        isSignIn ? "Slack refuses the download; the app needs files:read" : `Slack responded with ${response.status}`,
-      );
-    }
-    try {
-      return await readUpTo(response, maxBytes);
-    } catch {
-      throw new DownloadError(signal.aborted ? "the download timed out" : "the connection was lost");
-    }
-  };
-}
-
-function isOwnHost(address: string, apiRoot: string): boolean {
-  const url = URL.parse(address);
-  if (url === null) return false;
-  if (url.origin === new URL(apiRoot).origin) return true;
-  return url.protocol === "https:" && /(?:^|\.)slack(?:-files)?\.com$/.test(url.hostname);
+export async function fetchFile(
+  { apiRoot, token, fetch }: ApiOptions,
+  url: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array | "too_large"> {
+  if (!isHostedBy(url, apiRoot, /(?:^|\.)slack(?:-files)?\.com$/)) {
+    throw new DownloadFailedError("the file is not stored by Slack");
+  }
+  try {
+    return await download(fetch(), { url, headers: { authorization: `Bearer ${token}` }, maxBytes, signal });
+  } catch (error) {
+    const status = error instanceof DownloadFailedError ? (error.status ?? 0) : 0;
+    if (status < 300 || status >= 400) throw error;
+    // Slack redirects to its sign-in page.
+    throw new DownloadFailedError("Slack refuses the download; the app needs files:read", status);
+  }
 }
 
 /** Uploads a file and shares it. Only the last of the three steps makes it visible. */
 export function createUpload(call: Call, fetch: () => typeof globalThis.fetch): UploadFile {
   return async ({ channel, threadTs }, { name, content }, signal) => {
-    const place = await call(
-      "files.getUploadURLExternal",
-      { filename: name, length: content.length },
-      UploadUrl,
-      signal,
-    );
+    const about = { filename: name, length: content.length };
+    const place = await call("files.getUploadURLExternal", about, UploadUrl, signal);
     if (place.kind !== "ok") return invisible(place);
     const { upload_url: url, file_id: id } = place.result;
     try {

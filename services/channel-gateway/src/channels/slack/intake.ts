@@ -1,11 +1,12 @@
 // Passes deliveries of Slack to the gateway, for socket mode and for the Events API, and decides when one may be acknowledged. Deliveries of
 // one conversation are processed in order.
 import { setTimeout as delay } from "node:timers/promises";
-import { WireError } from "@parley/contracts";
 import { LRUCache } from "lru-cache";
 import type { ChannelHost } from "../channel.ts";
+import type { Answer } from "../json-api.ts";
+import { skipUnstorable, store } from "../parsed.ts";
 import { showResult } from "./actions.ts";
-import type { Answer, Call, Me } from "./api.ts";
+import type { Call, Me } from "./api.ts";
 import { parseAction, parseCommand, parseEvent, type ParseContext, type Parsed } from "./parse.ts";
 import type { People } from "./people.ts";
 import { BlockActions, EventCallback, SlashCommand } from "./schema.ts";
@@ -96,16 +97,9 @@ export class Intake {
     const untilMs = performance.now() + retryForMs;
     for (;;) {
       try {
-        if (parsed.kind === "change") await this.#host.change(parsed.change);
-        else await this.#host.accept(parsed.draft);
+        await skipUnstorable(this.#host.log, this.#about(id), async () => store(this.#host, parsed));
         return;
       } catch (error) {
-        if (WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) {
-          // A redelivery would be refused again.
-          const { code, message: reason } = error;
-          this.#host.log.error({ ...this.#about(id), code, reason }, "event skipped: it can never be stored");
-          return;
-        }
         if (performance.now() >= untilMs) throw error;
         await delay(retryPauseMs);
       }
@@ -116,7 +110,7 @@ export class Intake {
     const { account, replyInThread, people, identify } = this.#app;
     const [me] = await Promise.all([identify(AbortSignal.timeout(identifyWithinMs)), people.learn(ids)]);
     if (me.kind !== "ok") {
-      throw new UnidentifiedError(`auth.test failed: ${me.kind === "refused" ? me.error : me.reason}`);
+      throw new UnidentifiedError(`auth.test failed: ${me.reason}`);
     }
     return { account, replyInThread, me: me.result, nameOf: people.nameOf };
   }

@@ -1,13 +1,11 @@
 // Converts events, presses of buttons and slash commands to drafts for the gateway. Pure: no network, no clock. It authorizes nobody.
-import type { IncomingFile, InboundAction, InboundChange, InboundDraft } from "../channel.ts";
+import type { IncomingFile, InboundAction, InboundDraft } from "../channel.ts";
+import { contactOf, invalid, sentAtOf, shownName, skipped, type ParsedInput, type Skipped } from "../parsed.ts";
 import type { Me } from "./api.ts";
 import { MemberEvent, MessageEvent, ReactionEvent, type BlockActions, type File, type SlashCommand } from "./schema.ts";
 import { readableText, withoutMention } from "./text.ts";
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft }
-  | { kind: "change"; change: InboundChange }
-  | { kind: "skipped"; reason: string };
+export type Parsed = ParsedInput | Skipped;
 
 export interface ParseContext {
   account: string;
@@ -19,14 +17,11 @@ export interface ParseContext {
 
 /** Subtypes of messages that people write. */
 const written: ReadonlySet<string | undefined> = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
-const maxNameChars = 200;
-
-const skipped = (reason: string): Parsed => ({ kind: "skipped", reason });
 
 export function parseEvent(event: { type: string }, eventId: string, context: ParseContext): Parsed {
   if (event.type === "message" || event.type === "app_mention") {
     const parsed = MessageEvent.safeParse(event);
-    if (!parsed.success) return skipped(`invalid message at ${parsed.error.issues[0]?.path.join(".") ?? ""}`);
+    if (!parsed.success) return invalid("message", parsed.error);
     const { subtype } = parsed.data;
     if (subtype === "message_changed" || subtype === "message_deleted") return parseEdit(parsed.data, eventId, context);
     return parseMessage(parsed.data, context);
@@ -47,10 +42,6 @@ function placeOf(channel: string, ts: string, threadTs: string | undefined, { ac
     direct,
     replyTo: { channel: "slack", account, conversation },
   };
-}
-
-function contactOf(id: string, { nameOf }: ParseContext, name = nameOf(id)): InboundDraft["contact"] {
-  return name === undefined || name === "" ? { id } : { id, name: name.slice(0, maxNameChars).toWellFormed() };
 }
 
 /** The id of a message; the same for `message` and `app_mention`, which Slack sends both for a mention. */
@@ -79,9 +70,9 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
     draft: {
       externalId: externalIdOf(channel, ts),
       messageId: ts,
-      sentAt: new Date(Number(ts) * 1_000).toISOString(),
+      ...sentAtOf(Number(ts) * 1_000),
       ...place,
-      contact: contactOf(user, context),
+      contact: contactOf(user, nameOf(user)),
       addressed: place.direct || mentioned || event.parent_user_id === me.user_id,
       text: text.trim() === "" ? `[file${incoming[0]?.name === undefined ? "" : `: ${incoming[0].name}`}]` : text,
       ...(incoming.length === 0 ? {} : { files: incoming }),
@@ -92,7 +83,8 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
 }
 
 function fromOf(name: string | undefined): NonNullable<InboundDraft["forwarded"]> {
-  return name === undefined || name === "" ? {} : { from: name.slice(0, maxNameChars).toWellFormed() };
+  const from = shownName(name);
+  return from === undefined ? {} : { from };
 }
 
 /** A file that Slack hosts. Its handle is the address, which is useless without the bot's token. */
@@ -119,7 +111,7 @@ function parseEdit(event: MessageEvent, eventId: string, context: ParseContext):
       externalId: eventId,
       messageId: changed.ts,
       ...placeOf(channel, changed.ts, changed.thread_ts, context),
-      contact: contactOf(changed.user, context),
+      contact: contactOf(changed.user, context.nameOf(changed.user)),
       change: deleted ? { kind: "deleted" } : { kind: "edited", text },
     },
   };
@@ -138,7 +130,7 @@ function parseReaction(event: unknown, eventId: string, context: ParseContext): 
       messageId: item.ts,
       // Slack does not say whether the message is in a thread.
       ...placeOf(item.channel, item.ts, undefined, context),
-      contact: contactOf(user, context),
+      contact: contactOf(user, context.nameOf(user)),
       change: {
         kind: "reaction",
         reaction,
@@ -152,14 +144,14 @@ function parseReaction(event: unknown, eventId: string, context: ParseContext): 
 function parseMember(event: unknown, eventId: string, context: ParseContext): Parsed {
   const parsed = MemberEvent.safeParse(event);
   if (!parsed.success || parsed.data.user !== context.me.user_id) return skipped("membership of somebody else");
-  const { type, channel, inviter } = parsed.data;
+  const { type, channel, inviter: inviterId = context.me.user_id } = parsed.data;
   return {
     kind: "change",
     change: {
       externalId: eventId,
       messageId: eventId,
       conversation: channel,
-      contact: contactOf(inviter ?? context.me.user_id, context),
+      contact: contactOf(inviterId, context.nameOf(inviterId)),
       direct: false,
       replyTo: { channel: "slack", account: context.account, conversation: channel },
       change: { kind: "membership", joined: type === "member_joined_channel" },
@@ -174,7 +166,7 @@ export function parseAction(press: BlockActions, context: ParseContext): Inbound
     externalId: `action:${trigger}`,
     messageId: message.ts,
     ...place,
-    contact: contactOf(user.id, context, context.nameOf(user.id) ?? user.name ?? user.username),
+    contact: contactOf(user.id, context.nameOf(user.id) ?? user.name ?? user.username),
     input: actions[0]?.value ?? "",
   };
 }
@@ -189,7 +181,7 @@ export function parseCommand(given: SlashCommand, names: ReadonlySet<string>, co
   return {
     externalId: `command:${trigger}`,
     ...placeOf(channel, "", undefined, { ...context, replyInThread: false }),
-    contact: contactOf(user, context, context.nameOf(user) ?? name),
+    contact: contactOf(user, context.nameOf(user) ?? name),
     addressed: true,
     text: names.has(command) ? `${command} ${rest}`.trim() : spoken === "" ? "/help" : spoken,
   };

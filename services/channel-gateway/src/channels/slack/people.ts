@@ -43,8 +43,8 @@ export class People {
       const { name, real_name: realName, profile } = answer.result.user;
       this.#names.set(id, profile?.display_name || realName || name || "");
     } else if (answer.kind === "refused") {
-      this.#refused = answer.error === "missing_scope";
-      if (answer.error === "user_not_found" || answer.error === "user_not_visible") this.#names.set(id, "");
+      this.#refused = answer.code === "missing_scope";
+      if (answer.code === "user_not_found" || answer.code === "user_not_visible") this.#names.set(id, "");
     }
   }
 }

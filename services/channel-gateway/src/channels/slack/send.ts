@@ -2,16 +2,17 @@
 // arrive.
 import { z } from "zod";
 import type { OutboundPart, SendOutcome } from "../channel.ts";
+import type { Answer } from "../json-api.ts";
+import { outcomeOf, outcomeOfChange } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
 import { buttonBlocks } from "./actions.ts";
-import { credentialProblem, type Answer, type Call } from "./api.ts";
+import type { Call } from "./api.ts";
 import type { UploadFile } from "./files.ts";
 import { escaped, withoutNotifications } from "./text.ts";
 
 const Sent = z.object({ ts: z.string() });
 /** The length of the text for notifications. */
 const maxFallback = 800;
-const rejectedPauseMs = 60_000;
 
 export interface Target {
   channel: string;
@@ -35,14 +36,15 @@ export async function sendPart(
 ): Promise<SendOutcome> {
   const target = targetOf(address.conversation);
   if (target === null) return notAConversation;
+  const rules = { attempts, pauses: "conversation" } as const;
   if (text === null) {
     if (file === undefined) return { state: "dropped", reason: "the message has neither text nor file" };
     const answer = await upload(target, file, signal);
-    return answer.kind === "ok" ? { state: "sent", providerMessageId: null } : outcomeOf(answer, attempts);
+    return answer.kind === "ok" ? { state: "sent", providerMessageId: null } : outcomeOf(answer, rules);
   }
   const place = { channel: target.channel, thread_ts: target.threadTs, unfurl_links: false, unfurl_media: false };
   const answer = await withText(call, "chat.postMessage", place, text, buttonBlocks(actions), signal);
-  return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, attempts);
+  return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, rules);
 }
 
 /** Replaces the text of a message and removes its buttons. */
@@ -56,7 +58,7 @@ export async function editMessage(
   const target = targetOf(conversation);
   if (target === null) return notAConversation;
   const answer = await withText(call, "chat.update", { channel: target.channel, ts }, text, [], signal);
-  return answer.kind === "ok" ? { state: "sent", providerMessageId: ts } : withoutScope(outcomeOf(answer, 0));
+  return outcomeOfChange(answer, ts);
 }
 
 /** Calls a method that names a message. `alreadyDone`: the error that says that nothing is left to do. */
@@ -68,8 +70,7 @@ export async function changeMessage(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const answer = await call(method, parameters, z.unknown(), signal);
-  const isDone = answer.kind === "ok" || (answer.kind === "refused" && answer.error === alreadyDone);
-  return isDone ? { state: "sent", providerMessageId: null } : withoutScope(outcomeOf(answer, 0));
+  return outcomeOfChange(answer, null, ({ code }) => code === alreadyDone);
 }
 
 /** Slack renders the Markdown block; `text` is what notifications show. A text that Slack refuses as a block is sent as it is. */
@@ -84,38 +85,6 @@ async function withText(
   const blocks = [{ type: "markdown", text: withoutNotifications(text) }, ...buttons];
   const fallback = escaped(plain.slice(0, maxFallback).toWellFormed());
   const answer = await call(method, { ...place, text: fallback, blocks }, Sent, signal);
-  if (answer.kind !== "refused" || !answer.error.startsWith("invalid_blocks") || buttons.length > 0) return answer;
+  if (answer.kind !== "refused" || !answer.code.startsWith("invalid_blocks") || buttons.length > 0) return answer;
   return call(method, { ...place, text: escaped(plain), blocks: [] }, Sent, signal);
-}
-
-/** Errors that say that the platform may have executed the call. */
-const uncertain: ReadonlySet<string> = new Set(["internal_error", "fatal_error", "request_timeout", "HTTP 504"]);
-
-/** Converts a failed call to the outcome of its message. */
-function outcomeOf(
-  answer: Exclude<Answer<unknown>, { kind: "ok" }>,
-  attempts: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  const backoffMs = Math.min(1_000 * 2 ** attempts, 60_000);
-  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
-  if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
-  const { error: reason, status, retryAfterMs } = answer;
-  if (status === 429 || reason === "ratelimited" || reason === "rate_limited") {
-    return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason, scope: "conversation" };
-  }
-  if (uncertain.has(reason)) return { state: "unknown", reason };
-  if (status >= 500 || reason === "service_unavailable") {
-    return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason };
-  }
-  // The message can be sent once the token is corrected.
-  const problem = credentialProblem(reason);
-  if (problem !== null) return { state: "retry", afterMs: rejectedPauseMs, reason: problem };
-  return { state: "dropped", reason };
-}
-
-/** The limits of edits and reactions are their own: new messages need not wait. */
-function withoutScope(outcome: SendOutcome): SendOutcome {
-  if (outcome.state !== "retry") return outcome;
-  const { afterMs, reason } = outcome;
-  return { state: "retry", afterMs, reason };
 }

@@ -3,7 +3,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
-import { credentialProblem, type Answer, type Call } from "./api.ts";
+import type { Answer } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
+import { within } from "../transport.ts";
+import type { Call } from "./api.ts";
 import type { SlackApp } from "./intake.ts";
 import { SlackSocket, type Take } from "./socket.ts";
 
@@ -26,14 +29,13 @@ export async function holdConnection(
   take: Take,
 ): Promise<void> {
   const { signal } = lease;
-  const me = resultOf("auth.test", await app.identify(AbortSignal.any([signal, AbortSignal.timeout(callWithinMs)])));
+  const me = required(await app.identify(within(signal, callWithinMs)));
   const open = async (): Promise<SlackSocket> => {
-    const timely = AbortSignal.any([signal, AbortSignal.timeout(callWithinMs)]);
-    const answer = await appCall("apps.connections.open", {}, Opened, timely);
+    const answer = await appCall("apps.connections.open", {}, Opened, within(signal, callWithinMs));
     if (answer.kind === "refused" && answer.status === 429) {
       await delay(answer.retryAfterMs ?? firstPauseMs, undefined, { signal }).catch(() => undefined);
     }
-    const socket = await SlackSocket.open(resultOf("apps.connections.open", answer).url, host, take, signal);
+    const socket = await SlackSocket.open(required(answer).url, host, take, signal);
     host.report({ state: "connected", as: `@${me.user} (${me.team})` });
     return socket;
   };
@@ -83,12 +85,7 @@ async function openBefore(
   return null;
 }
 
-/** Throws when a call failed: AccountRejectedError for refused credentials. */
-export function resultOf<Result>(method: string, answer: Answer<Result>): Result {
-  if (answer.kind === "ok") return answer.result;
-  if (answer.kind === "refused") {
-    const problem = credentialProblem(answer.error);
-    throw problem === null ? new Error(`${method}: ${answer.error}`) : new AccountRejectedError(problem);
-  }
-  throw new Error(`${method}: Slack could not be reached (${answer.reason})`);
+/** The result of a call without which there is no connection. Throws as `resultOf`. */
+export function required<Result>(answer: Answer<Result>): Result {
+  return resultOf(answer, "Slack");
 }

@@ -2,8 +2,8 @@
 // that delivered it, after it was processed. When Slack announces that it closes a connection, the next one is opened first.
 import { WebSocket } from "ws";
 import { errorMessage } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import type { ChannelHost } from "../channel.ts";
-import { parseJson } from "../transport.ts";
 import { Frame } from "./schema.ts";
 
 const helloWithinMs = 10_000;

@@ -2,9 +2,12 @@
 // caches the bot's identity; it depends neither on the store nor on access rules.
 import { z } from "zod";
 import { telegramChannel, type TelegramAccount } from "@parley/contracts";
-import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
-import { createCall, type Answer } from "./api.ts";
-import { createDownload } from "./download.ts";
+import type { ChannelAdapter } from "../channel.ts";
+import type { Answer } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
+import { AccountSettingsError } from "../settings-check.ts";
+import { createCall } from "./api.ts";
+import { fetchFile } from "./download.ts";
 import { poll } from "./poll.ts";
 import { deleteMessage, editText, sendPart, setReaction, targetOf } from "./send.ts";
 import { User } from "./update-schema.ts";
@@ -18,20 +21,14 @@ export interface TelegramSecrets {
   webhookSecret?: string;
 }
 
-class TelegramSettingsError extends Error {
-  override readonly name = "TelegramSettingsError";
-}
-
 export function createTelegram(account: string, settings: TelegramAccount, secrets: TelegramSecrets): ChannelAdapter {
   if (!/^\d+:[\w-]+$/.test(secrets.token)) {
-    throw new TelegramSettingsError(
-      `The token in ${settings.token_env} is not a bot token (digits, a colon, letters).`,
-    );
+    const problem = `the token in ${settings.token_env} is not a bot token (digits, a colon, letters).`;
+    throw new AccountSettingsError("telegram", account, problem);
   }
   let hostFetch: typeof fetch = globalThis.fetch;
   const api = { apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch };
   const call = createCall(api);
-  const download = createDownload(call, api);
 
   let known: User | null = null;
   const identify = async (signal: AbortSignal): Promise<Answer<User>> => {
@@ -51,13 +48,10 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     remove: ({ conversation }, messageId, signal) => deleteMessage(call, conversation, messageId, signal),
     react: ({ conversation }, messageId, reaction, signal) =>
       setReaction(call, conversation, messageId, reaction, signal),
-    fetchFile: download,
+    fetchFile: (handle, maxBytes, signal) => fetchFile({ ...api, call }, handle, maxBytes, signal),
     async check(signal) {
-      const answer = await call("getMe", {}, User, signal);
-      if (answer.kind === "ok") return { as: `@${answer.result.username ?? answer.result.id}` };
-      if (answer.kind === "refused")
-        throw new AccountRejectedError(`token refused by Telegram (${answer.description})`);
-      throw new AccountRejectedError(`Telegram could not be reached (${answer.reason})`);
+      const { username, id } = resultOf(await call("getMe", {}, User, signal), "Telegram");
+      return { as: `@${username ?? id}` };
     },
     async typing({ conversation }) {
       const target = targetOf(conversation);
@@ -78,7 +72,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
 
   const { webhookSecret } = secrets;
   if (webhookSecret === undefined || webhookSecret === "") {
-    throw new TelegramSettingsError(`channels.telegram.${account}: mode = "webhook" requires webhook_secret_env.`);
+    throw new AccountSettingsError("telegram", account, 'mode = "webhook" requires webhook_secret_env.');
   }
   adapter.routes = (app, host) => {
     hostFetch = host.fetch;

@@ -1,6 +1,6 @@
 // Passes one update to the gateway, for polling and for webhooks, and decides when an update may be confirmed.
-import { WireError } from "@parley/contracts";
 import type { ChannelHost, Position } from "../channel.ts";
+import { skipUnstorable, store } from "../parsed.ts";
 import { handleAction } from "./actions.ts";
 import type { Call } from "./api.ts";
 import { parse, type Parsed } from "./parse.ts";
@@ -19,31 +19,14 @@ export async function handleUpdate(
   behind: readonly Update[] = [],
 ): Promise<void> {
   const parsed = parse(update, me, account);
-  if (parsed.kind === "skipped") {
-    host.log.info(
-      { channel: "telegram", account, updateId: update.update_id, reason: parsed.reason },
-      "update skipped",
-    );
-    return;
-  }
-  if (parsed.kind === "action") {
-    await handleAction(host, call, parsed, position);
-    return;
-  }
-  if (parsed.kind === "change") {
-    await host.change(parsed.change, position);
-    return;
-  }
-  try {
-    const moreOfAlbum = behind.some((other) => sameAlbum(parsed, parse(other, me, account)));
-    await host.accept({ ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) }, position);
-  } catch (error) {
-    // A redelivery would be refused again and block all later updates.
-    if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
-    host.log.error(
-      { channel: "telegram", account, updateId: update.update_id, code: error.code, reason: error.message },
-      "update skipped: it can never be stored",
-    );
+  const about = { channel: "telegram", account, updateId: update.update_id };
+  if (parsed.kind === "skipped") host.log.info({ ...about, reason: parsed.reason }, "update skipped");
+  else if (parsed.kind === "action") await handleAction(host, call, parsed, position);
+  else {
+    if (parsed.kind === "message" && behind.some((other) => sameAlbum(parsed, parse(other, me, account)))) {
+      parsed.draft.moreOfAlbum = true;
+    }
+    await skipUnstorable(host.log, about, async () => store(host, parsed, position));
   }
 }
 

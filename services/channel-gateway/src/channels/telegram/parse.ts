@@ -1,11 +1,21 @@
 // Converts one Telegram update to a draft for the gateway. Pure: no network, no clock. It does not authorize the sender.
-import type { InboundAction, InboundChange, InboundDraft } from "../channel.ts";
-import { filesOf } from "./files.ts";
+import type { InboundAction, InboundDraft, IncomingFile } from "../channel.ts";
+import {
+  changeOf,
+  contactOf,
+  invalid,
+  sentAtOf,
+  shownName,
+  skipped,
+  type ParsedInput,
+  type Skipped,
+} from "../parsed.ts";
 import {
   attachmentKinds,
   CallbackQuery,
   MembershipUpdate,
   Message,
+  type Attachment,
   type Entity,
   type Update,
   type User,
@@ -19,11 +29,7 @@ export interface ParsedAction {
   message: { chatId: number; messageId: number; text: string; entities: readonly unknown[] } | null;
 }
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft }
-  | ParsedAction
-  | { kind: "change"; change: InboundChange }
-  | { kind: "skipped"; reason: string };
+export type Parsed = ParsedInput | ParsedAction | Skipped;
 
 /** The update types requested from Telegram. */
 export const allowedUpdates = ["message", "edited_message", "callback_query", "my_chat_member"] as const;
@@ -36,10 +42,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
     return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
   }
   const parsed = Message.safeParse(update.message);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    return skipped(`invalid message at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
-  }
+  if (!parsed.success) return invalid("message", parsed.error);
   const message = parsed.data;
   const sender = senderOf(message);
   if (sender === null) return skipped("no sender");
@@ -49,31 +52,23 @@ export function parse(update: Update, me: User, account: string): Parsed {
   const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
   if (text === null) return skipped("no text");
 
-  const { conversation, topic, chat } = conversationOf(message);
+  const { replyTo, ...place } = placeOf(message, sender.contact, account);
   const files = filesOf(message);
   return {
     kind: "message",
     draft: {
       externalId: String(update.update_id),
       messageId: String(message.message_id),
-      ...(message.date === undefined ? {} : { sentAt: new Date(message.date * 1_000).toISOString() }),
-      conversation,
-      ...(topic === undefined || direct ? {} : { group: chat }),
-      contact: sender.contact,
-      direct,
+      ...sentAtOf(message.date === undefined ? undefined : message.date * 1_000),
+      ...place,
       addressed: direct || isAddressed(message, me),
       text,
       ...(files.length === 0 ? {} : { files }),
       ...forwardedOf(message),
       ...quoteOf(message, me),
       ...(message.media_group_id === undefined ? {} : { album: true }),
-      replyTo: {
-        channel: "telegram",
-        account,
-        conversation,
-        // No reply quote in a private chat, where it is clear what is answered.
-        ...(direct ? {} : { replyToId: String(message.message_id) }),
-      },
+      // No reply quote in a private chat, where it is clear what is answered.
+      replyTo: direct ? replyTo : { ...replyTo, replyToId: String(message.message_id) },
     },
   };
 }
@@ -82,9 +77,8 @@ export function parse(update: Update, me: User, account: string): Parsed {
 function parseEdit({ update_id, edited_message: message }: Update, me: User, account: string): Parsed {
   const parsed = parse({ update_id, message }, me, account);
   if (parsed.kind !== "message") return parsed;
-  const { externalId, messageId = "", conversation, group, contact, direct, replyTo, text } = parsed.draft;
-  const where = { conversation, ...(group === undefined ? {} : { group }), contact, direct, replyTo };
-  return { kind: "change", change: { externalId, messageId, ...where, change: { kind: "edited", text } } };
+  const { externalId, messageId = "", text } = parsed.draft;
+  return changeOf(parsed.draft, { externalId, messageId, change: { kind: "edited", text } });
 }
 
 function parseMembership(update: Update, account: string): Parsed {
@@ -92,26 +86,35 @@ function parseMembership(update: Update, account: string): Parsed {
   if (!parsed.success) return skipped("invalid change of membership");
   const { chat, from, new_chat_member: member } = parsed.data;
   if (chat.type === "private") return skipped("a person blocked or unblocked the bot");
-  const name = nameOf(from);
   const conversation = String(chat.id);
-  return {
-    kind: "change",
-    change: {
-      externalId: String(update.update_id),
-      messageId: String(update.update_id),
-      conversation,
-      contact: { id: String(from.id), ...(name ? { name } : {}) },
-      direct: false,
-      replyTo: { channel: "telegram", account, conversation },
-      change: { kind: "membership", joined: member.status !== "left" && member.status !== "kicked" },
-    },
+  const place = {
+    conversation,
+    contact: contactOf(String(from.id), nameOf(from)),
+    direct: false,
+    replyTo: { channel: "telegram", account, conversation },
   };
+  const joined = member.status !== "left" && member.status !== "kicked";
+  const id = String(update.update_id);
+  return changeOf(place, { externalId: id, messageId: id, change: { kind: "membership", joined } });
 }
 
-function conversationOf(message: Message): { conversation: string; topic: number | undefined; chat: string } {
-  const chat = String(message.chat.id);
-  const topic = message.is_topic_message === true ? message.message_thread_id : undefined;
-  return { chat, topic, conversation: topic === undefined ? chat : `${chat}:${topic}` };
+/** A topic is a conversation of its own; its group is the chat. */
+function placeOf(
+  { chat, is_topic_message: inTopic, message_thread_id: topic }: Message,
+  contact: InboundDraft["contact"],
+  account: string,
+) {
+  const group = String(chat.id);
+  const direct = chat.type === "private";
+  const isTopic = inTopic === true && topic !== undefined;
+  const conversation = isTopic ? `${group}:${topic}` : group;
+  return {
+    conversation,
+    ...(!isTopic || direct ? {} : { group }),
+    contact,
+    direct,
+    replyTo: { channel: "telegram", account, conversation },
+  };
 }
 
 function parseAction(update: Update, account: string): Parsed {
@@ -119,9 +122,6 @@ function parseAction(update: Update, account: string): Parsed {
   if (!parsed.success) return skipped("invalid callback query");
   const { id, from, message, data } = parsed.data;
   if (data === undefined || message === undefined) return skipped("a button without input or message");
-  const { conversation, topic, chat } = conversationOf(message);
-  const direct = message.chat.type === "private";
-  const name = nameOf(from);
   return {
     kind: "action",
     queryId: id,
@@ -133,22 +133,11 @@ function parseAction(update: Update, account: string): Parsed {
     },
     action: {
       externalId: `action:${id}`,
-      conversation,
-      ...(topic === undefined || direct ? {} : { group: chat }),
-      contact: { id: String(from.id), ...(name ? { name } : {}) },
-      direct,
+      ...placeOf(message, contactOf(String(from.id), nameOf(from)), account),
       input: data,
-      replyTo: { channel: "telegram", account, conversation },
     },
   };
 }
-
-function skipped(reason: string): Parsed {
-  return { kind: "skipped", reason };
-}
-
-/** The limit for the name of a forwarded message's author. */
-const maxNameChars = 200;
 
 function nameOf({ first_name, last_name, username }: User): string | undefined {
   return [first_name, last_name].filter(Boolean).join(" ") || username;
@@ -158,12 +147,9 @@ function nameOf({ first_name, last_name, username }: User): string | undefined {
 function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: boolean } | null {
   const { from, sender_chat: chat } = message;
   if (chat !== undefined) {
-    const name = chat.title ?? chat.username;
-    return { contact: { id: String(chat.id), ...(name === undefined ? {} : { name }) }, bot: false };
+    return { contact: contactOf(String(chat.id), chat.title ?? chat.username), bot: false };
   }
-  if (from === undefined) return null;
-  const name = nameOf(from);
-  return { contact: { id: String(from.id), ...(name ? { name } : {}) }, bot: from.is_bot };
+  return from === undefined ? null : { contact: contactOf(String(from.id), nameOf(from)), bot: from.is_bot };
 }
 
 /** Whether the message was forwarded, and the original author if Telegram reports one. */
@@ -171,8 +157,9 @@ function forwardedOf(message: Message): Pick<InboundDraft, "forwarded"> {
   const origin = message.forward_origin;
   if (origin === undefined) return message.forward_date === undefined ? {} : { forwarded: {} };
   const chat = origin.sender_chat ?? origin.chat;
-  const from = origin.sender_user === undefined ? (origin.sender_user_name ?? chat?.title) : nameOf(origin.sender_user);
-  return { forwarded: from ? { from: from.slice(0, maxNameChars).toWellFormed() } : {} };
+  const user = origin.sender_user;
+  const from = shownName(user === undefined ? (origin.sender_user_name ?? chat?.title) : nameOf(user));
+  return { forwarded: from === undefined ? {} : { from } };
 }
 
 /** The message that this one replies to. A message in a topic formally replies to the message that created the topic. */
@@ -234,8 +221,22 @@ function readable(written: string, message: Message, me: User, direct: boolean):
 function attachmentText(message: Message): string | null {
   const kind = attachmentKinds.find((name) => message[name] !== undefined);
   if (kind === undefined) return null;
-  const attachment = message[kind];
-  const detail =
-    attachment === undefined || Array.isArray(attachment) ? undefined : (attachment.file_name ?? attachment.emoji);
+  const { file_name: name, emoji } = attachmentOf(message, kind);
+  const detail = name ?? emoji;
   return detail === undefined ? `[${kind.replace("_", " ")}]` : `[${kind.replace("_", " ")}: ${detail}]`;
+}
+
+/** At most one file: a Telegram message has one, and an album is several messages. Its handle is the `file_id`. */
+function filesOf(message: Message): IncomingFile[] {
+  for (const kind of attachmentKinds) {
+    const { file_id: handle, file_name: name, file_size: size } = attachmentOf(message, kind);
+    if (handle !== undefined) return [{ handle, kind: kind.replace("_", " "), name, bytes: size ?? null }];
+  }
+  return [];
+}
+
+/** Telegram lists a photo in several sizes, the largest last. */
+function attachmentOf(message: Message, kind: (typeof attachmentKinds)[number]): Attachment {
+  const found = message[kind];
+  return (Array.isArray(found) ? found.at(-1) : found) ?? {};
 }

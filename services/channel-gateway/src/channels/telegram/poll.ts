@@ -2,19 +2,22 @@
 // crash in between causes a redelivery. Network failures are retried, not thrown.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
+import { backoffMs } from "@parley/kit";
+import type { ChannelHost, LeaseRef } from "../channel.ts";
+import type { Answer } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
+import { within } from "../transport.ts";
 import { showCommands } from "./actions.ts";
-import type { Answer, Call } from "./api.ts";
+import type { Call } from "./api.ts";
 import { handleUpdate } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
 import { Update, type User } from "./update-schema.ts";
 
 const longPollSeconds = 30;
 const answerWithinMs = (longPollSeconds + 15) * 1000;
-const firstPauseMs = 250;
+const pauses = { firstMs: 250, maxMs: 30_000 };
 /** Two pollers end each other's polls; the pause gives the outdated one time to learn that it lost the lease. */
 const conflictPauseMs = 1_000;
-const longestPauseMs = 30_000;
 
 interface Polling {
   call: Call;
@@ -37,19 +40,17 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
       return answer.result;
     }
     if (signal.aborted) return null;
-    if (answer.kind === "refused" && (answer.status === 401 || answer.status === 404)) {
-      throw new AccountRejectedError(`token refused by Telegram (${answer.description})`);
-    }
+    if (answer.kind === "refused" && answer.status === 401) resultOf(answer, "Telegram");
     failures += 1;
-    host.report({ state: "failing", reason: `${what}: ${reasonOf(answer).reason}` });
-    const asked = answer.kind === "refused" ? answer.retryAfterMs : null;
-    const atLeast = answer.kind === "refused" && answer.status === 409 ? conflictPauseMs : 0;
-    const waitMs = asked ?? Math.max(atLeast, pauseMs(failures));
-    host.log.warn({ channel: "telegram", account, waitMs, ...reasonOf(answer) }, `${what} failed: retried later`);
+    const { reason } = answer;
+    const { status, retryAfterMs = null } = answer.kind === "refused" ? answer : {};
+    host.report({ state: "failing", reason: `${what}: ${reason}` });
+    const waitMs = retryAfterMs ?? Math.max(status === 409 ? conflictPauseMs : 0, backoffMs(failures, pauses));
+    host.log.warn({ channel: "telegram", account, waitMs, status, reason }, `${what} failed: retried later`);
     await delay(waitMs, undefined, { signal }).catch(() => {});
     return null;
   };
-  const timely = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
+  const timely = (): AbortSignal => within(signal, answerWithinMs);
 
   let webhookGone = false;
   let offset = lease.cursor === null ? null : Number(lease.cursor);
@@ -71,7 +72,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
     };
     const answer = await call("getUpdates", question, z.array(Update), timely());
     // 409: another process polls with this token (possibly this one is outdated), or a webhook was set in the meantime.
-    if (answer.kind === "refused" && answer.status === 409) webhookGone = !/webhook/i.test(answer.description);
+    if (answer.kind === "refused" && answer.status === 409) webhookGone = !/webhook/i.test(answer.reason);
     const updates = (await settled("getUpdates", answer)) ?? [];
     for (const [index, update] of updates.entries()) {
       if (signal.aborted) return;
@@ -86,12 +87,4 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
       offset = next;
     }
   }
-}
-
-function pauseMs(failures: number): number {
-  return Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
-}
-
-function reasonOf<Result>(answer: Exclude<Answer<Result>, { kind: "ok" }>): { reason: string; status?: number } {
-  return answer.kind === "refused" ? { status: answer.status, reason: answer.description } : { reason: answer.reason };
 }

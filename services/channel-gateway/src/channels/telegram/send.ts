@@ -3,7 +3,9 @@ import { z } from "zod";
 import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
 import { keyboardOf } from "./actions.ts";
-import type { Answer, Call } from "./api.ts";
+import type { Answer } from "../json-api.ts";
+import { outcomeOf, outcomeOfChange } from "../outcome.ts";
+import type { Call } from "./api.ts";
 
 const Sent = z.object({ message_id: z.number().int() });
 type Target = { chat_id: number | string; message_thread_id?: number };
@@ -16,13 +18,13 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   const send = (to: typeof parameters) =>
     part.text === null
       ? sendFile(call, to, part.file, signal)
-      : sendText(call, { ...to, ...keyboardOf(part.actions) }, part.text, signal);
+      : callWithText(call, "sendMessage", { ...to, ...keyboardOf(part.actions) }, part.text, Sent, signal);
   let answer = await send(parameters);
-  if (answer.kind === "refused" && answer.movedTo !== null) {
-    answer = await send({ ...parameters, chat_id: Number(answer.movedTo) });
+  if (answer.kind === "refused" && answer.code !== "") {
+    answer = await send({ ...parameters, chat_id: Number(answer.code) });
   }
   if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
-  return outcomeOf(answer, part.attempts);
+  return outcomeOf(answer, { attempts: part.attempts, pauses: "conversation" });
 }
 
 /** `<chat>[:<topic>]` */
@@ -57,26 +59,17 @@ async function sendFile(
   signal: AbortSignal,
 ): Promise<Answer<{ message_id: number }>> {
   if (file === undefined) return { kind: "unreached", reason: "the message has neither text nor file" };
-  const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { parameter, ...file });
+  const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { [parameter]: file });
   const shown = shownAs(file);
   if (shown === null) return upload("sendDocument", "document");
   const answer = await upload(shown.method, shown.parameter);
-  const notShown = answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.description);
+  const notShown = answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.reason);
   return notShown ? upload("sendDocument", "document") : answer;
 }
 
 function replyOf(replyToId: string | undefined) {
   if (replyToId === undefined || !/^\d+$/.test(replyToId)) return {};
   return { reply_parameters: { message_id: Number(replyToId), allow_sending_without_reply: true } };
-}
-
-async function sendText(
-  call: Call,
-  target: Target,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<Answer<{ message_id: number }>> {
-  return callWithText(call, "sendMessage", target, text, Sent, signal);
 }
 
 /** Calls a method with a text: with its markup, or without it when Telegram refuses the markup. */
@@ -91,8 +84,7 @@ async function callWithText<Result>(
   const parameters = { ...target, link_preview_options: { is_disabled: true } };
   if (ranges.length > 0) {
     const answer = await call(method, { ...parameters, text, parse_mode: "HTML" }, result, signal);
-    const misread =
-      answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.description);
+    const misread = answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.reason);
     if (!misread) return answer;
   }
   return call(method, { ...parameters, text: plain }, result, signal);
@@ -107,9 +99,9 @@ export async function editText(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const target = messageOf(conversation, messageId);
-  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  if (target === null) return notAMessage;
   const answer = await callWithText(call, "editMessageText", target, text, z.unknown(), signal);
-  return changed(answer, messageId, /message is not modified/i);
+  return outcomeOfChange(answer, messageId, ({ reason }) => /message is not modified/i.test(reason));
 }
 
 /** Deletes a message. One that does not exist counts as deleted. */
@@ -120,9 +112,9 @@ export async function deleteMessage(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const target = messageOf(conversation, messageId);
-  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  if (target === null) return notAMessage;
   const answer = await call("deleteMessage", target, z.unknown(), signal);
-  return changed(answer, messageId, /message to delete not found/i);
+  return outcomeOfChange(answer, messageId, ({ reason }) => /message to delete not found/i.test(reason));
 }
 
 /** Sets the bot's reaction to a message; null removes it. */
@@ -134,41 +126,19 @@ export async function setReaction(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const target = messageOf(conversation, messageId);
-  if (target === null) return { state: "dropped", reason: "not a Telegram message" };
+  if (target === null) return notAMessage;
   const list = reaction === null ? [] : [{ type: "emoji", emoji: reaction }];
-  const answer = await call("setMessageReaction", { ...target, reaction: list }, z.unknown(), signal);
-  return changed(answer, messageId);
+  return outcomeOfChange(
+    await call("setMessageReaction", { ...target, reaction: list }, z.unknown(), signal),
+    messageId,
+  );
 }
+
+const notAMessage: SendOutcome = { state: "dropped", reason: "not a Telegram message" };
 
 function messageOf(conversation: string, messageId: string): { chat_id: number | string; message_id: number } | null {
   const target = targetOf(conversation);
   return target === null || !/^\d+$/.test(messageId)
     ? null
     : { chat_id: target.chat_id, message_id: Number(messageId) };
-}
-
-/** `done`: a refusal with this text means that nothing is left to do. */
-function changed(answer: Answer<unknown>, messageId: string, done?: RegExp): SendOutcome {
-  const isDone = answer.kind === "refused" && done?.test(answer.description) === true;
-  return answer.kind === "ok" || isDone ? { state: "sent", providerMessageId: messageId } : outcomeOf(answer, 0);
-}
-
-/** Converts a failed call to the delivery outcome of its message. */
-function outcomeOf(
-  answer: Exclude<Answer<unknown>, { kind: "ok" }>,
-  attempts: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  const backoffMs = Math.min(1_000 * 2 ** attempts, 60_000);
-  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
-  if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
-  const { status, description: reason } = answer;
-  if (status === 429) {
-    return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason, scope: "conversation" };
-  }
-  // A proxy timed out, but the platform may have accepted the message.
-  if (status === 504) return { state: "unknown", reason };
-  if (status >= 500) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
-  // The token is refused; the message can be sent once the token is corrected.
-  if (status === 401 || status === 404) return { state: "retry", afterMs: 60_000, reason };
-  return { state: "dropped", reason };
 }

@@ -32,44 +32,24 @@ const Attachment = z.object({
   emoji: z.string().optional(),
 });
 export type Attachment = z.infer<typeof Attachment>;
-/** The kinds that are files, the more specific first: an animation is also a document. */
-export const fileKinds = [
-  "photo",
-  "voice",
-  "video",
-  "video_note",
-  "audio",
-  "animation",
-  "document",
-  "sticker",
-] as const;
-export const attachmentKinds = [
-  "photo",
-  "voice",
-  "video",
-  "video_note",
-  "audio",
-  "document",
-  "animation",
-  "sticker",
-  "location",
-  "contact",
-  "poll",
-] as const;
 
-const attachments = z.object({
-  photo: z.array(Attachment).optional(),
-  voice: Attachment.optional(),
-  video: Attachment.optional(),
-  video_note: Attachment.optional(),
-  audio: Attachment.optional(),
-  document: Attachment.optional(),
-  animation: Attachment.optional(),
-  sticker: Attachment.optional(),
-  location: Attachment.optional(),
-  contact: Attachment.optional(),
-  poll: Attachment.optional(),
-} satisfies Record<(typeof attachmentKinds)[number], unknown>);
+/** The more specific kind first: an animation is also a document. */
+const Attachments = z
+  .object({
+    photo: z.array(Attachment),
+    voice: Attachment,
+    video: Attachment,
+    video_note: Attachment,
+    audio: Attachment,
+    animation: Attachment,
+    document: Attachment,
+    sticker: Attachment,
+    location: Attachment,
+    contact: Attachment,
+    poll: Attachment,
+  })
+  .partial();
+export const attachmentKinds = Attachments.keyof().options;
 
 /** The author of a forwarded message: a person, a person with a hidden account, a group or a channel. */
 const ForwardOrigin = z.looseObject({
@@ -111,7 +91,7 @@ export const Message = z.object({
     })
     .optional(),
   quote: z.object({ text: z.string() }).optional().catch(undefined),
-  ...attachments.shape,
+  ...Attachments.shape,
 });
 export type Message = z.infer<typeof Message>;
 

@@ -1,11 +1,13 @@
 // Receives updates by webhook. It responds 200 only after the gateway has stored the update; after any other status Telegram retries.
 // The operator registers the URL with Telegram (setWebhook).
-import { createHash, timingSafeEqual } from "node:crypto";
 import { errorMessage } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
+import { sameDigest, sha256 } from "../digest.ts";
+import type { Answer } from "../json-api.ts";
 import { showCommands } from "./actions.ts";
-import type { Answer, Call } from "./api.ts";
+import type { Call } from "./api.ts";
 import { handleUpdate } from "./handle-update.ts";
 import { Update, type User } from "./update-schema.ts";
 
@@ -24,15 +26,14 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
   void showCommands(hook.call, host.commands);
   app.post(`/channels/telegram/${account}/webhook`, async (request, reply) => {
     const given = request.headers["x-telegram-bot-api-secret-token"];
-    if (typeof given !== "string" || !sameSecret(given, secret)) {
+    if (typeof given !== "string" || !sameDigest(sha256(given), sha256(secret))) {
       return reply.code(401).send({ error: "The secret token is missing or wrong." });
     }
     const update = Update.safeParse(jsonOf(request.body));
     if (!update.success) return reply.code(400).send({ error: "Not a Telegram update." });
     const me = await hook.identify(AbortSignal.timeout(identifyWithinMs));
     if (me.kind !== "ok") {
-      const reason = me.kind === "refused" ? me.description : me.reason;
-      host.log.warn({ channel: "telegram", account, reason }, "update refused: getMe failed");
+      host.log.warn({ channel: "telegram", account, reason: me.reason }, "update refused: getMe failed");
       return reply.code(503).send({ error: "Not ready: the bot could not be identified." });
     }
     try {
@@ -49,20 +50,7 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
   });
 }
 
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
-}
-
-function sameSecret(given: string, expected: string): boolean {
-  return timingSafeEqual(digest(given), digest(expected));
-}
-
 /** Parses the body from the host: raw bytes, text, or an already parsed value. */
 function jsonOf(body: unknown): unknown {
-  if (typeof body !== "string" && !Buffer.isBuffer(body)) return body;
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch {
-    return undefined;
-  }
+  return typeof body === "string" || Buffer.isBuffer(body) ? parseJson(body.toString("utf8")) : body;
 }

@@ -1,7 +1,8 @@
 // Requests to the Graph API over fetch, with parsed responses. The token is only in a header, and is removed from error texts.
 import { z } from "zod";
+import { parseJson } from "@parley/kit";
 import type { OutboundFile } from "../channel.ts";
-import { parseJson, readUpTo, requestFailure, type RequestFailure } from "../transport.ts";
+import { readUpTo, requestFailure, type RequestFailure } from "../transport.ts";
 
 /** A refusal of the platform. `code`: 0 when the body is not an error of the Graph API. */
 export interface Refusal {

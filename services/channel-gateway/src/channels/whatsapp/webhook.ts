@@ -1,11 +1,11 @@
 // The webhook: Meta's verification of the address, and signed deliveries with several messages and statuses. It responds 200 only after the
 // gateway has stored everything in a delivery; after any other status Meta repeats the delivery for up to 7 days.
 import { errorMessage, WireError } from "@parley/contracts";
+import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { LRUCache } from "lru-cache";
 import { hmacSha256, sameDigest, sha256 } from "../digest.ts";
 import type { ChannelHost, InboundAction } from "../channel.ts";
-import { parseJson } from "../transport.ts";
 import type { Graph } from "./graph.ts";
 import { parseMessage, type SeenMessage } from "./parse.ts";
 import { windowEndedCode } from "./outcome.ts";
