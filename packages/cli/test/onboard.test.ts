@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
-import { channelEntries, channelNamed } from "@parley/contracts";
+import { channelEntries, channelNamed, neededSecrets } from "@parley/contracts";
 import { readSecrets, secretsPath } from "@parley/local";
 import {
   Cleanup,
@@ -17,7 +17,6 @@ import {
 } from "@parley/testing";
 
 import { changedText } from "../src/cluster/settings-file.ts";
-import { neededSecrets } from "../src/onboard/channel.ts";
 import { accountsWithoutOwner } from "../src/onboard/connect.ts";
 import { missingFlags } from "../src/onboard/given.ts";
 import { judge } from "../src/onboard/model-test.ts";

@@ -1,6 +1,7 @@
 // The pure parts of the views: sums of usage, the bars of a turn.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { bodyOf } from "../src/views/account-form.ts";
 import { byDay, byModel, totalOf, type UsageRow } from "../src/views/usage-rows.ts";
 import { waterfall } from "../src/views/waterfall.ts";
 
@@ -11,6 +12,45 @@ const row = (day: string, model: string, micros: number, unpricedCalls = 0): Usa
   calls: 1,
   usage,
   cost: { micros, unpricedCalls },
+});
+
+describe("the form of an account", () => {
+  const filled = (fields: Readonly<Record<string, string>>) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    return form;
+  };
+
+  test("becomes settings in their types and secrets, without empty fields", () => {
+    const form = filled({
+      account: "work",
+      "secret:token_env": " abc ",
+      "secret:webhook_secret_env": "",
+      "setting:host": "irc.example.org",
+      "setting:owners": "1, 2",
+      further: 'port = 6697\ntls = true\ngroups = ["#a"]\nnick = parley',
+    });
+    assert.deepEqual(bodyOf("irc", form), {
+      channel: "irc",
+      account: "work",
+      settings: {
+        host: "irc.example.org",
+        owners: ["1", "2"],
+        port: 6697,
+        tls: true,
+        groups: ["#a"],
+        nick: "parley",
+      },
+      secrets: { token_env: "abc" },
+    });
+  });
+
+  test("names the line that is no setting", () => {
+    assert.throws(
+      () => bodyOf("irc", filled({ further: "port: 6697" })),
+      /"port: 6697" is not in the form name = value/,
+    );
+  });
 });
 
 describe("usage", () => {

@@ -26,4 +26,5 @@ export * from "./store/schedules.ts";
 export * from "./store/voice.ts";
 export * from "./store/processes.ts";
 export * from "./store/mcp.ts";
+export * from "./store/work.ts";
 export * from "./store/shared.ts";

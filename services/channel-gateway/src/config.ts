@@ -1,6 +1,7 @@
 // The only reader of the gateway's environment variables. It exposes API tokens only as hashes, and channel secrets under the names
 // that parley.toml uses.
 import { ConfigError, explainSettings, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
 import { z } from "zod";
 import { sha256Hex } from "./channels/digest.ts";
 
@@ -26,6 +27,8 @@ export interface GatewayConfig extends BaseConfig {
   secretsDir?: string | undefined;
   /** The source of the setting at a path. */
   originOf: (path: readonly string[]) => string;
+  /** What `parley config check` finds in the settings as they are stored now: mistakes, and values without effect. */
+  checkSettings: () => string[];
 }
 
 const secretPrefix = "PARLEY_CHANNEL_";
@@ -73,7 +76,20 @@ export function readConfig(env: Environment, base: BaseConfig): GatewayConfig {
     channelSecrets: channelSecrets(env),
     secretsDir: http.PARLEY_SECRETS_DIR || undefined,
     originOf: explainSettings(env["PARLEY_CONFIG"] || undefined, env).originOf,
+    checkSettings: () => settingProblems(env),
   };
+}
+
+function settingProblems(env: Environment): string[] {
+  try {
+    const { settings } = explainSettings(env["PARLEY_CONFIG"] || undefined, env);
+    return [...unmatchedHooks(settings.hooks), ...ineffectiveVoiceSettings(settings.voice)];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    // The first line names the file, if there are further lines.
+    const lines = error.message.split("\n").map((line) => line.trim());
+    return lines.length > 1 ? lines.slice(1) : lines;
+  }
 }
 
 function channelSecrets(env: Environment): Map<string, string> {

@@ -49,8 +49,19 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const streams = new SessionStreams({ bus, live });
   const states = new AccountStates(log);
   const { settings, originOf } = config;
+  const checkSettings = () => [...config.checkSettings(), ...disabled.map(({ name, reason }) => `${name}: ${reason}`)];
   const directory = new AccountDirectory({ bus, log, settings, secrets, states });
-  const inbound = new InboundHandler({ bus, log, live, sessions, events, settings, channels: directory, originOf });
+  const inbound = new InboundHandler({
+    bus,
+    log,
+    live,
+    sessions,
+    events,
+    settings,
+    channels: directory,
+    originOf,
+    checkSettings,
+  });
   const waiters = new OpenRequests();
   const watchers = new OpenRequests();
   const owner = { replica: config.replica, incarnation: config.incarnation };

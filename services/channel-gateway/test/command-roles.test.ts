@@ -45,6 +45,7 @@ before(async () => {
       remove: () => assert.fail("a command removed an account"),
     },
     originOf: () => "default",
+    checkSettings: () => [],
   };
 });
 after(async () => {

@@ -365,3 +365,81 @@ test("retention deletes the oldest messages of a long session outside of its vie
     await database.pool.end();
   }
 });
+
+test("finds sessions by words of their messages, with the newest place", async () => {
+  const said = 'The cormorant dives near the "old\npier" at noon';
+  const first = await talk("find:a", said);
+  await say("find:b", "nothing of interest");
+  const find = (text: string, more: object = {}) =>
+    gateway.request(store.sessionList, { limit: 50, text, messages: true, ...more });
+  for (const text of ["cormorant", "PIER cormo", "dives", "noon pier"]) {
+    const { sessions, matches } = await find(text);
+    assert.deepEqual([text, sessions.map(({ sessionId }) => sessionId)], [text, [first]]);
+    assert.equal(matches?.length, 1);
+    assert.equal(matches[0]?.seq, 1);
+    assert.equal(matches[0]?.excerpt, said.replace("\n", " "));
+  }
+  // In the title, which is the beginning of the first message, but not the beginning of a word.
+  assert.deepEqual((await find("ormorant")).matches, []);
+  // Words of the stored format are not words of the message.
+  assert.deepEqual((await find("type")).sessions, []);
+  assert.deepEqual((await find("???")).sessions, []);
+  assert.deepEqual((await find("cormorant", { messages: false })).matches, undefined);
+});
+
+test("stores a message whose words are too many for the index of words", async () => {
+  const words = Array.from({ length: 60_000 }, (_, index) => index.toString(36));
+  const sessionId = await talk("find:long", `kingfisher ${words.join(" ")} \u{20000}-\u{20001} \0 end`);
+  const { sessions } = await gateway.request(store.sessionList, { limit: 5, text: "kingfisher", messages: true });
+  assert.deepEqual(
+    sessions.map((session) => session.sessionId),
+    [sessionId],
+  );
+});
+
+test("filters sessions by channel, person and activity", async () => {
+  const place = { channel: "signal", account: "main", conversation: "9" };
+  const ada = { ...place, contact: { id: "+49", name: 'Ada "L"' }, replyTo: place };
+  const { sessionId } = await scene.put("filter:a", { ...ada, ...saying("one") });
+  const other = await say("filter:b", "two");
+  const ids = async (more: object) => {
+    const { sessions } = await gateway.request(store.sessionList, { limit: 200, ...more });
+    return sessions.map((session) => session.sessionId);
+  };
+  assert.deepEqual(await ids({ channel: "signal" }), [sessionId]);
+  for (const person of ["+49", "ada", '"l"']) assert.deepEqual(await ids({ person }), [sessionId]);
+  assert.deepEqual(await ids({ person: "+4" }), []);
+  assert.ok((await ids({ activity: "queued" })).includes(other));
+  const { turnId, nextStep } = await begin(sessionId);
+  assert.ok((await ids({ activity: "running" })).includes(sessionId));
+  await commit(turnId, nextStep);
+  assert.ok((await ids({ activity: "idle" })).includes(sessionId));
+  assert.deepEqual(await ids({ activity: "waiting", channel: "signal" }), []);
+});
+
+test("lists what waits, takeovers and dead letters, and retries a dead letter once", async () => {
+  const sessionId = await say("dead:a", "crashes every time");
+  const { turnId } = await begin(sessionId);
+  const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 1 };
+  assert.equal((await core.request(store.turnClaim, claim)).status, "dead");
+  const { deadLetters, takeovers, inbox } = await gateway.request(store.workReport, {});
+  const letter = deadLetters.find((each) => each.sessionId === sessionId);
+  assert.ok(letter !== undefined);
+  assert.deepEqual([letter.turnId, letter.text], [turnId, "crashes every time"]);
+  assert.equal(takeovers[0]?.epoch, scene.epoch);
+  const retry = () => gateway.request(store.inboxRetry, { inboxId: letter.inboxId });
+  const { inboxId, repeated } = await retry();
+  assert.equal(repeated, false);
+  assert.deepEqual(await retry(), { inboxId, sessionId, repeated: true });
+  const after = await gateway.request(store.workReport, {});
+  assert.equal(after.inbox.count, inbox.count + 1);
+  assert.ok(after.inbox.oldestAt !== null);
+  assert.deepEqual(
+    after.deadLetters.filter((each) => each.sessionId === sessionId),
+    [],
+  );
+  const again = await begin(sessionId);
+  await commit(again.turnId, again.nextStep);
+  assert.equal((await textsOf(sessionId)).filter((text) => text === "crashes every time").length, 2);
+  await assert.rejects(gateway.request(store.inboxRetry, { inboxId }), failsWith("NOT_FOUND"));
+});

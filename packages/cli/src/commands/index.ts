@@ -8,6 +8,7 @@ import { completionCommand } from "./completion.ts";
 import { configCommands } from "./config.ts";
 import { consoleCommand } from "./console.ts";
 import { cronCommands } from "./cron.ts";
+import { deadLetterCommands } from "./dead-letters.ts";
 import { docsCommands } from "./docs.ts";
 import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
 import { evalCommands } from "./eval.ts";
@@ -33,6 +34,7 @@ export const commands: readonly CommandSpec[] = [
   ...sessionCommands,
   ...turnCommands,
   stopCommand,
+  ...deadLetterCommands,
   ...channelCommands,
   ...webhookCommands,
   ...peopleCommands,

@@ -1,6 +1,6 @@
 // The commands `parley sessions …`.
 
-import type { SessionSummary } from "@parley/contracts";
+import { store, type SessionSummary } from "@parley/contracts";
 
 import { api } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -8,7 +8,7 @@ import { findTarget } from "../cluster/target.ts";
 import { exitCodes, painter, print } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text, type OptionTable } from "../io/options.ts";
 import { oneLine } from "../tables/format.ts";
-import { messageText, sessionsTable } from "../tables/sessions.ts";
+import { matchesText, messageText, sessionsTable } from "../tables/sessions.ts";
 import { operand, request, sessionOrDefault, type CommandSpec, type Result, type Run } from "./command.ts";
 
 const nameSession = "Name a session; parley sessions lists them.";
@@ -47,18 +47,27 @@ export const sessionCommands: readonly CommandSpec[] = [
         subagents: flag("include sessions of sub-agents"),
         calls: flag("include sessions of single calls: run, --once, API calls without a conversation"),
         text: text("<part>", "only sessions with this text in their title"),
+        messages: flag("with --text: search messages too, by words"),
+        channel: text("<channel>", "only sessions with messages from this channel"),
+        person: text("<person>", "only sessions with messages of this person: their id, or part of their name"),
+        activity: text("<state>", "running, waiting, queued or idle", store.sessionActivities),
       },
-      examples: ["parley sessions", "parley sessions --text holiday --json"],
+      examples: ["parley sessions", "parley sessions --text 'office lease' --messages --activity idle"],
     },
     async (gateway, { values }) => {
-      const { sessions } = await gateway.run(api.sessions, {
+      const { sessions, matches } = await gateway.run(api.sessions, {
         limit: 200,
         status: values.has("archived") ? "archived" : undefined,
         subagents: values.has("subagents") ? true : undefined,
         calls: values.has("calls") ? true : undefined,
         text: values.text("text"),
+        messages: values.has("messages") ? true : undefined,
+        channel: values.text("channel"),
+        person: values.text("person"),
+        activity: values.text("activity"),
       });
-      return { data: { sessions }, text: (paint) => sessionsTable(sessions, paint) };
+      const data = { sessions, ...(matches === undefined ? {} : { matches }) };
+      return { data, text: (paint) => sessionsTable(sessions, paint) + matchesText(matches ?? [], paint) };
     },
   ),
   {

@@ -1,6 +1,6 @@
 // What an account of a channel needs, from the channel's entry; pure.
 
-import { type ChannelEntry, channelNamed, peopleSettings, secretsOf } from "@parley/contracts";
+import { type ChannelEntry, channelNamed } from "@parley/contracts";
 import { z } from "zod";
 
 export interface ChannelAnswer {
@@ -9,22 +9,6 @@ export interface ChannelAnswer {
   readonly settings: Readonly<Record<string, string>>;
   /** Values by the setting that names their variable. */
   readonly secrets: Readonly<Record<string, string>>;
-}
-
-/** The settings that an account cannot work without, except those that name secrets. */
-export function requiredSettings({ settings, secrets }: ChannelEntry): string[] {
-  const { required = [] } = z.toJSONSchema(settings, { io: "input" });
-  const hidden = new Set([...Object.keys(peopleSettings), ...secrets.map(({ setting }) => setting)]);
-  return required.filter((name) => !hidden.has(name));
-}
-
-/** The secrets that an account with these settings, and the defaults, cannot work without. */
-export function neededSecrets(entry: ChannelEntry, settings: object): { setting: string; purpose: string }[] {
-  const { properties = {} } = z.toJSONSchema(entry.settings, { io: "input" });
-  const defaults = Object.entries(properties).flatMap(([name, property]): [string, unknown][] =>
-    typeof property === "object" && property.default !== undefined ? [[name, property.default]] : [],
-  );
-  return secretsOf(entry, { ...Object.fromEntries(defaults), ...settings }).filter(({ needed }) => needed);
 }
 
 /** The variable for a secret of an account, such as `PARLEY_CHANNEL_TELEGRAM_MAIN_TOKEN`. */

@@ -3,11 +3,18 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { channelEntries, channelNamed, errorMessage, type ChannelEntry } from "@parley/contracts";
+import {
+  channelEntries,
+  channelNamed,
+  errorMessage,
+  neededSecrets,
+  settingNamesOf,
+  type ChannelEntry,
+} from "@parley/contracts";
 
 import { CliError, UsageError, type Io } from "../io/io.ts";
 import type { OptionValues } from "../io/options.ts";
-import { type ChannelAnswer, neededSecrets, requiredSettings } from "./channel.ts";
+import type { ChannelAnswer } from "./channel.ts";
 import { modelsAt } from "./model-test.ts";
 import { addressOf, keyVariable, type ModelAnswer, modelProviders, serverAt, suggestedOpenAiModel } from "./models.ts";
 import { presetChoices } from "./presets.ts";
@@ -82,8 +89,8 @@ function givenChannel(values: OptionValues, io: Io): ChannelAnswer | null {
 /** The flags that an account still needs; pure. */
 export function missingFlags(entry: ChannelEntry, settings: object, files: object): string[] {
   return [
-    ...requiredSettings(entry)
-      .filter((name) => !(name in settings))
+    ...settingNamesOf(entry)
+      .required.filter((name) => !(name in settings))
       .map((name) => `--channel-set ${name}=<value>`),
     ...neededSecrets(entry, settings)
       .filter(({ setting }) => !(setting in files))

@@ -1,6 +1,6 @@
 // Formats sessions, their messages, queues, checkpoints, approvals and cost for people. Pure.
 
-import type { Cost, Message, RewindReport, SessionSummary } from "@parley/contracts";
+import type { Cost, Message, RewindReport, SessionSummary, store } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
 import type { Answer, api } from "../cluster/api.ts";
@@ -29,6 +29,15 @@ export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint)
     },
     paint,
   );
+}
+
+/** Where messages contain the words of a search; empty without a match. */
+export function matchesText(matches: readonly store.SessionMatch[], paint: Paint): string {
+  const lines = matches.map(({ sessionId, seq, excerpt }) => {
+    const place = paint("dim", `${sessionId} message ${seq}`);
+    return `${place}\n  ${oneLine(stripControl(excerpt), 200)}`;
+  });
+  return lines.length === 0 ? "" : `\n\n${lines.join("\n")}`;
 }
 
 /** A key without the id that a session which a conversation has left bears in it; the table lists the id too. */

@@ -1,10 +1,13 @@
-// The accounts on chat platforms: state, owner replica, last messages and errors; checking and pausing them.
+// The accounts on chat platforms: state, owner replica, last messages and errors; adding, checking, pausing and removing them.
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
-import { age } from "../parts/format.ts";
+import { age, withoutInstance } from "../parts/format.ts";
+import { Icon } from "../parts/icons.tsx";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { act, toast } from "../parts/toast.tsx";
+import { AddAccount } from "./add-account.tsx";
 
 const everyMs = 4_000;
 
@@ -12,18 +15,32 @@ type Account = Result<"channelsList">["accounts"][number];
 
 export function Channels(): JSX.Element {
   const loaded = useLoad(() => call<"channelsList">("GET", "/api/channels"), [], everyMs);
+  const adds = useSignal(false);
+  const added = () => {
+    adds.value = false;
+    void loaded.reload();
+  };
   return (
     <div class="page">
       <header class="page-head">
         <h1>Channels</h1>
+        <button
+          type="button"
+          class="button primary"
+          aria-expanded={adds.value}
+          onClick={() => (adds.value = !adds.value)}
+        >
+          <Icon name="plus" /> Add an account
+        </button>
       </header>
+      {adds.value && <AddAccount added={added} />}
       <Show of={loaded}>
         {({ accounts }) =>
           accounts.length === 0 ? (
             <Empty icon="channels" title="No channel is configured">
               <p>
-                Add an account below <code>[channels]</code> in <code>parley.toml</code> and restart. This page then
-                shows whether it is connected.
+                Choose “Add an account”: it takes effect at once. Accounts in <code>[channels]</code> of{" "}
+                <code>parley.toml</code> are listed here too, after a restart.
               </p>
             </Empty>
           ) : (
@@ -51,7 +68,7 @@ function tone(state: Account["state"]): string {
 }
 
 function Card({ account, changed }: { account: Account; changed: () => Promise<void> }): JSX.Element {
-  const { channel, account: name, state, as, reason, since, ...rest } = account;
+  const { channel, account: name, state, as, reason, since, origin, ...rest } = account;
   const path = `/api/channels/${encodeURIComponent(channel)}/${encodeURIComponent(name)}`;
   const check = () =>
     act(async () => {
@@ -66,10 +83,14 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
     );
     await changed();
   };
+  const remove = async () => {
+    if (!window.confirm(`Remove ${channel}:${name}, its stored secrets and ${rest.waiting} waiting texts?`)) return;
+    await act(() => call<"channelsRemove">("DELETE", path), "Removed");
+    await changed();
+  };
   const { owner, lastInAt, lastOutAt, waiting, unknown, lastError } = rest;
   const facts: [string, string][] = [
-    // The instance behind the slash is of no use here.
-    ["Connected by", owner === null ? "–" : owner.replaceAll(/\/[0-9a-f-]{36}/g, "")],
+    ["Connected by", owner === null ? "–" : withoutInstance(owner)],
     ["Last message in", agoOf(lastInAt)],
     ["Last text out", agoOf(lastOutAt)],
     ["Texts that wait", String(waiting)],
@@ -92,6 +113,11 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
         <button type="button" class="button" onClick={() => void pause()}>
           {state === "paused" ? "Resume" : "Pause"}
         </button>
+        {origin === "added" && (
+          <button type="button" class="button danger" onClick={() => void remove()}>
+            Remove
+          </button>
+        )}
       </div>
       {reason !== null && <p class="bad">{visible(reason)}</p>}
       <dl class="facts">

@@ -1,21 +1,27 @@
-// The services and their replicas, the leader, and connections.
+// The services and their replicas, the leader, what waits, takeovers, and dead letters.
 import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
-import { duration, words } from "../parts/format.ts";
+import { href } from "../app/router.ts";
+import { visible } from "../chat/markdown.ts";
+import { age, clock, duration, withoutInstance, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
+import { act } from "../parts/toast.tsx";
 
 const everyMs = 3_000;
 
 type Replica = Result<"clusterStatus">["replicas"][number];
+type Work = Result<"workGet">;
+type DeadLetter = Work["deadLetters"][number];
 
 export function Cluster(): JSX.Element {
-  const loaded = useLoad(() => call<"clusterStatus">("GET", "/api/status"), [], everyMs);
+  const status = useLoad(() => call<"clusterStatus">("GET", "/api/status"), [], everyMs);
+  const work = useLoad(() => call<"workGet">("GET", "/api/work"), [], everyMs);
   return (
     <div class="page">
       <header class="page-head">
         <h1>Cluster</h1>
       </header>
-      <Show of={loaded}>
+      <Show of={status}>
         {({ version, model, replicas }) => {
           const leader = replicas.find(({ role }) => role === "leader");
           return (
@@ -27,27 +33,19 @@ export function Cluster(): JSX.Element {
                 <Fact name="Epoch" value={String(leader?.epoch ?? "–")} />
               </dl>
               {model?.note != null && <p class="muted">Model: {model.note}</p>}
-              <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
-                <table>
-                  <thead>
-                    <tr>
-                      <th>Replica</th>
-                      <th>Role</th>
-                      <th>Up</th>
-                      <th>Memory</th>
-                      <th>Details</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {replicas.map((replica) => (
-                      <Line key={`${replica.service}${replica.replica}${replica.pid}`} replica={replica} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <Replicas replicas={replicas} />
             </>
           );
         }}
+      </Show>
+      <Show of={work}>
+        {(found) => (
+          <>
+            <Waiting work={found} />
+            <DeadLetters letters={found.deadLetters} changed={work.reload} />
+            <Takeovers takeovers={found.takeovers} />
+          </>
+        )}
       </Show>
     </div>
   );
@@ -58,6 +56,112 @@ export function Fact({ name, value }: { name: string; value: string }): JSX.Elem
     <div>
       <dt>{name}</dt>
       <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Waiting({ work: { inbox, outbox, turns, unknownDeliveries } }: { work: Work }): JSX.Element {
+  const waits = ({ count, oldestAt }: Work["inbox"]) =>
+    oldestAt === null
+      ? "none"
+      : `${count}, the oldest since ${duration(Math.max(0, Date.now() - Date.parse(oldestAt)))}`;
+  return (
+    <section>
+      <h2>Work</h2>
+      <dl class="facts">
+        <Fact name="Queued messages" value={waits(inbox)} />
+        <Fact name="Turns that run" value={String(turns.running)} />
+        <Fact name="Turns that wait for somebody" value={String(turns.parked)} />
+        <Fact name="Texts to deliver" value={waits(outbox)} />
+        <Fact name="Unknown deliveries, last day" value={String(unknownDeliveries)} />
+      </dl>
+    </section>
+  );
+}
+
+function DeadLetters({ letters, changed }: { letters: readonly DeadLetter[]; changed: () => Promise<void> }) {
+  const retry = async ({ inboxId }: DeadLetter) => {
+    const path = `/api/dead-letters/${inboxId}/retry`;
+    await act(() => call<"deadLettersRetry">("POST", path, { body: {} }), "Queued again");
+    await changed();
+  };
+  return (
+    <section>
+      <h2>Dead letters</h2>
+      <ul class="lines">
+        {letters.map((letter) => (
+          <li key={letter.inboxId} class="row" data-row tabIndex={-1}>
+            <span class="grow clip">{visible(letter.text === "" ? "(no text)" : letter.text)}</span>
+            <a href={href("chat", letter.sessionId)}>{visible(letter.sessionTitle ?? "session")}</a>
+            {letter.turnId !== null && <a href={href("turn", letter.turnId)}>turn</a>}
+            <span class="muted">
+              given up {clock(letter.failedAt ?? letter.receivedAt, new Date())}
+              {letter.attempts !== null && `, ${letter.attempts} attempts`}
+            </span>
+            <button type="button" class="button" onClick={() => void retry(letter)}>
+              Retry
+            </button>
+          </li>
+        ))}
+        {letters.length === 0 && (
+          <li class="muted">None. A message is listed here when its turn was given up after too many crashes.</li>
+        )}
+      </ul>
+    </section>
+  );
+}
+
+function Takeovers({ takeovers }: { takeovers: Work["takeovers"] }): JSX.Element {
+  return (
+    <section>
+      <h2>Takeovers</h2>
+      <ol class="timeline">
+        {takeovers.map(({ epoch, holder, acquiredAt }, index) => {
+          const next = takeovers[index - 1];
+          const untilMs = next === undefined ? Date.now() : Date.parse(next.acquiredAt);
+          return (
+            <li key={epoch} class={index === 0 ? "current" : ""}>
+              <time datetime={acquiredAt} title={acquiredAt}>
+                {clock(acquiredAt, new Date())}
+              </time>
+              <strong>{visible(withoutInstance(holder))}</strong>
+              <span class="muted">
+                epoch {epoch}, {index === 0 ? "leads since" : "led for"}{" "}
+                {duration(Math.max(0, untilMs - Date.parse(acquiredAt)))}
+              </span>
+            </li>
+          );
+        })}
+      </ol>
+      {takeovers.length === 1 && (
+        <p class="muted">
+          The first leader, {takeovers[0] === undefined ? "" : age(takeovers[0].acquiredAt, Date.now())}; there was no
+          takeover.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Replicas({ replicas }: { replicas: readonly Replica[] }): JSX.Element {
+  return (
+    <div class="table-frame stacks" role="region" aria-label="Replicas" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Replica</th>
+            <th>Role</th>
+            <th>Up</th>
+            <th>Memory</th>
+            <th>Details</th>
+          </tr>
+        </thead>
+        <tbody>
+          {replicas.map((replica) => (
+            <Line key={`${replica.service}${replica.replica}${replica.pid}`} replica={replica} />
+          ))}
+        </tbody>
+      </table>
     </div>
   );
 }
@@ -77,11 +181,11 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
           {replica.service}, process {replica.pid}, {replica.version}
         </div>
       </td>
-      <td>
+      <td data-label="Role">
         <span class={replica.role === "leader" ? "tag good" : "tag"}>{replica.role}</span>
       </td>
-      <td>{duration(replica.uptimeSeconds * 1_000)}</td>
-      <td>{Math.round(replica.rssMib)} MiB</td>
+      <td data-label="Up">{duration(replica.uptimeSeconds * 1_000)}</td>
+      <td data-label="Memory">{Math.round(replica.rssMib)} MiB</td>
       <td>
         {details.map(([name, value]) => (
           <div key={name}>

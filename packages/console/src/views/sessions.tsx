@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { call, messageOf } from "../api/http.ts";
 import { go, href } from "../app/router.ts";
+import { visible } from "../chat/markdown.ts";
 import { newChat } from "../chat/new-chat.ts";
 import type { SessionRow } from "../chat/recent-state.ts";
 import { age, compact, money } from "../parts/format.ts";
@@ -15,27 +16,54 @@ const pageSize = 200;
 const pauseMs = 200;
 const rowPx = 58;
 
+/** With the place where a message contains the words. */
+const foundRowPx = 80;
+
+/** What the choice of a state asks for. */
+const states = {
+  active: { label: "Active", query: { status: "active" } },
+  running: { label: "Running", query: { activity: "running" } },
+  waiting: { label: "Waiting for somebody", query: { activity: "waiting" } },
+  queued: { label: "With queued messages", query: { activity: "queued" } },
+  archived: { label: "Archived", query: { status: "archived" } },
+  all: { label: "All", query: {} },
+} as const;
+
 interface Filter {
   text: string;
-  status: "active" | "archived" | "";
+  state: keyof typeof states;
   origin: "" | "subagents" | "calls";
   channel: string;
+  person: string;
+}
+
+interface Found {
+  rows: readonly SessionRow[];
+  /** By the id of the session. */
+  excerpts: ReadonlyMap<string, string>;
 }
 
 export function Sessions(): JSX.Element {
-  const filter = useSignal<Filter>({ text: "", status: "active", origin: "", channel: "" });
-  const rows = useSignal<readonly SessionRow[] | undefined>(undefined);
+  const filter = useSignal<Filter>({ text: "", state: "active", origin: "", channel: "", person: "" });
+  const found = useSignal<Found | undefined>(undefined);
+  const channels = useSignal<readonly string[]>([]);
   const more = useSignal(false);
   const problem = useSignal<Error | undefined>(undefined);
-  const { text, status, origin } = filter.value;
+  const { text, state, origin, channel, person } = filter.value;
+  const load = (next: boolean) => read(filter.value, found, more, problem, next);
   useEffect(() => {
-    const timer = setTimeout(() => void read(filter.value, rows, more, problem, false), text === "" ? 0 : pauseMs);
+    const timer = setTimeout(() => void load(false), text === "" && person === "" ? 0 : pauseMs);
     return () => clearTimeout(timer);
-  }, [text, status, origin]);
+  }, [text, state, origin, channel, person]);
+  useEffect(() => {
+    // Without the list there is no choice of channels; the failure of the sessions says why.
+    void call<"channelsList">("GET", "/api/channels")
+      .then(({ accounts }) => (channels.value = [...new Set(accounts.map((each) => each.channel))].toSorted()))
+      .catch(() => undefined);
+  }, []);
   const set = (change: Partial<Filter>) => (filter.value = { ...filter.value, ...change });
-  const all = rows.value ?? [];
-  const channels = [...new Set(all.map(channelOf))].toSorted();
-  const shown = filter.value.channel === "" ? all : all.filter((row) => channelOf(row) === filter.value.channel);
+  const { rows, excerpts } = found.value ?? { rows: [], excerpts: new Map<string, string>() };
+  const isFiltered = text !== "" || state !== "active" || channel !== "" || person !== "";
   return (
     <div class="page fill">
       <header class="page-head">
@@ -43,25 +71,36 @@ export function Sessions(): JSX.Element {
         <input
           type="search"
           data-search
-          placeholder="Search titles"
-          aria-label="Search titles"
+          placeholder="Search titles and messages"
+          aria-label="Search titles and messages"
           onInput={(event) => set({ text: event.currentTarget.value })}
         />
         <select
           aria-label="State"
-          value={status}
-          onChange={(event) => set({ status: event.currentTarget.value as Filter["status"] })}
+          value={state}
+          onChange={(event) => set({ state: event.currentTarget.value as Filter["state"] })}
         >
-          <option value="active">Active</option>
-          <option value="archived">Archived</option>
-          <option value="">All</option>
+          {Object.entries(states).map(([name, { label }]) => (
+            <option key={name} value={name}>
+              {label}
+            </option>
+          ))}
         </select>
         <select aria-label="Channel" onChange={(event) => set({ channel: event.currentTarget.value })}>
           <option value="">Every channel</option>
-          {channels.map((channel) => (
-            <option key={channel}>{channel}</option>
+          <option value="http">Console and API</option>
+          <option value="internal">Jobs and notices</option>
+          {channels.value.map((each) => (
+            <option key={each}>{each}</option>
           ))}
         </select>
+        <input
+          type="search"
+          class="person-filter"
+          placeholder="Person"
+          aria-label="Person: a name or an id"
+          onInput={(event) => set({ person: event.currentTarget.value.trim() })}
+        />
         <select aria-label="Kind" onChange={(event) => set({ origin: event.currentTarget.value as Filter["origin"] })}>
           <option value="">Conversations</option>
           <option value="subagents">With sub-agents</option>
@@ -71,26 +110,34 @@ export function Sessions(): JSX.Element {
           <Icon name="plus" /> New chat
         </button>
       </header>
-      {problem.value !== undefined && (
-        <Failure error={problem.value} retry={() => read(filter.value, rows, more, problem, false)} />
-      )}
-      {rows.value === undefined && problem.value === undefined && (
+      {problem.value !== undefined && <Failure error={problem.value} retry={() => load(false)} />}
+      {found.value === undefined && problem.value === undefined && (
         <div class="loading" role="status" aria-label="Loading" />
       )}
-      {rows.value !== undefined && shown.length === 0 && (
-        <Empty icon="sessions" title={text === "" ? "No sessions here" : "No title matches"}>
+      {found.value !== undefined && rows.length === 0 && (
+        <Empty icon="sessions" title={isFiltered ? "No session matches" : "No sessions here"}>
           <p>
-            {text === "" ? "Start a chat, or choose other filters." : "The search looks at titles. Try one word of it."}
+            {text === ""
+              ? isFiltered
+                ? "Choose other filters, or clear the person."
+                : "Start a chat, or choose other filters."
+              : "The search finds messages that contain all words, each from its beginning. Try fewer words."}
           </p>
         </Empty>
       )}
-      {shown.length > 0 && (
+      {rows.length > 0 && (
         <VirtualList
-          rows={shown}
-          rowPx={rowPx}
+          rows={rows}
+          rowPx={excerpts.size > 0 ? foundRowPx : rowPx}
           label="Sessions"
-          nearEnd={() => more.value && void read(filter.value, rows, more, problem, true)}
-          render={(row) => <Line key={row.sessionId} row={row} />}
+          nearEnd={() => more.value && void load(true)}
+          render={(row) => (
+            <Line
+              key={row.sessionId}
+              row={row}
+              excerpt={excerpts.size > 0 ? (excerpts.get(row.sessionId) ?? "") : undefined}
+            />
+          )}
         />
       )}
     </div>
@@ -106,8 +153,8 @@ function channelOf({ key, parentId }: SessionRow): string {
 let reading = 0;
 
 async function read(
-  { text, status, origin }: Filter,
-  rows: Signal<readonly SessionRow[] | undefined>,
+  { text, state, origin, channel, person }: Filter,
+  found: Signal<Found | undefined>,
   more: Signal<boolean>,
   problem: Signal<Error | undefined>,
   next: boolean,
@@ -115,19 +162,28 @@ async function read(
   if (next && !more.value) return;
   const mine = ++reading;
   more.value = false;
-  const before = next ? rows.value?.at(-1)?.sessionId : undefined;
+  const shown = next ? found.value : undefined;
   try {
     const query = {
       limit: pageSize,
-      before,
+      before: shown?.rows.at(-1)?.sessionId,
       text: text.trim(),
-      status,
+      messages: text.trim() === "" ? undefined : true,
+      ...states[state].query,
+      channel,
+      person,
       subagents: origin === "subagents",
       calls: origin === "calls",
     };
-    const { sessions } = await call<"sessionsList">("GET", "/api/sessions", { query });
+    const { sessions, matches = [] } = await call<"sessionsList">("GET", "/api/sessions", { query });
     if (mine !== reading) return;
-    rows.value = next ? [...(rows.value ?? []), ...sessions] : sessions;
+    found.value = {
+      rows: [...(shown?.rows ?? []), ...sessions],
+      excerpts: new Map([
+        ...(shown?.excerpts ?? []),
+        ...matches.map((each) => [each.sessionId, each.excerpt] as const),
+      ]),
+    };
     more.value = sessions.length === pageSize;
     problem.value = undefined;
   } catch (error) {
@@ -135,11 +191,12 @@ async function read(
   }
 }
 
-function Line({ row }: { row: SessionRow }): JSX.Element {
+/** `excerpt`: undefined: no search in messages; empty: the title matches. */
+function Line({ row, excerpt }: { row: SessionRow; excerpt: string | undefined }): JSX.Element {
   const state = useRef<HTMLAnchorElement>(null);
   const { sessionId, title, key, messageCount, updatedAt, treeCost, runningTurnId, parked, status, parentId } = row;
   return (
-    <div class={parentId === null ? "session-line" : "session-line child"}>
+    <div class={`session-line${parentId === null ? "" : " child"}${excerpt === undefined ? "" : " found"}`}>
       <a ref={state} data-row class="session-open" href={href("chat", sessionId)}>
         <span class="session-title">
           {runningTurnId !== null && (
@@ -158,6 +215,7 @@ function Line({ row }: { row: SessionRow }): JSX.Element {
           <span>{money(treeCost)}</span>
           <span>{age(updatedAt, Date.now())}</span>
         </span>
+        {excerpt !== undefined && <span class="session-excerpt">{visible(excerpt)}</span>}
       </a>
       <button
         type="button"

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../api/http.ts";
+import { visible } from "../chat/markdown.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 
 export function Settings(): JSX.Element {
@@ -28,42 +29,56 @@ export function Settings(): JSX.Element {
         Read-only. Change <code>parley.toml</code>, check it with <code>parley config check</code>, and restart.
       </p>
       <Show of={loaded}>
-        {({ settings }) => {
+        {({ settings, problems }) => {
           const shown = settings.filter(
             ({ key, origin }) => key.toLowerCase().includes(text.value) && (!changedOnly.value || origin !== "default"),
           );
           return (
-            <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
-              <table>
-                <thead>
-                  <tr>
-                    <th>Key</th>
-                    <th>Value</th>
-                    <th>Origin</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {shown.map(({ key, value, origin }) => (
-                    <tr key={key}>
-                      <td>
-                        <code>{key}</code>
-                      </td>
-                      <td>
-                        <code>{JSON.stringify(value)}</code>
-                      </td>
-                      <td class={origin === "default" ? "muted" : ""}>{origin}</td>
-                    </tr>
-                  ))}
-                  {shown.length === 0 && (
+            <>
+              {problems.length > 0 && (
+                <section aria-label="Problems">
+                  <h2>Problems</h2>
+                  <ul class="lines">
+                    {problems.map((problem) => (
+                      <li key={problem} class="bad">
+                        {visible(problem)}
+                      </li>
+                    ))}
+                  </ul>
+                </section>
+              )}
+              <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
+                <table>
+                  <thead>
                     <tr>
-                      <td colSpan={3} class="muted">
-                        No setting matches. Clear the search to see all of them.
-                      </td>
+                      <th>Key</th>
+                      <th>Value</th>
+                      <th>Origin</th>
                     </tr>
-                  )}
-                </tbody>
-              </table>
-            </div>
+                  </thead>
+                  <tbody>
+                    {shown.map(({ key, value, origin }) => (
+                      <tr key={key}>
+                        <td>
+                          <code>{key}</code>
+                        </td>
+                        <td>
+                          <code>{JSON.stringify(value)}</code>
+                        </td>
+                        <td class={origin === "default" ? "muted" : ""}>{origin}</td>
+                      </tr>
+                    ))}
+                    {shown.length === 0 && (
+                      <tr>
+                        <td colSpan={3} class="muted">
+                          No setting matches. Clear the search to see all of them.
+                        </td>
+                      </tr>
+                    )}
+                  </tbody>
+                </table>
+              </div>
+            </>
           );
         }}
       </Show>

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Browser, Page } from "playwright-core";
 import { findChromium, signInLink, startBrowser, startFront, type Front } from "./support.ts";
 
@@ -227,6 +227,54 @@ describe("console", { skip }, () => {
     }
     await page.goto(`${front.url}/${session.replace("#/session/", "#/chat/")}`);
     await page.locator(".turn-end").first().waitFor();
+  });
+
+  test("finds a session by a word of its messages, and says when none matches", async () => {
+    await page.goto(`${front.url}/#/sessions`);
+    const search = page.getByLabel("Search titles and messages");
+    await search.fill("invoice");
+    await page.locator(".session-excerpt", { hasText: "invoice" }).first().waitFor();
+    await assertAccessible();
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertNoSidewaysScroll();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByLabel("Person: a name or an id").fill("nobody of this name");
+    await page.getByText("No session matches").waitFor();
+    await page.getByLabel("Person: a name or an id").fill("");
+    await search.fill("");
+    await page.locator(".session-line:not(.found)").first().waitFor();
+  });
+
+  test("shows each leader in time, and a table that fits 390 pixels", async () => {
+    await page.goto(`${front.url}/#/cluster`);
+    await page.locator(".timeline .current").waitFor();
+    await page.getByText("None. A message is listed here when").waitFor();
+    await page.setViewportSize({ width: 390, height: 800 });
+    const frame = page.locator(".table-frame").first();
+    const widths = await frame.evaluate((element) => [element.scrollWidth, element.clientWidth]);
+    assert.ok((widths[0] ?? 0) <= (widths[1] ?? 0), `the table is ${widths.join(" wide in ")}`);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test("adds an account, shows why a platform refuses one, and removes it", async () => {
+    const telegram = await startTelegramPeer();
+    cleanup.add(() => telegram.close());
+    await page.goto(`${front.url}/#/channels`);
+    await page.getByRole("button", { name: "Add an account" }).click();
+    await page.getByLabel("Platform").selectOption("telegram");
+    await assertAccessible();
+    await page.getByLabel(/Further settings/).fill(`api_root = ${telegram.url}`);
+    await page.getByLabel(/the bot's token/).fill("1:wrong");
+    const add = page.getByRole("button", { name: "Check and add" });
+    await add.click();
+    await page.locator(".toast.error").waitFor();
+    await page.getByLabel(/the bot's token/).fill(telegram.token);
+    await add.click();
+    const card = page.locator(".card", { hasText: "telegram:main" });
+    await card.waitFor();
+    page.once("dialog", (dialog) => void dialog.accept());
+    await card.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("No channel is configured").waitFor();
   });
 
   test("goes to a view from the palette and by keys", async () => {

@@ -33,7 +33,7 @@ export const discordChannel = channelEntry({
   exampleAddress: "discord:main:1234567890123456789",
   setUp: [
     "Open https://discord.com/developers/applications, choose *New Application* and give it a name.",
-    "Under *Bot*, choose *Reset Token* and set the variable that `token_env` names to the token. It is shown once.",
+    "Under *Bot*, choose *Reset Token* and keep the token for `token_env`. It is shown once.",
     "Only for `require_mention = false`: under *Bot*, switch on *Message Content Intent*.",
     "Under *Installation*, choose *Guild Install* with the scopes `bot` and `applications.commands` and the permissions below, open the install link and add the bot to your server. A direct conversation with the bot is possible as soon as you share a server with it.",
     "In your own Discord settings under *Advanced*, switch on *Developer Mode*. A right click on a person, channel or server then offers *Copy ID*.",

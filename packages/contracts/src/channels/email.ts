@@ -78,7 +78,7 @@ export const emailChannel = channelEntry({
   setUp: [
     "Create an address for the agent alone. Set `address`, and `consent = true`: the agent reads all mail that authenticated, known people send to it.",
     "Send a mail to the address from another provider and look at its source. Set `authserv_id` to the first word after `Authentication-Results:` in the topmost such header, for example `mx.google.com`. Without that header the channel cannot be used: your mail server must check DMARC.",
-    "Set `smtp_host`, and `smtp_port` with `smtp_tls` if it is not 465 with TLS. Set the variable that `password_env` names to the password; providers with two-factor login need an app password.",
+    "Set `smtp_host`, and `smtp_port` with `smtp_tls` if it is not 465 with TLS. Keep the password for `password_env`; providers with two-factor login need an app password.",
     '`mode = "imap"`: set `imap_host`. Mail that is already in the mailbox is not read.',
     '`mode = "lmtp"`: let your mail server deliver the address to `lmtp_host`:`lmtp_port` over LMTP, and list the server in `lmtp_clients`. With Postfix: `transport_maps` with `agent@example.com lmtp:inet:127.0.0.1:2424`. With OpenSMTPD: `action "agent" lmtp "127.0.0.1:2424" rcpt-to`.',
     "List people by their addresses in `owners` and `allow_from`.",

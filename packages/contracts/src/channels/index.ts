@@ -1,4 +1,5 @@
 // All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
+import { z } from "zod";
 import type { ChannelEntry, ChannelSecret } from "./entry.ts";
 import { discordChannel } from "./discord.ts";
 import { emailChannel } from "./email.ts";
@@ -54,6 +55,26 @@ export function secretsOf({ secrets }: ChannelEntry, settings: object): NamedCha
     const variable = values[setting];
     return { ...secret, variable: typeof variable === "string" ? variable : undefined, needed };
   });
+}
+
+/** The settings of an account other than those that name secrets: those without a default, and all others. */
+export function settingNamesOf(entry: ChannelEntry): { required: string[]; optional: string[] } {
+  const { properties = {}, required = [] } = z.toJSONSchema(entry.settings, { io: "input" });
+  const secrets = new Set(entry.secrets.map(({ setting }) => setting));
+  const names = Object.keys(properties).filter((name) => !secrets.has(name));
+  return {
+    required: names.filter((name) => required.includes(name)),
+    optional: names.filter((name) => !required.includes(name)),
+  };
+}
+
+/** The secrets that an account with these settings, and the defaults, cannot work without. */
+export function neededSecrets(entry: ChannelEntry, settings: object): NamedChannelSecret[] {
+  const { properties = {} } = z.toJSONSchema(entry.settings, { io: "input" });
+  const defaults = Object.entries(properties).flatMap(([name, property]): [string, unknown][] =>
+    typeof property === "object" && property.default !== undefined ? [[name, property.default]] : [],
+  );
+  return secretsOf(entry, { ...Object.fromEntries(defaults), ...settings }).filter(({ needed }) => needed);
 }
 
 /** The name of the variable or file with a secret of an account that was added while the cluster ran. */

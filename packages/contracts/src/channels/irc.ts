@@ -32,7 +32,7 @@ export const ircChannel = channelEntry({
   exampleAddress: "irc:net:#team",
   setUp: [
     "Register a nick with the network's services, if it has any (`/msg NickServ REGISTER`).",
-    "Set `host` and `nick`, and the variable that `password_env` names to the password of the services account.",
+    "Set `host` and `nick`. Keep the password of the services account for `password_env`.",
     "List the channels that the agent joins in `groups`.",
     "Write people as `account:<name>` in `owners` and `allow_from`: a nick alone proves nothing.",
   ],

@@ -35,7 +35,7 @@ export const matrixChannel = channelEntry({
   setUp: [
     "Create an account for the agent on a homeserver, for example in Element in a private browser window.",
     'Log in once to get an access token: `curl -X POST https://<homeserver>/_matrix/client/v3/login -d \'{"type": "m.login.password", "identifier": {"type": "m.id.user", "user": "<name>"}, "password": "<password>", "initial_device_display_name": "Parley"}\'`. The answer contains `access_token`. Use the token for nothing else, and do not log this session out.',
-    "Set `homeserver` to the URL of the homeserver (`https://matrix-client.matrix.org` for matrix.org), and the variable that `token_env` names to the token.",
+    "Set `homeserver` to the URL of the homeserver (`https://matrix-client.matrix.org` for matrix.org). Keep the token for `token_env`.",
     "Write people as `@name:server` in `owners` and `allow_from`, and groups as room ids in `groups`. Element shows a room's id in *Room settings → Advanced → Internal room ID*; it begins with `!`.",
     "Create a room with end-to-end encryption turned off (in Element: *New room*, not *Start chat*, whose rooms are always encrypted) and invite the agent. It joins by itself, because you are listed.",
   ],

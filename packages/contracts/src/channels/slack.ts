@@ -58,9 +58,9 @@ export const slackChannel = channelEntry({
   exampleAddress: "slack:team:C0123456789",
   setUp: [
     "Open https://api.slack.com/apps, choose *Create New App*, *From a manifest*, select the workspace and paste the manifest of [Slack](channels/slack.md).",
-    'For `mode = "socket"`: under *Basic Information*, *App-Level Tokens*, generate a token with the scope `connections:write`. Set the variable that `app_token_env` names to it.',
-    "Under *Install App*, install the app to the workspace. Set the variable that `token_env` names to the *Bot User OAuth Token*.",
-    'For `mode = "events"`: set the variable that `signing_secret_env` names to the *Signing Secret* under *Basic Information*, start the gateway, and enter `https://<host>/channels/slack/<account>/events` as request URL under *Event Subscriptions*, *Interactivity & Shortcuts* and at the slash command.',
+    'For `mode = "socket"`: under *Basic Information*, *App-Level Tokens*, generate a token with the scope `connections:write`. Keep it for `app_token_env`.',
+    "Under *Install App*, install the app to the workspace. Keep the *Bot User OAuth Token* for `token_env`.",
+    'For `mode = "events"`: keep the *Signing Secret* under *Basic Information* for `signing_secret_env`, start the gateway, and enter `https://<host>/channels/slack/<account>/events` as request URL under *Event Subscriptions*, *Interactivity & Shortcuts* and at the slash command.',
     "Write a direct message to the app, or invite it to a channel with `/invite @Parley` and list the channel's id in `groups`.",
   ],
   permissions: [

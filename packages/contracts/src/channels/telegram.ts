@@ -46,9 +46,9 @@ export const telegramChannel = channelEntry({
   exampleAddress: "telegram:main:4711",
   setUp: [
     "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token.",
-    "Set the variable that `token_env` names to the token.",
+    "Keep the token for `token_env`.",
     "For groups: write `/setprivacy` to @BotFather and choose *Disable* if the agent should see messages that do not mention it.",
-    'For `mode = "webhook"`: set the variable that `webhook_secret_env` names to a random text, and register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
+    'For `mode = "webhook"`: choose a random text for `webhook_secret_env`, and register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
   ],
   permissions: [
     "In a group: to be a member and to send messages.",

@@ -66,9 +66,9 @@ export const whatsappChannel = channelEntry({
   setUp: [
     "On developers.facebook.com create an app of the type *Business*, and add the product *WhatsApp* to it. It comes with a test number.",
     "Under *WhatsApp > API Setup* copy the *Phone number ID* to `phone_number_id`. It is not the phone number.",
-    "In the business settings create a *system user*, assign the app and the WhatsApp account to it, and generate a token with `whatsapp_business_messaging`. Set the variable that `token_env` names to it. The token of the page *API Setup* ends after 24 hours.",
-    "Under *App settings > Basic* copy the *App secret* to the variable that `app_secret_env` names.",
-    "Set the variable that `verify_token_env` names to a random text, for example from `openssl rand -hex 16`.",
+    "In the business settings create a *system user*, assign the app and the WhatsApp account to it, and generate a token with `whatsapp_business_messaging`. Keep it for `token_env`. The token of the page *API Setup* ends after 24 hours.",
+    "Under *App settings > Basic* copy the *App secret* for `app_secret_env`.",
+    "Choose a random text for `verify_token_env`, for example from `openssl rand -hex 16`.",
     "Make the gateway reachable by HTTPS under a public name, add the name to `PARLEY_ALLOWED_HOSTS`, and start Parley.",
     "Under *WhatsApp > Configuration* enter `https://<host>/channels/whatsapp/<account>/webhook` as callback URL and the random text as verify token, press *Verify and save*, and subscribe to the field `messages`.",
     "Write the numbers of people with country code and without `+` in `owners` and `allow_from`, for example `491700000042`.",

@@ -35,6 +35,30 @@ export const channelsList = operation({
   http: { method: "GET", path: "/api/channels", answers: { 200: "The configured accounts" } },
 });
 
+export const channelsKinds = operation({
+  name: "channels.kinds",
+  summary: "The kinds of channels, and what an account of each needs",
+  role: "owner",
+  input: z.strictObject({}),
+  output: z.object({
+    kinds: z.array(
+      z.object({
+        /** As in `[channels.<name>]` of parley.toml. */
+        name: z.string(),
+        title: z.string(),
+        /** Settings without a default, other than those of secrets. */
+        required: z.array(z.string()),
+        /** All other settings. */
+        optional: z.array(z.string()),
+        secrets: z.array(z.object({ setting: z.string(), purpose: z.string(), required: z.boolean() })),
+        /** What the owner does on the platform first: steps, Markdown. */
+        setUp: z.array(z.string()),
+      }),
+    ),
+  }),
+  http: { method: "GET", path: "/api/channel-kinds", answers: { 200: "The kinds" } },
+});
+
 /** The longest value of a secret. */
 const maxSecretChars = 16_384;
 

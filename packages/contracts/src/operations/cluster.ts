@@ -123,7 +123,7 @@ export const turnsTrace = operation({
 
 export const settingsGet = operation({
   name: "settings.get",
-  summary: "The settings in effect, each with its origin",
+  summary: "The settings in effect, each with its origin, and problems of parley.toml",
   role: "owner",
   input: z.strictObject({}),
   output: z.object({
@@ -136,6 +136,8 @@ export const settingsGet = operation({
         origin: z.string(),
       }),
     ),
+    /** What `parley config check` finds in parley.toml as it is now, and accounts that lack a secret. */
+    problems: z.array(z.string()),
   }),
   http: {
     method: "GET",

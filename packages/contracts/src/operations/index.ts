@@ -13,3 +13,4 @@ export * from "./schedules.ts";
 export * from "./sessions.ts";
 export * from "./tokens.ts";
 export * from "./voice.ts";
+export * from "./work.ts";

@@ -5,7 +5,7 @@ import { mainSessionKey } from "../session-keys.ts";
 import { efforts } from "../settings/agent.ts";
 import { permissionModes, permissionRule } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
-import { sessionList, sessionMessages } from "../store/sessions.ts";
+import { sessionActivities, sessionList, sessionMessages } from "../store/sessions.ts";
 import { turnCancel } from "../store/turns.ts";
 import { SessionSummarySchema } from "../turns.ts";
 import { QuerySwitch, readOnly, sameOperation, SessionRef } from "./fields.ts";
@@ -35,6 +35,14 @@ export const sessionsList = operation({
     calls: QuerySwitch.default("false"),
     /** Part of the title. */
     text: z.string().min(1).max(200).optional(),
+    /** Also find the text in messages of people and of the agent: all of its words, each in full or by its beginning. */
+    messages: QuerySwitch.default("false"),
+    /** `waiting`: its turn waits for a person or a sub-agent. `queued`: messages wait for a turn. */
+    activity: z.enum(sessionActivities).optional(),
+    /** Sessions with messages from this channel. */
+    channel: z.string().min(1).max(100).optional(),
+    /** Sessions with messages of a person whose id, or part of whose name, this is. */
+    person: z.string().min(1).max(200).optional(),
   }),
   output: sessionList.output,
   http: { method: "GET", path: "/api/sessions", answers: { 200: "The sessions" } },

@@ -18,10 +18,24 @@ export const sessionGet = storeRequest({
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
 
+export const sessionActivities = ["running", "waiting", "queued", "idle"] as const;
+
+const SessionMatchSchema = z.object({
+  sessionId: z.string(),
+  /** Position of the message in the session's log. */
+  seq: z.number().int(),
+  role: z.enum(["user", "assistant"]),
+  /** ISO 8601, UTC. */
+  createdAt: z.string(),
+  /** The text around the first word that was found; `…` where it is cut. */
+  excerpt: z.string(),
+});
+export type SessionMatch = z.infer<typeof SessionMatchSchema>;
+
 export const sessionList = storeRequest({
   subject: "store.session.list",
   clients: ["channel-gateway", "agent-core"],
-  doc: "List sessions, most recently used first. A session without a title gets the beginning of its first message as title. Sessions of sub-agents and of single calls are included only on request.",
+  doc: "List sessions, most recently used first. A session without a title gets the beginning of its first message as title. Sessions of sub-agents and of single calls are included only on request. All conditions must hold.",
   input: z.object({
     limit: z.number().int().min(1).max(200),
     /** The id of the last session of the previous page. */
@@ -35,8 +49,20 @@ export const sessionList = storeRequest({
     calls: z.boolean().optional(),
     /** Part of the title, case-insensitive. */
     text: z.string().min(1).max(200).optional(),
+    /** Also find `text` in messages of people and of the agent: all of its words, each in full or by its beginning. */
+    messages: z.boolean().optional(),
+    /** `running`: a turn works. `waiting`: its turn waits for a person or a sub-agent. `queued`: messages wait. `idle`: none of these. */
+    activity: z.enum(sessionActivities).optional(),
+    /** Sessions with input of this channel. */
+    channel: z.string().min(1).max(100).optional(),
+    /** Sessions with input of a person whose id, or part of whose name, this is. */
+    person: z.string().min(1).max(200).optional(),
   }),
-  output: z.object({ sessions: z.array(SessionSummarySchema) }),
+  output: z.object({
+    sessions: z.array(SessionSummarySchema),
+    /** With `messages`: the newest message that contains the words, of each session in which one does. */
+    matches: z.array(SessionMatchSchema).optional(),
+  }),
 });
 
 export const sessionMessages = storeRequest({

@@ -40,6 +40,7 @@ export interface InboundDeps extends InboxWriterDeps {
   log: Logger;
   channels: OperationDeps["channels"];
   originOf: OperationDeps["originOf"];
+  checkSettings: OperationDeps["checkSettings"];
 }
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
@@ -56,12 +57,13 @@ export class InboundHandler {
     this.#deps = deps;
     this.#writer = new InboxWriter(deps);
     this.acts = new SessionService(deps);
-    const { bus, sessions, settings, live, channels, originOf } = deps;
+    const { bus, sessions, settings, live, channels, originOf, checkSettings } = deps;
     this.operations = {
       bus,
       sessions,
       settings,
       originOf,
+      checkSettings,
       acts: this.acts,
       cancel: (what) => this.cancel(what),
       say: (message, route) => this.#say(message, route),

@@ -1,5 +1,13 @@
 // Accounts of channels: their state across replicas, tests of credentials, pauses.
-import { accountReports, errorMessage, operations, store } from "@parley/contracts";
+import {
+  accountReports,
+  channelEntries,
+  errorMessage,
+  neededSecrets,
+  operations,
+  settingNamesOf,
+  store,
+} from "@parley/contracts";
 import { implement, OperationError, type AccountRef } from "./operation.ts";
 
 /** How long replicas have to report their accounts. */
@@ -22,6 +30,20 @@ export function bestReport(reports: readonly Report[], of: Pick<Report, "channel
 const isSame = (one: AccountRef, other: AccountRef) => one.channel === other.channel && one.account === other.account;
 
 export const channelOperations = [
+  implement(operations.channelsKinds, () => ({
+    kinds: channelEntries.map((entry) => ({
+      name: entry.name,
+      title: entry.title,
+      ...settingNamesOf(entry),
+      secrets: entry.secrets.map(({ setting, purpose }) => ({
+        setting,
+        purpose,
+        required: neededSecrets(entry, {}).some((needed) => needed.setting === setting),
+      })),
+      setUp: [...entry.setUp],
+    })),
+  })),
+
   implement(operations.channelsAdd, async (input, { deps, actor }) => {
     const { channel, account } = input;
     return { channel, account, ...(await deps.channels.add(input, actor)) };

@@ -98,7 +98,10 @@ export const clusterOperations = [
     deps.bus.request(store.turnTrace, { turnId: id === "last" ? null : id }),
   ),
 
-  implement(operations.settingsGet, (_input, { deps }) => ({ settings: settingRows(deps.settings, deps.originOf) })),
+  implement(operations.settingsGet, (_input, { deps }) => ({
+    settings: settingRows(deps.settings, deps.originOf),
+    problems: deps.checkSettings(),
+  })),
 
   implement(operations.deliveriesSend, ({ channel, account, conversation, text, expiresInMs }, call) => {
     const address = { channel, account, conversation };

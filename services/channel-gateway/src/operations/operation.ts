@@ -79,6 +79,8 @@ export interface OperationDeps {
   settings: ParleySettings;
   /** The source of the setting at a path: a flag, a variable, the file, `preset <name>` or `default`. */
   originOf: (path: readonly string[]) => string;
+  /** Problems of the settings as they are stored now, which may differ from those in effect. */
+  checkSettings: () => string[];
   acts: SessionService;
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
   /** Sends a message to the agent on behalf of the command's sender, once per `externalId`. Throws OperationError. */

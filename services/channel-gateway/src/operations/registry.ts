@@ -30,6 +30,7 @@ import { sessionOperations } from "./sessions.ts";
 import { tokenOperations } from "./tokens.ts";
 import { findForm, slashForms, slashInput, unknownText, wordsIn } from "./slash.ts";
 import { voiceOperations } from "./voice.ts";
+import { workOperations } from "./work.ts";
 
 /** Every operation, each once. */
 export const operations: readonly Operation[] = [
@@ -47,6 +48,7 @@ export const operations: readonly Operation[] = [
   ...sessionOperations,
   ...tokenOperations,
   ...voiceOperations,
+  ...workOperations,
 ];
 
 const forms = slashForms(operations);

@@ -54,10 +54,16 @@ async function resume({ deps }: OperationCall, route: string, wanted: string): P
 export const sessionOperations = [
   implement(
     operations.sessionsList,
-    ({ subagents, calls, parent: parentId, ...query }, { deps }) =>
+    ({ subagents, calls, messages, parent: parentId, ...query }, { deps }) =>
       deps.bus.request(
         store.sessionList,
-        omitUndefined({ ...query, parentId, subagents: subagents === "true", calls: calls === "true" }),
+        omitUndefined({
+          ...query,
+          parentId,
+          subagents: subagents === "true",
+          calls: calls === "true",
+          messages: messages === "true",
+        }),
       ),
     async ({ sessions }, { deps, speaker }) => {
       if (sessions.length === 0) return "There are no sessions yet.";

@@ -73,6 +73,7 @@ export async function startReplica(nats: NatsServer, cleanup: Cleanup, more: Gat
       },
       channelSecrets: new Map(),
       originOf: () => "default",
+      checkSettings: () => [],
       ...more.config,
     },
     more.overrides,

@@ -22,6 +22,7 @@ import { changeHandlers } from "./inbox/changes.ts";
 import { fileHandlers } from "./inbox/files.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
 import { queueHandlers } from "./inbox/queue.ts";
+import { workHandlers } from "./inbox/work.ts";
 import { consolidationHandlers } from "./memory/consolidation.ts";
 import { memoryHandlers } from "./memory/memory.ts";
 import { noteHandlers } from "./memory/notes.ts";
@@ -38,6 +39,7 @@ import { compactHandlers } from "./sessions/compact.ts";
 import { forkHandlers } from "./sessions/fork.ts";
 import { historyHandlers } from "./sessions/history.ts";
 import { routeHandlers } from "./sessions/routes.ts";
+import { listHandlers } from "./sessions/list.ts";
 import { sessionHandlers } from "./sessions/sessions.ts";
 import { todoHandlers } from "./sessions/todos.ts";
 import { usageHandlers } from "./sessions/usage.ts";
@@ -74,6 +76,7 @@ const handlers: Handlers = combined(
   fileHandlers,
   inboxHandlers,
   queueHandlers,
+  workHandlers,
   consolidationHandlers,
   memoryHandlers,
   noteHandlers,
@@ -90,6 +93,7 @@ const handlers: Handlers = combined(
   forkHandlers,
   historyHandlers,
   routeHandlers,
+  listHandlers,
   sessionHandlers,
   todoHandlers,
   usageHandlers,

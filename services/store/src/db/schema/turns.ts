@@ -74,7 +74,11 @@ export const messages = parley.table(
     tainted: boolean("tainted"),
     sentAt: time("sent_at"),
   },
-  (table) => [primaryKey({ columns: [table.sessionId, table.seq] }), index("messages_turn").on(table.turnId)],
+  (table) => [
+    primaryKey({ columns: [table.sessionId, table.seq] }),
+    index("messages_turn").on(table.turnId),
+    partial(index("messages_words").using("gin", sql`parley.message_words(parts)`), sql`role <> 'tool'`),
+  ],
 );
 
 export const events = parley.table(

@@ -10,7 +10,7 @@ import {
   type SessionOverrides,
   type SessionSummary,
 } from "@parley/contracts";
-import { and, desc, eq, inArray, isNull, or, sql } from "drizzle-orm";
+import { and, eq, inArray, or, sql } from "drizzle-orm";
 import { withClient, type Database } from "../../db/database.ts";
 import {
   finishedEvent,
@@ -27,7 +27,6 @@ import {
 import { inbox, sessions, turns } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
-import { titleUntitled } from "./titles.ts";
 import type { Handlers } from "../handler.ts";
 
 /** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
@@ -67,16 +66,16 @@ const summary = {
   todos: sessions.todos,
 };
 
-function select(database: Database) {
+export function selectSummaries(database: Database) {
   return database.orm
     .select(summary)
     .from(sessions)
     .leftJoin(turns, and(eq(turns.sessionId, sessions.id), eq(turns.state, "running")));
 }
 
-type Row = Awaited<ReturnType<typeof select>>[number];
+type Row = Awaited<ReturnType<typeof selectSummaries>>[number];
 
-function summaryOf(row: Row): SessionSummary {
+export function summaryOf(row: Row): SessionSummary {
   const {
     inputTokens,
     outputTokens,
@@ -110,14 +109,14 @@ async function getSession(
     input.sessionId === undefined
       ? or(eq(sessions.id, bound), and(eq(sessions.key, input.key ?? ""), sql`NOT EXISTS ${bound}`))
       : eq(sessions.id, input.sessionId);
-  const rows = await select(database).where(condition);
+  const rows = await selectSummaries(database).where(condition);
   return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
 }
 
 /** Sessions by their ids, in that order; missing ones are left out. */
 export async function summariesOf(database: Database, ids: readonly string[]): Promise<SessionSummary[]> {
   if (ids.length === 0) return [];
-  const rows = await select(database).where(inArray(sessions.id, [...ids]));
+  const rows = await selectSummaries(database).where(inArray(sessions.id, [...ids]));
   const found = new Map(rows.map((row) => [row.sessionId, summaryOf(row)]));
   return ids.flatMap((id) => found.get(id) ?? []);
 }
@@ -180,26 +179,6 @@ export const sessionHandlers = {
   },
 
   sessionGet: ({ database }, input) => getSession(database, input),
-
-  async sessionList({ database }, input) {
-    await titleUntitled(database);
-    const { before, status, parentId, text, subagents = false, calls = false } = input;
-    const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
-    const children = subagents ? undefined : isNull(sessions.parentId);
-    const rows = await select(database)
-      .where(
-        and(
-          before === undefined ? undefined : after,
-          status === undefined ? undefined : eq(sessions.status, status),
-          calls ? undefined : eq(sessions.singleCall, false),
-          parentId === undefined ? children : eq(sessions.parentId, parentId),
-          text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
-        ),
-      )
-      .orderBy(desc(sessions.updatedAt), desc(sessions.id))
-      .limit(input.limit);
-    return { sessions: rows.map(summaryOf) };
-  },
 
   /** The session's log: messages and events in sequence order. */
   async eventList({ database }, input) {

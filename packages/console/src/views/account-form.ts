@@ -1,0 +1,37 @@
+// The request that the form of a new account describes. Pure.
+
+/** Settings whose values are lists; the form separates them by commas. */
+const lists = new Set(["owners", "allow_from", "groups"]);
+
+/** The request that the form describes. Throws an Error that names a line of the further settings that is wrong. */
+export function bodyOf(channel: string, form: FormData): object {
+  const settings: Record<string, unknown> = {};
+  const secrets: Record<string, string> = {};
+  const texts = [...form].flatMap(([name, value]) =>
+    typeof value === "string" ? [[name, value.trim()] as const] : [],
+  );
+  for (const [name, value] of texts) {
+    const [type, setting] = name.split(":");
+    if (setting === undefined || value === "") continue;
+    if (type === "secret") secrets[setting] = value;
+    else settings[setting] = lists.has(setting) ? value.split(/\s*,\s*/) : value;
+  }
+  const further = texts.find(([name]) => name === "further")?.[1] ?? "";
+  for (const line of further.split("\n").filter((each) => each.trim() !== "")) {
+    const [, setting, value] = /^\s*([a-z][a-z0-9_]*)\s*=\s*(.+?)\s*$/.exec(line) ?? [];
+    if (setting === undefined || value === undefined)
+      throw new Error(`"${line.trim()}" is not in the form name = value`);
+    settings[setting] = valueOf(value);
+  }
+  const account = texts.find(([name]) => name === "account")?.[1];
+  return { channel, account, settings, secrets };
+}
+
+/** Numbers, booleans, lists and quoted texts as in TOML; anything else is a text without quotes. */
+function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
