@@ -68,10 +68,5 @@ export { startTestCluster, type TestCluster, type TestClusterOptions } from "./c
 export { startScriptedModel, type ModelFault, type ScriptedModel } from "./model/scripted-model.ts";
 export { checkOrder, startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
 export { createTestSigner, openTestCall, type TestCall, type TestSigner } from "./grants.ts";
-export {
-  conformanceCases,
-  type ChannelSubject,
-  type ConformanceCase,
-  type ReceivedMessage,
-  type SeenMessage,
-} from "./channels/conformance.ts";
+export { conformanceCases } from "./channels/conformance.ts";
+export type { ChannelSubject, Outcome, ReceivedMessage, SeenMessage, SendOptions } from "./channels/subject.ts";

@@ -4,14 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
-import {
-  ircChannel,
-  peopleSettings,
-  signalChannel,
-  telegramChannel,
-  type ReplyAddress,
-  type store,
-} from "@parley/contracts";
+import { ircChannel, peopleSettings, signalChannel, telegramChannel, type ReplyAddress } from "@parley/contracts";
 import {
   buttonsOf,
   conformanceCases,
@@ -22,8 +15,10 @@ import {
   startSignalPeer,
   startTelegramPeer,
   type ChannelSubject,
+  type Outcome,
   type ReceivedMessage,
   type SeenMessage,
+  type SendOptions,
 } from "@parley/testing";
 import Fastify from "fastify";
 import { simpleParser } from "mailparser";
@@ -35,6 +30,7 @@ import { createIrc } from "../src/channels/irc/index.ts";
 import { createSignal } from "../src/channels/signal/index.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
+import { Platform } from "./support/platform.ts";
 import { serveMail } from "./support/mail.ts";
 import { serveSlack } from "./support/slack.ts";
 import { connectedDiscord } from "./support/discord.ts";
@@ -47,57 +43,96 @@ interface Opened extends AsyncDisposable {
 
 const people = z.object(peopleSettings).parse({});
 
-/** The part of a subject that only needs the adapter and the host. */
-function subjectOf(
+interface Person {
+  nowhere: string;
+  say: (text: string) => unknown;
+  seen: (count: number) => Promise<readonly SeenMessage[]>;
+  press?: (label: string) => Promise<string>;
+  secrets?: readonly string[];
+}
+
+const notDone: Outcome = { state: "nothing" };
+
+/** The operations that an adapter has. */
+function operationsOf(
   adapter: ChannelAdapter,
-  host: TestHost,
-  conversation: string,
-  person: {
-    nowhere: string;
-    say: (text: string) => unknown;
-    seen: (count: number) => Promise<readonly SeenMessage[]>;
-    press?: (label: string) => Promise<string>;
-  },
-): ChannelSubject {
-  const address: ReplyAddress = { channel: adapter.channel, account: adapter.account, conversation };
+  operations: Pick<ChannelSubject, "edit" | "remove" | "react" | "typing" | "stopTyping" | "check">,
+): typeof operations {
+  return Object.fromEntries(Object.entries(operations).filter(([name]) => name in adapter));
+}
+
+/** The part of a subject that only needs the adapter and the host. */
+function subjectOf(adapter: ChannelAdapter, host: TestHost, conversation: string, person: Person): ChannelSubject {
+  const { channel, account, capabilities } = adapter;
+  const address: ReplyAddress = { channel, account, conversation };
+  let received = address;
   // A platform that deduplicates drops a second message with the same key.
   let keys = 0;
-  const send = async (to: ReplyAddress, text: string, signal: AbortSignal, actions?: readonly store.Action[]) => {
-    const parts = new AnswerParts(adapter.capabilities.text);
-    const outcomes: string[] = [];
+  const soon = () => AbortSignal.timeout(20_000);
+  const firstPart = (text: string) => {
+    const part = new AnswerParts(capabilities.text).at("answer", text, 0);
+    assert.ok(part);
+    return part.rendered;
+  };
+  const send = async (text: string, { to = address, signal = soon(), ...options }: SendOptions = {}) => {
+    const parts = new AnswerParts(capabilities.text);
+    const outcomes: Outcome[] = [];
     for (let position: number | null = 0; position !== null;) {
       const part = parts.at("answer", text, position, adapter.maxLength?.(to));
       if (part === null) break;
+      const { actions, key: idempotencyKey = `k-${(keys += 1)}` } = options;
       const last = part.next === null && actions !== undefined;
-      const message = { address: to, text: part.rendered, idempotencyKey: `k-${(keys += 1)}`, attempts: 0 };
-      const { state } = await adapter.send(last ? { ...message, actions } : message, signal);
-      outcomes.push(state);
-      if (state !== "sent") break;
+      const message = { address: to, text: part.rendered, idempotencyKey, attempts: 0 };
+      const outcome = await adapter.send(last ? { ...message, actions } : message, signal);
+      outcomes.push(outcome);
+      if (outcome.state !== "sent") break;
       position = part.next;
     }
     return outcomes;
   };
-  const soon = () => AbortSignal.timeout(20_000);
+  const sendFile = async (name: string, content: Uint8Array) => {
+    const file = { name, mediaType: "text/plain", content };
+    const part = { address, idempotencyKey: `k-${(keys += 1)}`, attempts: 0 };
+    const files = { ...part, text: firstPart("a file"), files: [file] };
+    return adapter.send(capabilities.filesWithText ? files : { ...part, text: null, file }, soon());
+  };
   return {
-    limits: adapter.capabilities.text,
-    hasActions: adapter.capabilities.actions,
-    send: (text, actions) => send(address, text, soon(), actions),
-    sendAborted: async (text) => (await send(address, text, AbortSignal.abort()))[0] ?? "",
-    sendNowhere: async (text) => (await send({ ...address, conversation: person.nowhere }, text, soon()))[0] ?? "",
+    channel,
+    account,
+    capabilities,
+    limits: capabilities.text,
+    secrets: person.secrets ?? [],
+    logText: () => host.logText,
+    send,
+    sendFile,
+    sendNowhere: async (text) => (await send(text, { to: { ...address, conversation: person.nowhere } }))[0] ?? notDone,
     seen: (count) => person.seen(count),
     say: async (text) => {
       const count = host.accepted.length;
       await person.say(text);
-      return receivedOf((await host.untilAccepted(count + 1))[count]);
+      const [draft] = (await host.untilAccepted(count + 1)).slice(count);
+      assert.ok(draft);
+      received = draft.replyTo;
+      return receivedOf(draft);
     },
+    ...operationsOf(adapter, {
+      edit: async (id, text, signal = soon()) =>
+        (await adapter.edit?.(address, id, firstPart(text), signal)) ?? notDone,
+      remove: async (id, signal = soon()) => (await adapter.remove?.(address, id, signal)) ?? notDone,
+      react: async (id, reaction) => (await adapter.react?.(address, id, reaction, soon())) ?? notDone,
+      typing: async () => adapter.typing?.(received),
+      stopTyping: async () => adapter.stopTyping?.(received),
+      check: async () => (await adapter.check?.(soon()))?.as ?? "",
+    }),
     ...(person.press === undefined ? {} : { press: person.press }),
   };
 }
 
-function receivedOf(draft: InboundDraft | undefined): ReceivedMessage {
-  assert.ok(draft);
-  const { externalId, conversation, contact, direct, text } = draft;
-  return { externalId, conversation, contactId: contact.id, direct, text };
+function receivedOf(draft: InboundDraft): ReceivedMessage {
+  const { externalId, messageId, conversation, contact, direct, addressed, text, sentAt, replyTo } = draft;
+  const isMarked = draft.forwarded !== undefined || draft.quote !== undefined;
+  const files = draft.files?.length ?? 0;
+  return { externalId, messageId, conversation, contact, direct, addressed, text, sentAt, replyTo, files, isMarked };
 }
 
 async function openTelegram(): Promise<Opened> {
@@ -118,6 +153,7 @@ async function openTelegram(): Promise<Opened> {
       peer.press(peer.sent.at(-1)?.messageId ?? 0, label);
       return host.until("the press", () => host.acted[0]?.input ?? null);
     },
+    secrets: [peer.token],
   });
   return {
     subject,
@@ -130,13 +166,18 @@ async function openTelegram(): Promise<Opened> {
 }
 
 async function openIrc(): Promise<Opened> {
-  const server = await startInspIrcd();
-  const ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
+  await using opening = new AsyncDisposableStack();
+  const server = opening.use(await startInspIrcd());
+  const ann = opening.use(await startIi({ port: server.port, nick: "ann", channels: ["#agents"] }));
   const settings = ircChannel.settings.parse({ host: "127.0.0.1", port: server.port, tls: false, nick: "parley" });
   const adapter = createIrc("main", settings, {});
   const host = new TestHost();
   const { lease, lose } = host.lease();
   const ended = adapter.connect?.(host, lease);
+  opening.defer(async () => {
+    lose();
+    await ended;
+  });
   await host.untilLogged(/"connected"/);
   const seen = () =>
     ann.lines("parley").flatMap(({ nick, text }) => (nick === "parley" ? [{ text, buttons: [] }] : []));
@@ -151,15 +192,8 @@ async function openIrc(): Promise<Opened> {
   });
   await ann.say("parley", "opens the conversation");
   await host.untilAccepted(1);
-  return {
-    subject,
-    [Symbol.asyncDispose]: async () => {
-      lose();
-      await ended;
-      await ann[Symbol.asyncDispose]();
-      await server[Symbol.asyncDispose]();
-    },
-  };
+  const opened = opening.move();
+  return { subject, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 async function openDiscord(): Promise<Opened> {
@@ -181,6 +215,7 @@ async function openDiscord(): Promise<Opened> {
       peer.press(peer.sent.at(-1)?.id ?? "", label);
       return host.until("the press", () => host.acted[0]?.input ?? null);
     },
+    secrets: [peer.token],
   });
   return { subject, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
 }
@@ -189,16 +224,21 @@ async function openEmail(): Promise<Opened> {
   const served = await serveMail();
   const { peer, host, adapter } = served;
   // A mail is longer than any text here, so the host is given a limit at which it splits.
-  const short: ChannelAdapter = { ...adapter, maxLength: () => 3_000 };
+  const short: ChannelAdapter = { ...adapter, maxLength: () => 5_000 };
+  const parsed: SeenMessage[] = [];
   const seen = async (count: number): Promise<SeenMessage[]> => {
-    const mails = await Promise.all((await peer.untilMails("ann", count)).map((raw) => simpleParser(raw)));
-    return mails.map(({ text = "" }) => ({ text, buttons: [] }));
+    for (const raw of (await peer.untilMails("ann", count)).slice(parsed.length)) {
+      const { text = "" } = await simpleParser(raw);
+      parsed.push({ text, buttons: [] });
+    }
+    return [...parsed];
   };
   const headers = ["References: <root@test.local>"];
   const subject = subjectOf(short, host, "ann@test.local/<root@test.local>", {
     nowhere: "nobody@test.local",
     say: (body) => peer.write({ body, headers }),
     seen,
+    secrets: [peer.password],
   });
   return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
@@ -218,6 +258,7 @@ async function openWhatsApp(): Promise<Opened> {
       peer.press(peer.sent.at(-1)?.id ?? "", label);
       return host.until("the press", () => host.acted[0]?.input ?? null);
     },
+    secrets: [peer.token, peer.appSecret],
   });
   return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
@@ -236,6 +277,7 @@ async function openSlack(): Promise<Opened> {
       peer.press(peer.sent.at(-1)?.ts ?? "", label);
       return host.until("the press", () => host.acted[0]?.input ?? null);
     },
+    secrets: [peer.tokens.bot, peer.tokens.app, peer.signingSecret],
   });
   return { subject, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
@@ -252,6 +294,7 @@ async function openMatrix(): Promise<Opened> {
       const messages = await ann.untilMessages(room, agent.userId, count);
       return messages.map(({ content }) => ({ text: String(content["body"]), buttons: [] }));
     },
+    secrets: [agent.account.token],
   });
   return {
     subject,
@@ -289,12 +332,14 @@ async function openSignal(): Promise<Opened> {
 
 async function openExample(): Promise<Opened> {
   const sent: SeenMessage[] = [];
+  const keys = new Set<string>();
   const chat = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const { to, text } = JSON.parse(Buffer.concat(chunks).toString()) as { to: string; text: string };
-      if (to === "ann") sent.push({ text, buttons: [] });
+      const { to, text, key } = JSON.parse(Buffer.concat(chunks).toString()) as Record<"to" | "text" | "key", string>;
+      if (to === "ann" && !keys.has(key)) sent.push({ text, buttons: [] });
+      keys.add(key);
       response.writeHead(to === "ann" ? 200 : 404).end(JSON.stringify({ id: String(sent.length) }));
     });
   });
@@ -331,6 +376,30 @@ async function openExample(): Promise<Opened> {
   };
 }
 
+async function openTestPlatform(): Promise<Opened> {
+  const platform = new Platform("main");
+  // The test platform accepts any conversation, and ignores the signal.
+  const { adapter } = platform.account({});
+  const host = new TestHost();
+  const { lease, lose } = host.lease();
+  const ended = adapter.connect?.(host, lease);
+  const subject = subjectOf(adapter, host, "ann", {
+    nowhere: "",
+    say: (text) => platform.say({ conversation: "ann", from: "ann", text }),
+    seen: async (count) => {
+      await platform.until(() => platform.sent.length >= count);
+      return platform.sent.map(({ text }) => ({ text, buttons: [] }));
+    },
+  });
+  return {
+    subject,
+    [Symbol.asyncDispose]: async () => {
+      lose();
+      await ended;
+    },
+  };
+}
+
 const openers = {
   Telegram: openTelegram,
   IRC: openIrc,
@@ -341,12 +410,13 @@ const openers = {
   Discord: openDiscord,
   Signal: openSignal,
   "the example": openExample,
+  "the test platform": openTestPlatform,
 };
 /** Peers that cannot run on every machine. */
 const missing: Readonly<Record<string, string | false>> = { Matrix: await missingSynapse() };
 
 for (const [name, open] of Object.entries(openers)) {
-  describe(`${name} conforms`, { timeout: 60_000, skip: missing[name] ?? false }, () => {
+  describe(`${name} conforms`, { timeout: 120_000, skip: missing[name] ?? false }, () => {
     test("does what every channel must do", async (context) => {
       await using opened = await open();
       for (const { group, name: what, run } of conformanceCases) {

@@ -117,9 +117,10 @@ function ratesText(rates: ChannelEntry["capabilities"]["rates"]): string[] {
   const text = ({ burst, everyMs }: SendRate) => `${burst} at once, then one every ${everyMs / 1_000} s`;
   const lines = [
     ...(rates.account === undefined ? [] : [`- an account: ${text(rates.account)}`]),
-    ...(rates.conversations ?? []).map(
-      (each) => `- a conversation whose id matches \`${each.pattern}\`: ${text(each)}`,
-    ),
+    ...(rates.conversations ?? []).map((each, index) => {
+      const any = index === 0 ? "a conversation" : "any other conversation";
+      return `- ${each.pattern === "" ? any : `a conversation whose id matches \`${each.pattern}\``}: ${text(each)}`;
+    }),
   ];
   return [`Messages are sent at these rates, which all replicas share:\n\n${lines.join("\n")}`];
 }

@@ -2,7 +2,7 @@
 // `out` contains the conversation.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, watch } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,6 +37,8 @@ export interface Ii extends AsyncDisposable {
   quit(): Promise<void>;
 }
 
+const lookEveryMs = 20;
+
 export async function startIi({ port, nick, channels = [] }: IiOptions): Promise<Ii> {
   const { path } = await debianBinary("ii", "ii", SHARED_CACHE_DIR);
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-ii-")));
@@ -52,14 +54,14 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
   };
   const lines = (target: string): IiLine[] => read(target).split("\n").flatMap(lineOf);
 
-  /** Resolves once `done` is not null; checks again on every change below the folder. */
+  /** Resolves once `done` is not null. Looks again and again: a recursive watch misses files in a folder that appears just then. */
   const untilChange = async <Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> => {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const look = (): void => {
       const value = done();
       if (value !== null) resolve(value);
     };
-    const watcher = watch(home, { recursive: true }, look);
+    const looking = setInterval(look, lookEveryMs);
     const timer = setTimeout(
       () => reject(new Error(`${nick} waited ${timeoutMs} ms for ${what}; saw:\n${read("")}`)),
       timeoutMs,
@@ -69,7 +71,7 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
       return await promise;
     } finally {
       clearTimeout(timer);
-      watcher.close();
+      clearInterval(looking);
     }
   };
 

@@ -82,7 +82,7 @@ export class Platform {
       },
       ownedConnection: true,
       connect: (host, lease) => this.#connect(replica, host, lease),
-      send: (message) => this.#send(message),
+      send: (message, signal) => this.#send(message, signal),
       typing: async ({ conversation }) => {
         this.typing.push(conversation);
         this.#changed();
@@ -122,7 +122,9 @@ export class Platform {
     }
   }
 
-  async #send(message: OutboundPart): Promise<SendOutcome> {
+  async #send(message: OutboundPart, signal: AbortSignal): Promise<SendOutcome> {
+    if (signal.aborted) return { state: "retry", afterMs: 1_000, reason: "cancelled before it was sent" };
+    if (message.address.conversation === "") return { state: "dropped", reason: "the conversation has no name" };
     const fate = await this.fate(message);
     if (fate !== null) return fate;
     const text = message.text?.plain ?? "";
