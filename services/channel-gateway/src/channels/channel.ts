@@ -222,3 +222,6 @@ export interface ChannelAdapter {
   /** Hides the typing indicator, where it does not end with the next message by itself. */
   stopTyping?(address: ReplyAddress): Promise<void>;
 }
+
+/** What an adapter does with single messages. */
+export type MessageOperations = Required<Pick<ChannelAdapter, "edit" | "remove" | "react">>;

@@ -2,10 +2,12 @@
 // lease is held.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, WireError } from "@parley/contracts";
+import { backoffMs } from "@parley/kit";
 import type { ChannelHost, LeaseRef, InboundDraft } from "./channel.ts";
+import { skipUnstorable } from "./parsed.ts";
 
-const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+/** Pauses before a message is passed again. */
+const pauses = { firstMs: 100, maxMs: 5_000 };
 /** The queue limit during a long outage of the store; newer messages are then dropped with an error log. */
 const mostWaiting = 10_000;
 
@@ -42,29 +44,34 @@ export class InboundQueue {
 
   async #behind(before: Promise<void>, draft: InboundDraft, cursor: string, about: object): Promise<void> {
     await before;
-    await this.#offer(draft, cursor, about);
+    const position = { lease: this.#lease, cursor };
+    const pass = async () => this.#host.accept(draft, position);
+    await untilStored(this.#host.log, about, this.#lease.signal, pass).catch((error: unknown) => {
+      this.#fenced.reject(error);
+    });
     this.#waiting -= 1;
   }
+}
 
-  async #offer(draft: InboundDraft, cursor: string, about: object): Promise<void> {
-    const { signal } = this.#lease;
-    for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
-      try {
-        await this.#host.accept(draft, { lease: this.#lease, cursor });
-        return;
-      } catch (error) {
-        const reason = errorMessage(error);
-        if (WireError.is(error, "FENCED")) {
-          this.#fenced.reject(error);
-          return;
-        }
-        if (WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) {
-          this.#host.log.error({ ...about, reason }, "message skipped: it can never be stored");
-          return;
-        }
-        this.#host.log.warn({ ...about, reason, waitMs: pauseMs }, "message not stored: retried");
-        await delay(pauseMs, undefined, { signal }).catch(() => {});
-      }
+/**
+ * Passes a message to the gateway until it is stored or can never be stored, or `signal` aborts. Rejects with the WireError FENCED when the
+ * lease was lost.
+ */
+export async function untilStored(
+  log: ChannelHost["log"],
+  about: object,
+  signal: AbortSignal,
+  pass: () => Promise<unknown>,
+): Promise<void> {
+  for (let failures = 1; !signal.aborted; failures += 1) {
+    try {
+      await skipUnstorable(log, about, pass);
+      return;
+    } catch (error) {
+      if (WireError.is(error, "FENCED")) throw error;
+      const waitMs = backoffMs(failures, pauses);
+      log.warn({ ...about, reason: errorMessage(error), waitMs }, "message not stored: retried");
+      await delay(waitMs, undefined, { signal }).catch(() => undefined);
     }
   }
 }

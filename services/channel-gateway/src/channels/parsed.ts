@@ -46,6 +46,10 @@ export function changeOf(
   return { kind: "change", change: { ...place, ...change } };
 }
 
+export function idOf(parsed: ParsedInput): string {
+  return parsed.kind === "message" ? parsed.draft.externalId : parsed.change.externalId;
+}
+
 /** Passes input to the gateway. Rejects like `accept`. */
 export async function store(host: ChannelHost, parsed: ParsedInput, position?: Position) {
   return parsed.kind === "message" ? host.accept(parsed.draft, position) : host.change(parsed.change, position);

@@ -9,7 +9,7 @@ import { holdConnection, required } from "./connect.ts";
 import { fetchFile } from "./files.ts";
 import { registerCommands } from "./interactions.ts";
 import { User } from "./schema.ts";
-import { deleteMessage, editText, sendPart, setReaction } from "./send.ts";
+import { messageOperations, sendPart } from "./send.ts";
 import { Threads } from "./threads.ts";
 
 const typingWithinMs = 5_000;
@@ -88,10 +88,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
       return { as: username };
     },
     send: (part, signal) => sendPart(call, part, signal),
-    edit: ({ conversation }, messageId, text, signal) => editText(call, conversation, messageId, text, signal),
-    remove: ({ conversation }, messageId, signal) => deleteMessage(call, conversation, messageId, signal),
-    react: ({ conversation }, messageId, reaction, signal) =>
-      setReaction(call, conversation, messageId, reaction, discordChannel.capabilities.acknowledgement ?? "", signal),
+    ...messageOperations(call, discordChannel.capabilities.acknowledgement ?? ""),
     async typing({ conversation }) {
       if (!/^\d+$/.test(conversation)) return;
       // Best effort: a failure is ignored.

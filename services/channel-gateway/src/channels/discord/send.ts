@@ -1,11 +1,10 @@
 // Sends, edits and deletes messages. A message has a nonce that is derived from its idempotency key: Discord answers a
 // repetition within a few minutes with the first message, so that a send with an unknown outcome may be repeated for so long.
 import { z } from "zod";
-import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import { sha256 } from "../digest.ts";
 import type { Answer } from "../json-api.ts";
 import { outcomeOf, outcomeOfChange, type OutcomeRules } from "../outcome.ts";
-import type { RenderedText } from "../text/render.ts";
 import { within } from "../transport.ts";
 import type { Call } from "./api.ts";
 import { discordMarkdown } from "./markdown.ts";
@@ -62,54 +61,34 @@ function bodyOf(part: OutboundPart, content: string, files: readonly OutboundFil
   };
 }
 
-export async function editText(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const body = { ...contentOf(discordMarkdown(text.text)), components: [] };
-  return changeMessage(call, { method: "PATCH", body }, conversation, messageId, "", signal);
-}
-
-export async function deleteMessage(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  return changeMessage(call, { method: "DELETE" }, conversation, messageId, "", signal);
-}
-
-/** Adds the bot's reaction; null removes the reactions of the bot that this channel uses. */
-export async function setReaction(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  reaction: string | null,
-  used: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const method = reaction === null ? "DELETE" : "PUT";
-  const path = `/reactions/${encodeURIComponent(reaction ?? used)}/@me`;
-  return changeMessage(call, { method }, conversation, messageId, path, signal);
-}
-
-async function changeMessage(
-  call: Call,
-  request: { method: "PATCH" | "PUT" | "DELETE"; body?: unknown },
-  conversation: string,
-  messageId: string,
-  more: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  if (!Snowflake.safeParse(conversation).success || !Snowflake.safeParse(messageId).success)
-    return { state: "dropped", reason: "not a Discord message" };
-  const path = `/channels/${conversation}/messages/${messageId}${more}`;
-  const answer = await call({ ...request, path }, z.unknown(), signal);
-  const isGone = ({ status }: { status: number }) => status === 404 && request.method === "DELETE";
-  return outcomeOfChange(answer, messageId, isGone, rulesOf(answer));
+/** `acknowledgement`: the reaction that this channel uses. */
+export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
+  const change = async (
+    request: { method: "PATCH" | "PUT" | "DELETE"; body?: unknown },
+    conversation: string,
+    messageId: string,
+    more: string,
+    signal: AbortSignal,
+  ): Promise<SendOutcome> => {
+    if (!Snowflake.safeParse(conversation).success || !Snowflake.safeParse(messageId).success)
+      return { state: "dropped", reason: "not a Discord message" };
+    const path = `/channels/${conversation}/messages/${messageId}${more}`;
+    const answer = await call({ ...request, path }, z.unknown(), signal);
+    const isGone = ({ status }: { status: number }) => status === 404 && request.method === "DELETE";
+    return outcomeOfChange(answer, messageId, isGone, rulesOf(answer));
+  };
+  return {
+    edit: ({ conversation }, messageId, text, signal) => {
+      const body = { ...contentOf(discordMarkdown(text.text)), components: [] };
+      return change({ method: "PATCH", body }, conversation, messageId, "", signal);
+    },
+    remove: ({ conversation }, messageId, signal) => change({ method: "DELETE" }, conversation, messageId, "", signal),
+    react: ({ conversation }, messageId, reaction, signal) => {
+      const method = reaction === null ? "DELETE" : "PUT";
+      const path = `/reactions/${encodeURIComponent(reaction ?? acknowledgement)}/@me`;
+      return change({ method }, conversation, messageId, path, signal);
+    },
+  };
 }
 
 /** People can be mentioned; roles and everyone cannot, because the text may repeat untrusted content. */

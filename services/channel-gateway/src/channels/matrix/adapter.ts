@@ -2,35 +2,26 @@
 // parts and depends neither on the store nor on access rules.
 import { matrixChannel, type MatrixAccount } from "@parley/contracts";
 import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
+import { AccountSettingsError } from "../settings-check.ts";
 import { createApi, settled } from "./api.ts";
 import { downloadMedia } from "./media.ts";
 import { Identity } from "./schema.ts";
-import { editMessage, removeMessage, sendPart, setReaction, setTyping } from "./send.ts";
+import { messageOperations, sendPart, setTyping } from "./send.ts";
 import { receive } from "./sync.ts";
 
 /** Longer than the interval at which the host repeats the indicator. */
 const typingShownMs = 30_000;
 
-class MatrixSettingsError extends Error {
-  override readonly name = "MatrixSettingsError";
-}
-
-/** Throws a MatrixSettingsError for names that are not ids: an alias or a display name can be taken by somebody else. */
+/** Throws an AccountSettingsError for names that are not ids: an alias or a display name can be taken by somebody else. */
 export function createMatrix(account: string, settings: MatrixAccount, token: string): ChannelAdapter {
-  const where = `channels.matrix.${account}`;
-  const wrongRoom = settings.groups.find((group) => group !== "*" && !/^![^\s/]+$/.test(group));
-  if (wrongRoom !== undefined) {
-    throw new MatrixSettingsError(`${where}: "${wrongRoom}" in groups is not a room id, which begins with "!".`);
-  }
-  const wrongPerson = [...settings.owners, ...settings.allow_from].find((person) => !/^@[^\s:]*:\S+$/.test(person));
-  if (wrongPerson !== undefined) {
-    throw new MatrixSettingsError(
-      `${where}: "${wrongPerson}" is not a Matrix user id, which has the form "@name:server".`,
-    );
-  }
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new MatrixSettingsError(`The value of ${settings.token_env} is not an access token.`);
-  }
+  const refuse = (problem: string): never => {
+    throw new AccountSettingsError("matrix", account, problem);
+  };
+  const room = settings.groups.find((group) => group !== "*" && !/^![^\s/]+$/.test(group));
+  if (room !== undefined) refuse(`"${room}" in groups is not a room id, which begins with "!".`);
+  const person = [...settings.owners, ...settings.allow_from].find((id) => !/^@[^\s:]*:\S+$/.test(id));
+  if (person !== undefined) refuse(`"${person}" is not a Matrix user id, which has the form "@name:server".`);
+  if (!/^[\x21-\x7e]+$/.test(token)) refuse(`the value of ${settings.token_env} is not an access token.`);
   let hostFetch: typeof fetch = globalThis.fetch;
   const api = createApi(settings.homeserver, token, () => hostFetch);
   let known: string | null = null;
@@ -61,15 +52,7 @@ export function createMatrix(account: string, settings: MatrixAccount, token: st
       return { as: await identify(signal) };
     },
     send: (part, signal) => sendPart(api, part, signal),
-    edit: (address, messageId, text, signal) => editMessage(api, address, messageId, text, signal),
-    remove: (address, messageId, signal) => removeMessage(api, address, messageId, signal),
-    async react(address, messageId, reaction, signal) {
-      try {
-        return await setReaction(api, await identify(signal), address, { messageId, reaction }, signal);
-      } catch (error) {
-        return { state: "retry", afterMs: typingShownMs, reason: error instanceof Error ? error.message : "failure" };
-      }
-    },
+    ...messageOperations(api, identify),
     typing: async (address) =>
       setTyping(api, await identify(AbortSignal.timeout(typingShownMs)), address, typingShownMs),
     stopTyping: async (address) => setTyping(api, await identify(AbortSignal.timeout(typingShownMs)), address, 0),

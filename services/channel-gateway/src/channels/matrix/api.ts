@@ -1,16 +1,8 @@
-// Calls of the client-server API over fetch, with parsed responses. Requests that send have transaction ids, so a request without a
-// response may be repeated. The access token is only in a header and never in an error.
+// Calls of the client-server API. Requests that send have transaction ids, so a request without a response may be repeated.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { parseJson } from "@parley/kit";
-import { AccountRejectedError } from "../channel.ts";
-import { requestFailure } from "../transport.ts";
-
-/** The result of a call. `failed`: no readable response; the request may have been executed. */
-export type Answer<Result> =
-  | { kind: "ok"; result: Result }
-  | { kind: "refused"; status: number; code: string; reason: string; retryAfterMs: number | null }
-  | { kind: "failed"; reason: string };
+import { createCallApi, rootOf, type Answer, type Problem } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
 
 interface Call<Result> {
   method: "GET" | "POST" | "PUT";
@@ -26,16 +18,11 @@ interface Call<Result> {
 
 export interface MatrixApi {
   <Result>(call: Call<Result>): Promise<Answer<Result>>;
-  /** The response itself, for downloads. Rejects without a response. */
-  get(path: string, signal: AbortSignal): Promise<Response>;
+  /** What a download needs. */
+  readonly media: { fetch: () => typeof fetch; root: string; headers: Readonly<Record<string, string>> };
 }
 
-/** A request of the connection that can be repeated later. */
-export class MatrixUnavailableError extends Error {
-  override readonly name = "MatrixUnavailableError";
-}
-
-const Refusal = z.object({
+const Refused = z.object({
   errcode: z.string().catch("M_UNKNOWN"),
   error: z.string().catch(""),
   retry_after_ms: z.number().nonnegative().optional().catch(undefined),
@@ -54,64 +41,38 @@ export function path(parts: TemplateStringsArray, ...values: string[]): string {
 }
 
 export function createApi(homeserver: string, token: string, fetchOf: () => typeof fetch): MatrixApi {
-  const root = `${homeserver.replace(/\/+$/, "")}/_matrix`;
+  const root = `${rootOf(homeserver)}/_matrix`;
   const headers = { authorization: `Bearer ${token}` };
-  const call = async <Result>(options: Call<Result>): Promise<Answer<Result>> => {
-    const { method, query = {}, body, file, result, signal } = options;
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetchOf()(
-        `${root}${options.path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query).toString()}`}`,
-        {
-          method,
-          headers: { ...headers, "content-type": file?.mediaType ?? "application/json" },
-          ...(file === undefined ? {} : { body: Buffer.from(file.content) }),
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          signal,
-        },
-      );
-      text = await response.text();
-    } catch (error) {
-      return { kind: "failed", reason: requestFailure(error, signal).reason };
-    }
-    const json = parseJson(text);
-    if (!response.ok) return refusalOf(response, json);
-    const parsed = result.safeParse(json);
-    if (parsed.success) return { kind: "ok", result: parsed.data };
-    return { kind: "failed", reason: `unreadable response to ${method} ${options.path}` };
+  const callApi = createCallApi({ fetch: fetchOf, headers, token, problemOf });
+  const call = <Result>({ method, query, body, file, result, signal, ...of }: Call<Result>) => {
+    const url = `${root}${of.path}${query === undefined ? "" : `?${new URLSearchParams(query).toString()}`}`;
+    const type = { headers: { "content-type": file?.mediaType ?? "application/json" } };
+    const content = file === undefined ? { json: body } : { body: file.content };
+    return callApi({ method, url, ...type, ...content }, result, signal);
   };
-  return Object.assign(call, {
-    get: (of: string, signal: AbortSignal) => fetchOf()(`${root}${of}`, { headers, signal }),
-  });
+  return Object.assign(call, { media: { fetch: fetchOf, root, headers } });
 }
 
-function refusalOf({ status, headers }: Response, json: unknown): Answer<never> {
-  const {
-    errcode: code,
-    error,
-    retry_after_ms: afterMs,
-  } = Refusal.safeParse(json).data ?? {
-    errcode: "M_UNKNOWN",
-    error: "",
-    retry_after_ms: undefined,
+function problemOf(json: unknown, { ok, status }: Response): Problem | null {
+  if (ok) return null;
+  const { errcode: code, error, retry_after_ms: retryAfterMs } = Refused.parse(json ?? {});
+  return {
+    code,
+    reason: `${code} ${error || `HTTP ${status}`}`,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(rejections.has(code) ? { status: 401 } : {}),
   };
-  const afterSeconds = Number(headers.get("retry-after") ?? Number.NaN);
-  const retryAfterMs = afterMs ?? (Number.isFinite(afterSeconds) ? afterSeconds * 1_000 : null);
-  return { kind: "refused", status, code, reason: `${code} ${error || `HTTP ${status}`}`, retryAfterMs };
 }
 
 /**
- * The result of a call of the connection; null when the server refuses it for good. Throws AccountRejectedError when the token is not
- * accepted, and MatrixUnavailableError for anything that may pass, after the pause that the server demands.
+ * The result of a call of the connection; null when the server refuses it for good. Throws as `resultOf` when the token is not accepted, and
+ * for anything that may pass, after the pause that the server demands.
  */
 export async function settled<Result>(answer: Answer<Result>, signal: AbortSignal): Promise<Result | null> {
-  if (answer.kind === "ok") return answer.result;
-  if (answer.kind === "failed") throw new MatrixUnavailableError(`the homeserver did not respond (${answer.reason})`);
-  if (rejections.has(answer.code) || answer.status === 401) {
-    throw new AccountRejectedError(`access token refused by the homeserver (${answer.reason})`);
+  if (answer.kind === "refused") {
+    const { status, retryAfterMs } = answer;
+    if (status < 500 && status !== 429 && status !== 401) return null;
+    if (status !== 401) await delay(retryAfterMs ?? 0, undefined, { signal }).catch(() => undefined);
   }
-  if (answer.status !== 429 && answer.status < 500) return null;
-  await delay(answer.retryAfterMs ?? 0, undefined, { signal }).catch(() => undefined);
-  throw new MatrixUnavailableError(`the homeserver responded with ${answer.reason}`);
+  return resultOf(answer, "the homeserver");
 }

@@ -1,37 +1,28 @@
 // Files: authenticated download and upload of the media repository.
 import type { OutboundFile } from "../channel.ts";
-import { readUpTo } from "../transport.ts";
-import { path, type Answer, type MatrixApi } from "./api.ts";
+import { download, DownloadFailedError } from "../download.ts";
+import type { Answer } from "../json-api.ts";
+import { path, type MatrixApi } from "./api.ts";
 import { mediaOf } from "./parse.ts";
 import { Uploaded } from "./schema.ts";
 
-/** The reason of a failed download; it names no address. */
-class DownloadFailedError extends Error {
-  override readonly name = "DownloadFailedError";
-}
-
 /** Downloads a file up to a limit. Rejects with a DownloadFailedError. */
 export async function downloadMedia(
-  api: MatrixApi,
+  { media }: MatrixApi,
   handle: string,
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<Uint8Array | "too_large"> {
-  const media = mediaOf(handle);
-  if (media === null) throw new DownloadFailedError("not a Matrix file");
-  const { server, id } = media;
+  const found = mediaOf(handle);
+  if (found === null) throw new DownloadFailedError("not a Matrix file");
+  const { fetch, root, headers } = media;
+  const from = (of: string) => download(fetch(), { url: `${root}${of}`, headers, maxBytes, signal });
   try {
-    let response = await api.get(path`/client/v1/media/download/${server}/${id}`, signal);
-    // Servers from before version 1.11 of the specification.
-    if (response.status === 404) response = await api.get(path`/media/v3/download/${server}/${id}`, signal);
-    if (!response.ok) {
-      await response.body?.cancel();
-      throw new DownloadFailedError(`the homeserver responded with status ${response.status}`);
-    }
-    return await readUpTo(response, maxBytes);
+    return await from(path`/client/v1/media/download/${found.server}/${found.id}`);
   } catch (error) {
-    if (error instanceof DownloadFailedError) throw error;
-    throw new DownloadFailedError(signal.aborted ? "the download timed out" : "the connection was lost");
+    if (!(error instanceof DownloadFailedError) || error.status !== 404) throw error;
+    // Servers from before version 1.11 of the specification.
+    return from(path`/media/v3/download/${found.server}/${found.id}`);
   }
 }
 

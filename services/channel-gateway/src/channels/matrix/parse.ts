@@ -2,6 +2,7 @@
 // authorize the sender.
 import { slashCommands } from "@parley/contracts";
 import type { InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
+import { changeOf, contactOf, sentAtOf, skipped, type ParsedInput, type Skipped } from "../parsed.ts";
 import { conversationOf, objectOf, relationOf, textOf, type Relation } from "./relations.ts";
 import type { MatrixEvent } from "./schema.ts";
 
@@ -22,12 +23,8 @@ export interface ParseContext {
   related: MatrixEvent | null;
 }
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft }
-  | { kind: "change"; change: InboundChange }
-  /** A message that only a client with keys can read. */
-  | { kind: "encrypted" }
-  | { kind: "skipped"; reason: string };
+/** `encrypted`: a message that only a client with keys can read. */
+export type Parsed = ParsedInput | { kind: "encrypted" } | Skipped;
 
 /** The id of the event that `related` has to be. */
 export function relatedIdOf(event: MatrixEvent): string | undefined {
@@ -63,7 +60,9 @@ function message(event: MatrixEvent, context: ParseContext): Parsed {
   const relation = relationOf(event);
   const file = fileOf(content, body);
   const written =
-    file === null ? withoutFallback(body, relation) : (file.caption ?? `[${file.kind}: ${file.name ?? ""}]`);
+    file === null
+      ? withoutFallback(body, relation)
+      : (file.caption ?? `[${file.incoming.kind}: ${file.incoming.name ?? ""}]`);
   const isMention = isMentioned(content, context.me.userId);
   const text = isMention ? withoutMention(written, content, context.me) : written;
   if (text.trim() === "") return skipped("no text");
@@ -73,13 +72,11 @@ function message(event: MatrixEvent, context: ParseContext): Parsed {
     kind: "message",
     draft: {
       externalId,
-      ...(sentAtMs === undefined ? {} : { sentAt: new Date(sentAtMs).toISOString() }),
+      ...sentAtOf(sentAtMs),
       ...placeOf(event, relation.thread, context),
       addressed: direct || isReplyToAgent || isMention || isCommand(text),
       text,
-      ...(file === null
-        ? {}
-        : { files: [{ kind: file.kind, name: file.name, bytes: file.bytes, handle: file.handle }] }),
+      ...(file === null ? {} : { files: [file.incoming] }),
       ...(relation.replyTo === undefined ? {} : quoteOf(event, context)),
     },
   };
@@ -124,30 +121,20 @@ function changed(
   context: ParseContext,
 ): Parsed {
   const thread = context.related === null ? undefined : relationOf(context.related).thread;
-  return {
-    kind: "change",
-    change: { externalId: event.event_id, messageId, change, ...placeOf(event, thread, context) },
-  };
+  return changeOf(placeOf(event, thread, context), { externalId: event.event_id, messageId, change });
 }
 
 function placeOf({ event_id: replyToId, sender }: MatrixEvent, thread: string | undefined, context: ParseContext) {
   const { account, roomId, direct } = context;
   const conversation = conversationOf(roomId, thread);
-  const name = context.nameOf(sender);
   return {
     conversation,
     ...(thread === undefined || direct ? {} : { group: roomId }),
-    contact: { id: sender, ...(name === undefined ? {} : { name }) },
+    contact: contactOf(sender, context.nameOf(sender)),
     direct,
     replyTo: { channel: "matrix", account, conversation, ...(direct ? {} : { replyToId }) },
   };
 }
-
-function skipped(reason: string): Parsed {
-  return { kind: "skipped", reason };
-}
-
-type RemoteFile = IncomingFile & { handle: string };
 
 const fileKinds: Readonly<Record<string, string>> = {
   "m.image": "image",
@@ -156,18 +143,16 @@ const fileKinds: Readonly<Record<string, string>> = {
   "m.video": "video",
 };
 
-function fileOf(content: MatrixEvent["content"], body: string): (RemoteFile & { caption?: string }) | null {
+function fileOf(content: MatrixEvent["content"], body: string): { incoming: IncomingFile; caption?: string } | null {
   const kind = fileKinds[textOf(content["msgtype"]) ?? ""];
   const handle = textOf(content["url"]);
   if (kind === undefined || handle === undefined || mediaOf(handle) === null) return null;
   const size = objectOf(content["info"])["size"];
   const filename = textOf(content["filename"]);
   const isVoice = "org.matrix.msc3245.voice" in content;
+  const bytes = typeof size === "number" && Number.isSafeInteger(size) && size >= 0 ? size : null;
   return {
-    kind: isVoice ? "voice" : kind,
-    name: filename ?? body,
-    bytes: typeof size === "number" && Number.isSafeInteger(size) && size >= 0 ? size : null,
-    handle,
+    incoming: { kind: isVoice ? "voice" : kind, name: filename ?? body, bytes, handle },
     // With a file name, the body is a caption.
     ...(filename === undefined || filename === body || body.trim() === "" ? {} : { caption: body }),
   };

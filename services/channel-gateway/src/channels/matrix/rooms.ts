@@ -4,6 +4,8 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost } from "../channel.ts";
+import { shownName } from "../parsed.ts";
+import { within } from "../transport.ts";
 import { path, settled, type MatrixApi } from "./api.ts";
 import type { Me } from "./parse.ts";
 import { textOf } from "./relations.ts";
@@ -15,7 +17,6 @@ type People = Pick<MatrixAccount, "owners" | "allow_from" | "dm_policy" | "group
 const requestTimeoutMs = 15_000;
 /** Account data of a room on the homeserver: the sentence was sent. */
 const noticeType = "org.parley.encrypted_notice";
-const maxNameChars = 200;
 
 export const encryptedNotice =
   "I cannot answer here because this room is end-to-end encrypted, which I do not support yet: please create a room with encryption turned off and invite me there.";
@@ -153,7 +154,7 @@ export class Rooms {
   }
 
   #timely(): AbortSignal {
-    return AbortSignal.any([this.#signal, AbortSignal.timeout(requestTimeoutMs)]);
+    return within(this.#signal, requestTimeoutMs);
   }
 }
 
@@ -167,6 +168,5 @@ export function accepts(people: People, roomId: string, inviter: string, direct:
 }
 
 function nameIn(content: Readonly<Record<string, unknown>>): string | undefined {
-  const name = textOf(content["displayname"])?.slice(0, maxNameChars).toWellFormed();
-  return name === "" ? undefined : name;
+  return shownName(textOf(content["displayname"]));
 }

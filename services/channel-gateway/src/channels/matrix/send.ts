@@ -1,11 +1,13 @@
 // Sends, edits, deletes and reacts. The homeserver recognises a transaction id it has seen from this access token, so a request without
 // a response is repeated. Synapse remembers the ids for at least a day.
 import { z } from "zod";
-import type { ReplyAddress } from "@parley/contracts";
+import { errorMessage, type ReplyAddress } from "@parley/contracts";
 import { sha256Hex } from "../digest.ts";
-import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import { outcomeOf, outcomeOfChange, type OutcomeRules } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
-import { path, type Answer, type MatrixApi } from "./api.ts";
+import { within } from "../transport.ts";
+import { path, type MatrixApi } from "./api.ts";
 import { uploadMedia } from "./media.ts";
 import { objectOf, targetOf } from "./relations.ts";
 import { Relations, SentEvent } from "./schema.ts";
@@ -13,7 +15,10 @@ import { Relations, SentEvent } from "./schema.ts";
 /** Shorter than the gateway's timeouts, after which the outcome would be unknown instead of repeatable. */
 const textTimeoutMs = 8_000;
 const fileTimeoutMs = 18_000;
-const longestPauseMs = 60_000;
+/** Pause while the homeserver does not say who the agent is. */
+const unidentifiedPauseMs = 30_000;
+/** The homeserver's limits are those of the account, and it recognises repetitions. */
+const rules = { pauses: "account", repetitions: Number.POSITIVE_INFINITY } satisfies OutcomeRules;
 
 type Room = NonNullable<ReturnType<typeof targetOf>>;
 const notMatrix: SendOutcome = { state: "dropped", reason: "not a Matrix conversation" };
@@ -28,78 +33,69 @@ export async function sendPart(api: MatrixApi, part: OutboundPart, signal: Abort
   else if (file === undefined) return { state: "dropped", reason: "the message has neither text nor file" };
   else {
     const uploaded = await uploadMedia(api, file, timely);
-    if (uploaded.kind !== "ok") return outcomeOf(uploaded, attempts);
+    if (uploaded.kind !== "ok") return outcomeOf(uploaded, { ...rules, attempts });
     content = fileContent(file, uploaded.result.content_uri);
   }
   const related = { ...content, ...relationTo(room, part.address.replyToId) };
-  return outcomeOf(await put(api, room, "m.room.message", part.idempotencyKey, related, timely), attempts);
+  const answer = await put(api, room, "m.room.message", part.idempotencyKey, related, timely);
+  if (answer.kind !== "ok") return outcomeOf(answer, { ...rules, attempts });
+  return { state: "sent", providerMessageId: answer.result.event_id };
 }
 
-export async function editMessage(
+/** `identify`: the user id of the agent. */
+export function messageOperations(
   api: MatrixApi,
-  { conversation }: ReplyAddress,
-  messageId: string,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const room = targetOf(conversation);
-  if (room === null) return notMatrix;
-  const content = textContent(text);
-  const edit = {
-    ...content,
-    body: `* ${text.plain}`,
-    "m.new_content": content,
-    "m.relates_to": { rel_type: "m.replace", event_id: messageId },
+  identify: (signal: AbortSignal) => Promise<string>,
+): MessageOperations {
+  /** Removes the agent's reactions to a message, on any replica. */
+  const unreact = async (room: Room, messageId: string, signal: AbortSignal): Promise<SendOutcome> => {
+    const userId = await identify(signal);
+    const found = await api({
+      method: "GET",
+      path: path`/client/v1/rooms/${room.roomId}/relations/${messageId}/m.annotation/m.reaction`,
+      result: Relations,
+      signal,
+    });
+    if (found.kind !== "ok") return outcomeOf(found, rules);
+    for (const event of found.result.chunk) {
+      if (event.sender !== userId || objectOf(event.content["m.relates_to"])["event_id"] !== messageId) continue;
+      const answer = await redact(api, room, event.event_id, signal);
+      if (answer.kind !== "ok") return outcomeOf(answer, rules);
+    }
+    return { state: "sent", providerMessageId: null };
   };
-  const key = `edit ${messageId} ${text.text}`;
-  return outcomeOf(await put(api, room, "m.room.message", key, edit, within(signal, textTimeoutMs)), 0);
-}
-
-export async function removeMessage(
-  api: MatrixApi,
-  { conversation }: ReplyAddress,
-  messageId: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const room = targetOf(conversation);
-  if (room === null) return notMatrix;
-  const answer = await redact(api, room, messageId, within(signal, textTimeoutMs));
-  if (answer.kind === "refused" && answer.status === 404) return { state: "sent", providerMessageId: null };
-  return outcomeOf(answer, 0);
-}
-
-/** Sets the reaction to a message; null removes it, on any replica. */
-export async function setReaction(
-  api: MatrixApi,
-  userId: string,
-  { conversation }: ReplyAddress,
-  { messageId, reaction }: { messageId: string; reaction: string | null },
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const room = targetOf(conversation);
-  if (room === null) return notMatrix;
-  const timely = within(signal, textTimeoutMs);
-  if (reaction !== null) {
-    const content = { "m.relates_to": { rel_type: "m.annotation", event_id: messageId, key: reaction } };
-    const answer = await put(api, room, "m.reaction", `reaction ${messageId} ${reaction}`, content, timely);
-    // The same reaction exists already.
-    if (answer.kind === "refused" && answer.code === "M_DUPLICATE_ANNOTATION")
-      return { state: "sent", providerMessageId: null };
-    return outcomeOf(answer, 0);
-  }
-  const found = await api({
-    method: "GET",
-    path: path`/client/v1/rooms/${room.roomId}/relations/${messageId}/m.annotation/m.reaction`,
-    result: Relations,
-    signal: timely,
-  });
-  if (found.kind !== "ok") return outcomeOf(found, 0);
-  for (const event of found.result.chunk) {
-    if (event.sender !== userId || objectOf(event.content["m.relates_to"])["event_id"] !== messageId) continue;
-    const answer = await redact(api, room, event.event_id, timely);
-    if (answer.kind !== "ok") return outcomeOf(answer, 0);
-  }
-  return { state: "sent", providerMessageId: null };
+  return {
+    async edit({ conversation }, messageId, text, signal) {
+      const room = targetOf(conversation);
+      if (room === null) return notMatrix;
+      const content = textContent(text);
+      const replaces = { "m.new_content": content, "m.relates_to": { rel_type: "m.replace", event_id: messageId } };
+      const edit = { ...content, body: `* ${text.plain}`, ...replaces };
+      const key = `edit ${messageId} ${text.text}`;
+      const answer = await put(api, room, "m.room.message", key, edit, within(signal, textTimeoutMs));
+      return outcomeOfChange(answer, messageId, undefined, rules);
+    },
+    async remove({ conversation }, messageId, signal) {
+      const room = targetOf(conversation);
+      if (room === null) return notMatrix;
+      const answer = await redact(api, room, messageId, within(signal, textTimeoutMs));
+      return outcomeOfChange(answer, null, ({ status }) => status === 404, rules);
+    },
+    async react({ conversation }, messageId, reaction, signal) {
+      const room = targetOf(conversation);
+      if (room === null) return notMatrix;
+      const timely = within(signal, textTimeoutMs);
+      if (reaction === null) {
+        return unreact(room, messageId, timely).catch((error: unknown) => {
+          return { state: "retry", afterMs: unidentifiedPauseMs, reason: errorMessage(error) };
+        });
+      }
+      const content = { "m.relates_to": { rel_type: "m.annotation", event_id: messageId, key: reaction } };
+      const answer = await put(api, room, "m.reaction", `reaction ${messageId} ${reaction}`, content, timely);
+      // The same reaction exists already.
+      return outcomeOfChange(answer, null, ({ code }) => code === "M_DUPLICATE_ANNOTATION", rules);
+    },
+  };
 }
 
 /** Shows or hides the typing indicator. Best effort. */
@@ -130,10 +126,6 @@ function redact(api: MatrixApi, room: Room, eventId: string, signal: AbortSignal
   return api({ method: "PUT", path: of, body: {}, result: SentEvent, signal });
 }
 
-function within(signal: AbortSignal, timeoutMs: number): AbortSignal {
-  return AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-}
-
 /** `m.mentions` is empty: a name in an answer notifies nobody. */
 function textContent({ text, plain, ranges }: RenderedText) {
   const isPlain = ranges.length === 0 && !/<(?!\/?p>)/.test(text);
@@ -155,17 +147,4 @@ function relationTo({ thread }: Room, replyToId: string | undefined) {
     return { "m.relates_to": { rel_type: "m.thread", event_id: thread, is_falling_back: true, ...reply } };
   }
   return replyToId === undefined ? {} : { "m.relates_to": { "m.in_reply_to": { event_id: replyToId } } };
-}
-
-/** The outcome of a request with a transaction id. */
-function outcomeOf(answer: Answer<{ event_id?: string }>, attempts: number): SendOutcome {
-  const backoffMs = Math.min(1_000 * 2 ** attempts, longestPauseMs);
-  if (answer.kind === "ok") return { state: "sent", providerMessageId: answer.result.event_id ?? null };
-  if (answer.kind === "failed") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
-  const { status, reason, retryAfterMs } = answer;
-  if (status === 429) return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason, scope: "account" };
-  if (status >= 500) return { state: "retry", afterMs: retryAfterMs ?? backoffMs, reason };
-  // The message can be sent once the token is corrected.
-  if (status === 401) return { state: "retry", afterMs: longestPauseMs, reason };
-  return { state: "dropped", reason };
 }

@@ -1,10 +1,13 @@
 // The connection of an account: a loop of long polls. A batch's position is saved with its last message, so a crash in between delivers
 // the batch again, and the gateway recognises stored messages by their event ids.
 import type { z } from "zod";
-import { WireError, type MatrixAccount } from "@parley/contracts";
+import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
-import { MatrixUnavailableError, settled, type MatrixApi } from "./api.ts";
-import { mayNeedName, parse, relatedIdOf, type Parsed } from "./parse.ts";
+import { PlatformUnavailableError } from "../outcome.ts";
+import { skipUnstorable, store, type ParsedInput } from "../parsed.ts";
+import { within } from "../transport.ts";
+import { settled, type MatrixApi } from "./api.ts";
+import { mayNeedName, parse, relatedIdOf } from "./parse.ts";
 import { Rooms } from "./rooms.ts";
 import { Sync, type MatrixEvent } from "./schema.ts";
 import { eventsSince, syncFilter } from "./timeline.ts";
@@ -23,14 +26,11 @@ const requestTimeoutMs = 15_000;
 /** How often the position of batches without input is saved. A crash reads them again, which is harmless. */
 const idleCheckpointMs = 10_000;
 
-type Input = Exclude<Parsed, { kind: "skipped" } | { kind: "encrypted" }>;
-
-/** Receives until the lease ends. Throws AccountRejectedError, MatrixUnavailableError, or what the host throws. */
+/** Receives until the lease ends. Throws AccountRejectedError, PlatformUnavailableError, or what the host throws. */
 export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef): Promise<void> {
   const { signal } = lease;
   const { api, account, settings } = deps;
-  const timely = () => AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
-  const userId = await deps.identify(timely());
+  const userId = await deps.identify(within(signal, requestTimeoutMs));
   const rooms = new Rooms(api, settings, userId, signal);
   await rooms.readProfile();
   await rooms.joinGroups(host.log);
@@ -38,7 +38,7 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
   let connected = false;
   let savedMs = performance.now();
 
-  const inputOf = async (roomId: string, event: MatrixEvent): Promise<Input | null> => {
+  const inputOf = async (roomId: string, event: MatrixEvent): Promise<ParsedInput | null> => {
     const relatedId = event.sender === userId ? undefined : relatedIdOf(event);
     if (mayNeedName(event, rooms.me(roomId))) await rooms.readProfile();
     const parsed = parse(event, {
@@ -52,8 +52,8 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
     if (parsed.kind === "encrypted") await rooms.explainEncryption(roomId);
     return parsed.kind === "encrypted" || parsed.kind === "skipped" ? null : parsed;
   };
-  const inputsOf = async ({ rooms: changed }: z.infer<typeof Sync>, from: string): Promise<Input[]> => {
-    const inputs: Input[] = [];
+  const inputsOf = async ({ rooms: changed }: z.infer<typeof Sync>, from: string): Promise<ParsedInput[]> => {
+    const inputs: ParsedInput[] = [];
     for (const [roomId, room] of [...Object.entries(changed.join), ...Object.entries(changed.leave)]) {
       rooms.observe(roomId, [...room.state.events, ...room.timeline.events]);
       const truncated = () => host.log.error({ roomId }, "messages skipped: too many since the last connection");
@@ -75,12 +75,12 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
         ...(since === null ? {} : { since }),
       },
       result: Sync,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMs)]),
+      signal: within(signal, answerTimeoutMs),
     });
     if (signal.aborted) return;
     const batch = await settled(answer, signal);
     if (batch === null)
-      throw new MatrixUnavailableError("the homeserver refuses to synchronise from the stored position");
+      throw new PlatformUnavailableError("the homeserver refuses to synchronise from the stored position");
     if (!connected) host.report({ state: "connected", as: userId });
     connected = true;
     for (const [roomId, room] of Object.entries(batch.rooms.invite)) {
@@ -104,22 +104,14 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
 /** Passes inputs to the host in order. Returns whether the position after the batch was saved with the last one. */
 async function deliver(
   host: ChannelHost,
-  inputs: readonly Input[],
+  inputs: readonly ParsedInput[],
   position: { between: Position | undefined; last: Position },
 ): Promise<boolean> {
+  let isSaved = false;
   for (const [index, input] of inputs.entries()) {
-    const isLast = index === inputs.length - 1;
-    const at = isLast ? position.last : position.between;
-    try {
-      if (input.kind === "change") await host.change(input.change, at);
-      else await host.accept(input.draft, at);
-    } catch (error) {
-      // It would be refused again and block everything after it.
-      if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
-      const { externalId } = input.kind === "change" ? input.change : input.draft;
-      host.log.error({ externalId, code: error.code, reason: error.message }, "event skipped: it can never be stored");
-      if (isLast) return false;
-    }
+    const at = index === inputs.length - 1 ? position.last : position.between;
+    const { externalId } = input.kind === "change" ? input.change : input.draft;
+    isSaved = (await skipUnstorable(host.log, { externalId }, async () => store(host, input, at))) !== null;
   }
-  return inputs.length > 0;
+  return isSaved;
 }

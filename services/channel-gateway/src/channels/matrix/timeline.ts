@@ -1,7 +1,9 @@
 // The events of a room since the last synchronisation. A response has only the newest events of a busy room, so the older ones are
 // fetched page by page.
 import type { z } from "zod";
-import { path, settled, type Answer, type MatrixApi } from "./api.ts";
+import type { Answer } from "../json-api.ts";
+import { within } from "../transport.ts";
+import { path, settled, type MatrixApi } from "./api.ts";
 import { Messages, type MatrixEvent, type SyncedRoom } from "./schema.ts";
 
 const eventTypes = ["m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction", "m.room.member"];
@@ -76,7 +78,7 @@ async function fetchBefore(
         filter: JSON.stringify({ types: eventTypes }),
       },
       result: Messages,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
+      signal: within(signal, requestTimeoutMs),
     });
     // A room that the agent has left has no messages for it.
     const { chunk, end } = (await settled(answer, signal)) ?? { chunk: [] };

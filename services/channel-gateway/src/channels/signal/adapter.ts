@@ -1,23 +1,16 @@
 // The Signal channel: one number, through a signal-cli daemon. One replica holds the event stream; it also sends. It depends neither on
 // the store nor on access rules.
-import { isIP } from "node:net";
 import { signalChannel, type SignalAccount } from "@parley/contracts";
 import { z } from "zod";
 import type { ChannelAdapter } from "../channel.ts";
+import { DownloadFailedError } from "../download.ts";
+import { AccountSettingsError, isLoopback } from "../settings-check.ts";
 import { maxAttachmentBytes, type FileHandle } from "./parse.ts";
 import { receive, requireAccount } from "./receive.ts";
 import { createCall } from "./rpc.ts";
-import { editMessage, reactTo, removeMessage, sendPart, showTyping } from "./send.ts";
+import { messageOperations, sendPart, showTyping } from "./send.ts";
 
 const typingWithinMs = 5_000;
-
-class SignalSettingsError extends Error {
-  override readonly name = "SignalSettingsError";
-}
-
-class DownloadFailed extends Error {
-  override readonly name = "DownloadFailed";
-}
 
 /** Overrides for tests. */
 export interface SignalTuning {
@@ -35,7 +28,6 @@ export function createSignal(
   const call = createCall(settings.daemon_url, settings.number, () => hostFetch);
   const AttachmentData = z.object({ data: z.base64() });
   const soon = () => AbortSignal.timeout(typingWithinMs);
-  const { acknowledgement: emoji = "" } = signalChannel.capabilities;
 
   return {
     channel: signalChannel.name,
@@ -51,26 +43,22 @@ export function createSignal(
       return { as: settings.number };
     },
     send: (part, signal) => sendPart(call, part, signal),
-    edit: ({ conversation }, messageId, text, signal) => editMessage(call, conversation, messageId, text, signal),
-    remove: ({ conversation }, messageId, signal) => removeMessage(call, conversation, messageId, signal),
-    react: ({ conversation }, messageId, reaction, signal) =>
-      reactTo(call, conversation, messageId, { emoji: reaction ?? emoji, remove: reaction === null }, signal),
+    ...messageOperations(call, signalChannel.capabilities.acknowledgement ?? ""),
     typing: ({ conversation }) => showTyping(call, conversation, false, soon()),
     stopTyping: ({ conversation }) => showTyping(call, conversation, true, soon()),
     async fetchFile(handle, maxBytes, signal) {
       const answer = await call("getAttachment", { ...(JSON.parse(handle) as FileHandle) }, AttachmentData, signal);
-      if (answer.kind === "refused") throw new DownloadFailed(`getAttachment: ${answer.message}`);
-      if (answer.kind !== "ok") throw new DownloadFailed(`getAttachment: ${answer.reason}`);
+      if (answer.kind !== "ok") throw new DownloadFailedError(`getAttachment: ${answer.reason}`);
       const content = Buffer.from(answer.result.data, "base64");
       return content.length > Math.min(maxBytes, maxAttachmentBytes) ? "too_large" : content;
     },
   };
 }
 
-/** Throws a SignalSettingsError for settings that cannot work or would be unsafe. */
+/** Throws an AccountSettingsError for settings that cannot work or would be unsafe. */
 function validate(account: string, { owners, allow_from: allowed, groups, ...settings }: SignalAccount): void {
   const fail = (problem: string): never => {
-    throw new SignalSettingsError(`channels.signal.${account}: ${problem}`);
+    throw new AccountSettingsError("signal", account, problem);
   };
   const person = [...owners, ...allowed].find((id) => !z.uuid().safeParse(id).success || id !== id.toLowerCase());
   if (person !== undefined) {
@@ -79,9 +67,7 @@ function validate(account: string, { owners, allow_from: allowed, groups, ...set
   const group = groups.find((id) => id !== "*" && !/^[A-Za-z0-9+/]{16,}={0,2}$/.test(id));
   if (group !== undefined) fail(`"${group}" in groups is not a group id (base64; \`listGroups\` shows it).`);
   const { hostname, protocol } = new URL(settings.daemon_url);
-  const isLoopback =
-    hostname === "localhost" || hostname === "[::1]" || (isIP(hostname) === 4 && hostname.startsWith("127."));
-  if (settings.start_daemon && (!isLoopback || protocol !== "http:")) {
+  if (settings.start_daemon && (!isLoopback(hostname) || protocol !== "http:")) {
     fail("start_daemon requires a daemon_url on the loopback interface, because the daemon has no password.");
   }
 }

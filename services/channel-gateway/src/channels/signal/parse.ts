@@ -2,12 +2,10 @@
 import { attachmentName, sizeText } from "@parley/contracts";
 import { oneLine } from "@parley/kit";
 import type { InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
+import { changeOf, contactOf, invalid, sentAtOf, skipped, type ParsedInput, type Skipped } from "../parsed.ts";
 import { ReceivedEvent, type Attachment, type DataMessage, type Mention } from "./envelope.ts";
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft }
-  | { kind: "change"; change: InboundChange }
-  | { kind: "skipped"; reason: string };
+export type Parsed = ParsedInput | Skipped;
 
 export interface ParseContext {
   account: string;
@@ -29,10 +27,7 @@ export interface FileHandle {
 
 export function parse(data: unknown, context: ParseContext): Parsed {
   const parsed = ReceivedEvent.safeParse(data);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    return skipped(`invalid envelope at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
-  }
+  if (!parsed.success) return invalid("envelope", parsed.error);
   const { account, envelope } = parsed.data;
   if (account != null && account !== context.number) return skipped("received by another number");
   // What the account's owner writes on another device of the same number.
@@ -43,82 +38,67 @@ export function parse(data: unknown, context: ParseContext): Parsed {
   const message = edit?.dataMessage ?? envelope.dataMessage;
   if (message == null) return skipped("not a message");
   if (!uuidPattern.test(sender)) return skipped("no account id of the sender");
-  const about = aboutOf(message, sender, envelope.sourceName, context);
-  const change = changeOf(message, edit?.targetSentTimestamp, sender, context);
-  if (change !== null) {
-    const { direct, conversation, contact, group, replyTo } = about;
-    const place = { direct, conversation, contact, replyTo, ...(group === undefined ? {} : { group }) };
-    return { kind: "change", change: { externalId: idOf(message.timestamp, sender), ...place, ...change } };
-  }
+  const place = placeOf(message, sender, envelope.sourceName, context);
+  const externalId = messageId(message.timestamp, sender);
+  const change = effectOf(message, edit?.targetSentTimestamp, sender, context);
+  if (change !== null) return changeOf(place, { externalId, ...change });
   if (message.storyContext != null) return skipped("reply to a story");
   const text = textOf(message, context);
   if (text === null) return skipped("no text");
   const quote = quoteOf(message, sender, context);
-  const files = about.files.length === 0 || message.viewOnce === true ? {} : { files: about.files };
-  const { files: _, ...draft } = about;
-  const addressed = about.direct || isMentioned(message.mentions, context) || quote?.ofAgent === true;
+  const files = incomingFiles(message, sender);
   return {
     kind: "message",
     draft: {
-      ...draft,
-      externalId: idOf(message.timestamp, sender),
-      sentAt: new Date(message.timestamp).toISOString(),
-      addressed,
+      ...place,
+      externalId,
+      ...sentAtOf(message.timestamp),
+      addressed: place.direct || isMentioned(message.mentions, context) || quote?.ofAgent === true,
       text,
       ...(quote === undefined ? {} : { quote }),
-      ...files,
+      ...(files.length === 0 || message.viewOnce === true ? {} : { files }),
     },
   };
 }
 
 /** The id of a message: nobody sends two messages with the same timestamp. */
-function idOf(timestamp: number, author: string): string {
+function messageId(timestamp: number, author: string): string {
   return `${timestamp}/${author}`;
 }
 
-function skipped(reason: string): Parsed {
-  return { kind: "skipped", reason };
-}
-
-type About = Pick<InboundDraft, "conversation" | "group" | "contact" | "direct" | "replyTo"> & {
-  files: IncomingFile[];
-};
-
-function aboutOf(message: DataMessage, sender: string, name: string | null | undefined, context: ParseContext): About {
-  const groupId = message.groupInfo?.groupId;
+function placeOf(
+  { groupInfo, timestamp }: DataMessage,
+  sender: string,
+  name: string | null | undefined,
+  context: ParseContext,
+) {
+  const groupId = groupInfo?.groupId;
   const direct = groupId === undefined;
   const conversation = direct ? sender : `group:${groupId}`;
-  const shown = oneLine(name ?? "", maxNameChars);
-  const from = direct ? { recipient: sender } : { groupId };
+  const replyTo = { channel: "signal", account: context.account, conversation };
   return {
     conversation,
     ...(direct ? {} : { group: groupId }),
-    contact: { id: sender, ...(shown === "" ? {} : { name: shown }) },
+    contact: contactOf(sender, oneLine(name ?? "", maxNameChars)),
     direct,
-    replyTo: {
-      channel: "signal",
-      account: context.account,
-      conversation,
-      // No reply quote in a direct conversation, where it is clear what is answered.
-      ...(direct ? {} : { replyToId: idOf(message.timestamp, sender) }),
-    },
-    files: filesOf(message).flatMap((attachment) => {
-      if (attachment.id == null || isTooLarge(attachment)) return [];
-      const handle: FileHandle = { id: attachment.id, ...from };
-      return [
-        {
-          kind: kindOf(attachment),
-          name: attachment.filename ?? undefined,
-          bytes: attachment.size ?? null,
-          handle: JSON.stringify(handle),
-        },
-      ];
-    }),
+    // No reply quote in a direct conversation, where it is clear what is answered.
+    replyTo: direct ? replyTo : { ...replyTo, replyToId: messageId(timestamp, sender) },
   };
 }
 
+function incomingFiles(message: DataMessage, sender: string): IncomingFile[] {
+  const groupId = message.groupInfo?.groupId;
+  const from = groupId === undefined ? { recipient: sender } : { groupId };
+  return filesOf(message).flatMap((attachment) => {
+    const { id, filename, size } = attachment;
+    if (id == null || isTooLarge(attachment)) return [];
+    const handle = JSON.stringify({ id, ...from } satisfies FileHandle);
+    return [{ kind: kindOf(attachment), name: filename ?? undefined, bytes: size ?? null, handle }];
+  });
+}
+
 /** What the message does to an earlier one; null for a message of its own. */
-function changeOf(
+function effectOf(
   message: DataMessage,
   editedTimestamp: number | undefined,
   sender: string,
@@ -127,15 +107,16 @@ function changeOf(
   const { remoteDelete, reaction } = message;
   if (editedTimestamp !== undefined) {
     const text = textOf(message, context) ?? "";
-    return { messageId: idOf(editedTimestamp, sender), change: { kind: "edited", text } };
+    return { messageId: messageId(editedTimestamp, sender), change: { kind: "edited", text } };
   }
-  if (remoteDelete != null) return { messageId: idOf(remoteDelete.timestamp, sender), change: { kind: "deleted" } };
+  if (remoteDelete != null)
+    return { messageId: messageId(remoteDelete.timestamp, sender), change: { kind: "deleted" } };
   if (reaction == null) return null;
   const ofAgent = reaction.targetAuthorNumber === context.number;
   const target = reaction.targetSentTimestamp;
   const author = reaction.targetAuthorUuid?.toLowerCase() ?? "";
   return {
-    messageId: ofAgent ? String(target) : idOf(target, author),
+    messageId: ofAgent ? String(target) : messageId(target, author),
     change: {
       kind: "reaction",
       reaction: oneLine(reaction.emoji, maxNameChars),

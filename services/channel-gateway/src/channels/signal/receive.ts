@@ -5,6 +5,10 @@ import { errorMessage, WireError, type SignalAccount } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
+import { untilStored } from "../inbound-queue.ts";
+import { PlatformUnavailableError } from "../outcome.ts";
+import { idOf, store } from "../parsed.ts";
+import { within } from "../transport.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { readEvents } from "./events.ts";
 import { parse } from "./parse.ts";
@@ -14,8 +18,6 @@ import { errorCode, type Call } from "./rpc.ts";
 /** Pauses before the stream is opened again; the last one repeats. */
 const reconnectPausesMs = [1_000, 2_000, 4_000, 10_000];
 const jitter = 0.2;
-const firstOfferPauseMs = 100;
-const longestOfferPauseMs = 5_000;
 const checkWithinMs = 10_000;
 
 /** The pause after a number of consecutive failures, at least 1. `random`: in [0, 1). */
@@ -43,9 +45,8 @@ export async function requireAccount(call: Call, number: string, signal: AbortSi
     if (answer.result.some((account) => account.number === number)) return;
     throw new AccountRejectedError(`the daemon has no account ${number}: register or link it with signal-cli`);
   }
-  if (answer.kind === "refused" && answer.code === errorCode.method) return;
-  const reason = answer.kind === "refused" ? answer.message : answer.reason;
-  throw new Error(`the daemon could not be reached: ${reason}`);
+  if (answer.kind === "refused" && answer.code === String(errorCode.method)) return;
+  throw new PlatformUnavailableError(`the daemon could not be reached: ${answer.reason}`);
 }
 
 /** Returns when the lease ends. Rejects with AccountRejectedError, or with the WireError FENCED when another replica holds the lease. */
@@ -66,14 +67,9 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
       host.log.info({ ...about, reason: parsed.reason }, "event skipped");
       return;
     }
-    const { externalId } = parsed.kind === "message" ? parsed.draft : parsed.change;
+    const externalId = idOf(parsed);
     const position = { lease, cursor: [externalId, ...(lastEventId === undefined ? [] : [lastEventId])].join(" ") };
-    await untilStored(
-      () => (parsed.kind === "message" ? host.accept(parsed.draft, position) : host.change(parsed.change, position)),
-      host,
-      { ...about, externalId },
-      signal,
-    );
+    await untilStored(host.log, { ...about, externalId }, signal, async () => store(host, parsed, position));
     storedId = externalId;
   };
   const isStored = (line: string): boolean => storedId !== "" && externalIdOf(line, { account, number }) === storedId;
@@ -89,7 +85,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
         await file.close();
       }
     }
-    await requireAccount(call, number, AbortSignal.any([signal, AbortSignal.timeout(checkWithinMs)]));
+    await requireAccount(call, number, within(signal, checkWithinMs));
     const onOpen = async (): Promise<void> => {
       failures = 0;
       host.log.info(about, "connected");
@@ -123,30 +119,5 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
 
 function externalIdOf(line: string, context: { account: string; number: string }): string | null {
   const parsed = parse(parseJson(line), context);
-  if (parsed.kind === "skipped") return null;
-  return parsed.kind === "message" ? parsed.draft.externalId : parsed.change.externalId;
-}
-
-/** Offers a message until it is stored, while the lease is held. Rejects with the WireError FENCED. */
-async function untilStored(
-  offer: () => Promise<unknown>,
-  host: ChannelHost,
-  about: object,
-  signal: AbortSignal,
-): Promise<void> {
-  for (let pauseMs = firstOfferPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * 2, longestOfferPauseMs)) {
-    try {
-      await offer();
-      return;
-    } catch (error) {
-      const reason = errorMessage(error);
-      if (WireError.is(error, "FENCED")) throw error;
-      if (WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) {
-        host.log.error({ ...about, reason }, "message skipped: it can never be stored");
-        return;
-      }
-      host.log.warn({ ...about, reason, waitMs: pauseMs }, "message not stored: retried");
-      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
+  return parsed.kind === "skipped" ? null : idOf(parsed);
 }

@@ -1,22 +1,8 @@
-// Calls of a signal-cli daemon: JSON-RPC over HTTP. The daemon answers with status 200 also when a call fails, so the body decides. It
-// reports the answer, or how far a request got; callers decide what that means for a message.
+// Calls of a signal-cli daemon: JSON-RPC over HTTP. The daemon answers with status 200 also when a call fails, so the body decides.
 import { z } from "zod";
-import { parseJson } from "@parley/kit";
-import { readUpTo, requestFailure } from "../transport.ts";
+import { createCallApi, rootOf, type Answer, type Problem } from "../json-api.ts";
 
-/** How the send to one recipient ended; several for a group. */
-export type RecipientResult = z.infer<typeof RecipientResultSchema>;
-
-/**
- * The result of a call. `refused`: the daemon answered with an error. `unreached`: certainly not executed. `lost`: sent, but no readable
- * answer arrived.
- */
-export type Answer<Result> =
-  | { kind: "ok"; result: Result }
-  | { kind: "refused"; code: number; message: string; results: RecipientResult[] }
-  | { kind: "unreached"; reason: string }
-  | { kind: "lost"; reason: string };
-
+/** The code of a refusal is that of the daemon, its status the one that corresponds to it. */
 export type Call = <Result>(
   method: string,
   parameters: Record<string, unknown>,
@@ -27,70 +13,79 @@ export type Call = <Result>(
 /** Error codes of the daemon; -1 is a mistake of the caller, below -32000 are those of JSON-RPC. */
 export const errorCode = { user: -1, io: -3, untrustedKey: -4, rateLimit: -5, parameters: -32_602, method: -32_601 };
 
-const RecipientResultSchema = z.object({
-  type: z.string(),
-  retryAfterSeconds: z.number().nonnegative().nullish(),
-});
-/** The result of a call that sends something. The timestamp is the id of the message. */
-export const SendResult = z.object({
-  timestamp: z.number().int().nonnegative(),
-  results: z.array(RecipientResultSchema).default([]),
-});
-
-const Envelope = z.object({ jsonrpc: z.literal("2.0"), result: z.unknown() });
-const Failure = z.object({
+/** How the send to one recipient ended; several for a group. */
+const Results = z
+  .array(z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() }))
+  .default([]);
+const Sent = z.object({ result: z.object({ results: Results }) });
+const Failed = z.object({
   error: z.object({
     code: z.number(),
     message: z.string().nullish(),
     data: z
-      .object({ response: z.object({ results: z.array(RecipientResultSchema).default([]) }).nullish() })
+      .object({ response: z.object({ results: Results }).nullish() })
       .nullish()
       .catch(null),
   }),
 });
 
-/** An attachment of 8 MiB in base64, with room for its frame. */
-const maxAnswerBytes = 12 * 1024 * 1024;
-
 /** The address of an endpoint of the daemon. */
 export function endpoint(daemonUrl: string, name: "rpc" | "events" | "check"): string {
-  return `${daemonUrl.replace(/\/+$/, "")}/api/v1/${name}`;
+  return `${rootOf(daemonUrl)}/api/v1/${name}`;
 }
 
 /** Calls for one number; a daemon with several numbers needs it in each request, a daemon with one ignores it. */
 export function createCall(daemonUrl: string, number: string, fetch: () => typeof globalThis.fetch): Call {
   const url = endpoint(daemonUrl, "rpc");
+  const callApi = createCallApi({ fetch, token: "", problemOf });
   let lastId = 0;
-  return async (method, parameters, result, signal) => {
-    if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
-    const id = String(++lastId);
-    let status: number;
-    let body: Uint8Array | "too_large";
-    try {
-      const response = await fetch()(url, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...parameters, account: number } }),
-        redirect: "manual",
-        signal,
-      });
-      status = response.status;
-      body = await readUpTo(response, maxAnswerBytes);
-    } catch (error) {
-      return requestFailure(error, signal);
-    }
-    if (status === 504) return { kind: "lost", reason: "HTTP 504" };
-    if (status !== 200) return { kind: "unreached", reason: `HTTP ${status} at ${url}` };
-    if (body === "too_large") return { kind: "lost", reason: `the answer to ${method} is larger than expected` };
-    const json = parseJson(Buffer.from(body).toString("utf8"));
-    const failure = Failure.safeParse(json);
-    if (failure.success) {
-      const { code, message, data } = failure.data.error;
-      return { kind: "refused", code, message: message ?? `error ${code}`, results: data?.response?.results ?? [] };
-    }
-    const envelope = Envelope.safeParse(json);
-    const parsed = result.safeParse(envelope.data?.result);
-    if (envelope.success && parsed.success) return { kind: "ok", result: parsed.data };
-    return { kind: "lost", reason: `unreadable answer to ${method}` };
+  return (method, parameters, result, signal) => {
+    const json = { jsonrpc: "2.0", id: String(++lastId), method, params: { ...parameters, account: number } };
+    const envelope = z.object({ jsonrpc: z.literal("2.0"), result }).transform((answer) => answer.result);
+    return callApi({ method: "POST", url, json }, envelope, signal);
   };
+}
+
+function problemOf(json: unknown, { status }: Response, { url }: { url: string }): Problem | null {
+  if (status !== 200) return { status: status === 504 ? 504 : 503, reason: `HTTP ${status} at ${url}` };
+  const failed = Failed.safeParse(json).data?.error;
+  if (failed === undefined) {
+    const results = Sent.safeParse(json).data?.result.results ?? [];
+    // A message that reached one member of a group is sent.
+    const isSent = results.length === 0 || results.some(({ type }) => type === "SUCCESS");
+    return isSent ? null : problemOfResults(results, "not delivered");
+  }
+  const { code, message, data } = failed;
+  const reason = message ?? `error ${code}`;
+  const results = data?.response?.results ?? [];
+  const problem = results.length > 0 ? problemOfResults(results, reason) : { status: statusOf(code, reason), reason };
+  return { code: String(code), ...problem };
+}
+
+function statusOf(code: number, reason: string): number {
+  if (code === errorCode.rateLimit) return 429;
+  // The daemon does not know the account: the message can be sent once that is corrected.
+  if (code === errorCode.parameters) return 401;
+  // The daemon had no connection to Signal's servers.
+  if (/\((?:UnknownHost|Connect|NoRouteToHost)Exception\)/.test(reason)) return 503;
+  // After any other error the message may have been sent.
+  return code === errorCode.user || code === errorCode.untrustedKey || code === errorCode.method ? 400 : 504;
+}
+
+/** A send that reached nobody. */
+function problemOfResults(results: z.infer<typeof Results>, reason: string): Problem {
+  const types = new Set(results.map(({ type }) => type));
+  // The request to Signal's servers may have arrived.
+  if (types.has("NETWORK_FAILURE")) return { status: 504, reason: `${reason}: network failure` };
+  if (types.has("RATE_LIMIT_FAILURE")) {
+    const seconds = Math.max(0, ...results.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
+    const retryAfter = seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {};
+    return { status: 429, reason: `${reason}: limited by Signal`, ...retryAfter };
+  }
+  const advice = types.has("IDENTITY_FAILURE")
+    ? ": the safety number changed; check it and run `signal-cli trust`"
+    : types.has("UNREGISTERED_FAILURE")
+      ? ": not registered with Signal"
+      : "";
+  return { status: 400, reason: `${reason}${advice}` };
 }

@@ -1,10 +1,16 @@
 // Sends one message through the daemon, at most once. Signal does not deduplicate, so a message is sent again only if it certainly did not
 // arrive.
 import { z } from "zod";
-import type { OutboundPart, SendOutcome } from "../channel.ts";
+import type { MessageOperations, OutboundPart, SendOutcome } from "../channel.ts";
+import { outcomeOf } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
 import type { Range } from "../text/rich-text.ts";
-import { errorCode, SendResult, type Answer, type Call, type RecipientResult } from "./rpc.ts";
+import type { Call } from "./rpc.ts";
+
+/** The timestamp is the id of the message. */
+const SendResult = z.object({ timestamp: z.number().int().nonnegative() });
+/** A limit without a time is longer than other pauses. */
+const limitedAttempts = 3;
 
 type Target = { recipient: [string] } | { groupId: string };
 
@@ -20,53 +26,34 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   const { text, file, address } = part;
   const content = text === null ? (file === undefined ? null : attachmentOf(file)) : textOf(text);
   if (content === null) return { state: "dropped", reason: "the message has neither text nor file" };
-  return deliver(
-    call,
-    "send",
-    address.conversation,
-    { ...content, ...quoteOf(address.replyToId) },
-    part.attempts,
-    signal,
-  );
+  const parameters = { ...content, ...quoteOf(address.replyToId) };
+  return deliver(call, "send", address.conversation, parameters, part.attempts, signal);
 }
 
-/** Replaces the text of a message of this account. Clients ignore more than ten edits of a message, and edits after a day. */
-export async function editMessage(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const editTimestamp = Number(messageId);
-  if (!Number.isSafeInteger(editTimestamp)) return { state: "dropped", reason: "not a message of this account" };
-  return deliver(call, "send", conversation, { ...textOf(text), editTimestamp }, 0, signal);
-}
-
-/** Deletes a message of this account for everybody. */
-export async function removeMessage(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const targetTimestamp = Number(messageId);
-  if (!Number.isSafeInteger(targetTimestamp)) return { state: "dropped", reason: "not a message of this account" };
-  return deliver(call, "remoteDelete", conversation, { targetTimestamp }, 0, signal);
-}
-
-/** Sets the reaction to a received message. A removal names the reaction that it removes. */
-export async function reactTo(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  reaction: { emoji: string; remove: boolean },
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const target = messageOf(messageId);
-  if (target === null) return { state: "dropped", reason: "not a received message" };
-  const { timestamp: targetTimestamp, author: targetAuthor } = target;
-  return deliver(call, "sendReaction", conversation, { ...reaction, targetTimestamp, targetAuthor }, 0, signal);
+/** `acknowledgement`: the reaction that this channel uses. */
+export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
+  const notOwn: SendOutcome = { state: "dropped", reason: "not a message of this account" };
+  return {
+    /** Clients ignore more than ten edits of a message, and edits after a day. */
+    async edit({ conversation }, messageId, text, signal) {
+      const editTimestamp = Number(messageId);
+      if (!Number.isSafeInteger(editTimestamp)) return notOwn;
+      return deliver(call, "send", conversation, { ...textOf(text), editTimestamp }, 0, signal);
+    },
+    async remove({ conversation }, messageId, signal) {
+      const targetTimestamp = Number(messageId);
+      if (!Number.isSafeInteger(targetTimestamp)) return notOwn;
+      return deliver(call, "remoteDelete", conversation, { targetTimestamp }, 0, signal);
+    },
+    /** A removal names the reaction that it removes. */
+    async react({ conversation }, messageId, reaction, signal) {
+      const target = messageOf(messageId);
+      if (target === null) return { state: "dropped", reason: "not a received message" };
+      const { timestamp: targetTimestamp, author: targetAuthor } = target;
+      const emoji = { emoji: reaction ?? acknowledgement, remove: reaction === null };
+      return deliver(call, "sendReaction", conversation, { ...emoji, targetTimestamp, targetAuthor }, 0, signal);
+    },
+  };
 }
 
 /** Shows or hides the typing indicator. Best effort: a failure is ignored. */
@@ -86,13 +73,9 @@ async function deliver(
   const target = targetOf(conversation);
   if (target === null) return { state: "dropped", reason: "not a Signal conversation" };
   const answer = await call(method, { ...target, ...parameters }, SendResult, signal);
-  if (answer.kind !== "ok") return outcomeOf(answer, attempts);
-  // A message that reached one member of a group is sent.
-  const { timestamp, results } = answer.result;
-  const delivered = results.length === 0 || results.some(({ type }) => type === "SUCCESS");
-  return delivered
-    ? { state: "sent", providerMessageId: String(timestamp) }
-    : failureOf(results, "not delivered", attempts);
+  if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.timestamp) };
+  const isLimited = answer.kind === "refused" && answer.status === 429;
+  return outcomeOf(answer, { attempts: isLimited ? attempts + limitedAttempts : attempts, pauses: "account" });
 }
 
 function textOf({ plain, ranges }: RenderedText): { message: string; textStyle?: string[] } {
@@ -132,53 +115,4 @@ function quoteOf(
 function messageOf(id: string): { timestamp: number; author: string } | null {
   const [, timestamp, author] = /^(\d{1,16})\/([0-9a-f-]{36})$/.exec(id) ?? [];
   return timestamp === undefined || author === undefined ? null : { timestamp: Number(timestamp), author };
-}
-
-const backoffOf = (attempts: number): number => Math.min(1_000 * 2 ** attempts, 60_000);
-/** Pause while the daemon does not know the account: the message can be sent once that is corrected. */
-const misconfiguredMs = 60_000;
-
-/** Converts a failed call to the delivery outcome of its message. */
-function outcomeOf(
-  answer: Exclude<Answer<unknown>, { kind: "ok" }>,
-  attempts: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffOf(attempts), reason: answer.reason };
-  if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
-  const { code, message: reason, results } = answer;
-  if (results.length > 0) return failureOf(results, reason, attempts);
-  if (code === errorCode.rateLimit)
-    return { state: "retry", afterMs: rateLimitMs(results, attempts), reason, scope: "account" };
-  if (code === errorCode.parameters) return { state: "retry", afterMs: misconfiguredMs, reason };
-  // The daemon had no connection to Signal's servers.
-  if (/\((?:UnknownHost|Connect|NoRouteToHost)Exception\)/.test(reason))
-    return { state: "retry", afterMs: backoffOf(attempts), reason };
-  if (code === errorCode.user || code === errorCode.untrustedKey || code === errorCode.method)
-    return { state: "dropped", reason };
-  return { state: "unknown", reason };
-}
-
-/** The outcome of a send that reached nobody, by the results of its recipients. */
-function failureOf(
-  results: readonly RecipientResult[],
-  reason: string,
-  attempts: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  const types = new Set(results.map(({ type }) => type));
-  // The request to Signal's servers may have arrived.
-  if (types.has("NETWORK_FAILURE")) return { state: "unknown", reason: `${reason}: network failure` };
-  if (types.has("RATE_LIMIT_FAILURE")) {
-    const afterMs = rateLimitMs(results, attempts);
-    return { state: "retry", afterMs, reason: `${reason}: limited by Signal`, scope: "account" };
-  }
-  if (types.has("IDENTITY_FAILURE")) {
-    return { state: "dropped", reason: `${reason}: the safety number changed; check it and run \`signal-cli trust\`` };
-  }
-  if (types.has("UNREGISTERED_FAILURE")) return { state: "dropped", reason: `${reason}: not registered with Signal` };
-  return { state: "dropped", reason };
-}
-
-function rateLimitMs(results: readonly RecipientResult[], attempts: number): number {
-  const asked = Math.max(0, ...results.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
-  return asked > 0 ? asked * 1_000 : backoffOf(attempts + 3);
 }

@@ -10,7 +10,7 @@ import { eventRoutes } from "./events-api.ts";
 import { createUpload, fetchFile } from "./files.ts";
 import { Intake, type SlackApp } from "./intake.ts";
 import { People } from "./people.ts";
-import { changeMessage, editMessage, sendPart, targetOf } from "./send.ts";
+import { messageOperations, sendPart, targetOf } from "./send.ts";
 import { holdConnection, required } from "./socket-mode.ts";
 
 const statusWithinMs = 5_000;
@@ -67,13 +67,6 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     const isRefused = answer.kind === "refused" && /^(?:missing_scope|unknown_method|not_allowed)/.test(answer.code);
     if (isRefused) hasStatus = false;
   };
-  const react: NonNullable<ChannelAdapter["react"]> = async ({ conversation }, timestamp, reaction, signal) => {
-    const channel = targetOf(conversation)?.channel ?? "";
-    const name = reaction ?? slackChannel.capabilities.acknowledgement;
-    const [method, alreadyDone] =
-      reaction === null ? ["reactions.remove", "no_reaction"] : ["reactions.add", "already_reacted"];
-    return changeMessage(call, method, { channel, timestamp, name }, alreadyDone, signal);
-  };
 
   const adapter: ChannelAdapter = {
     channel: slackChannel.name,
@@ -91,12 +84,7 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
       return { as: `@${user} (${team})` };
     },
     send: (part, signal) => sendPart(call, upload, part, signal),
-    edit: ({ conversation }, ts, text, signal) => editMessage(call, conversation, ts, text, signal),
-    remove: async ({ conversation }, ts, signal) => {
-      const channel = targetOf(conversation)?.channel ?? "";
-      return changeMessage(call, "chat.delete", { channel, ts }, "message_not_found", signal);
-    },
-    react,
+    ...messageOperations(call, slackChannel.capabilities.acknowledgement ?? ""),
     typing: ({ conversation }) => showStatus(conversation, "is thinking…"),
     stopTyping: ({ conversation }) => showStatus(conversation, ""),
   };

@@ -1,7 +1,8 @@
 // Sends, edits and deletes messages, at most once. Slack does not deduplicate, so a message is sent again only if it certainly did not
 // arrive.
 import { z } from "zod";
-import type { OutboundPart, SendOutcome } from "../channel.ts";
+import type { ReplyAddress } from "@parley/contracts";
+import type { MessageOperations, OutboundPart, SendOutcome } from "../channel.ts";
 import type { Answer } from "../json-api.ts";
 import { outcomeOf, outcomeOfChange } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
@@ -47,30 +48,36 @@ export async function sendPart(
   return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, rules);
 }
 
-/** Replaces the text of a message and removes its buttons. */
-export async function editMessage(
-  call: Call,
-  conversation: string,
-  ts: string,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const target = targetOf(conversation);
-  if (target === null) return notAConversation;
-  const answer = await withText(call, "chat.update", { channel: target.channel, ts }, text, [], signal);
-  return outcomeOfChange(answer, ts);
-}
-
-/** Calls a method that names a message. `alreadyDone`: the error that says that nothing is left to do. */
-export async function changeMessage(
-  call: Call,
-  method: string,
-  parameters: Record<string, unknown>,
-  alreadyDone: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const answer = await call(method, parameters, z.unknown(), signal);
-  return outcomeOfChange(answer, null, ({ code }) => code === alreadyDone);
+/** `acknowledgement`: the reaction that this channel uses. */
+export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
+  /** `alreadyDone`: the error that says that nothing is left to do. */
+  const change = async (
+    method: string,
+    { conversation }: ReplyAddress,
+    parameters: object,
+    alreadyDone: string,
+    signal: AbortSignal,
+  ): Promise<SendOutcome> => {
+    const channel = targetOf(conversation)?.channel;
+    if (channel === undefined) return notAConversation;
+    const answer = await call(method, { channel, ...parameters }, z.unknown(), signal);
+    return outcomeOfChange(answer, null, ({ code }) => code === alreadyDone);
+  };
+  return {
+    async edit({ conversation }, ts, text, signal) {
+      const channel = targetOf(conversation)?.channel;
+      if (channel === undefined) return notAConversation;
+      return outcomeOfChange(await withText(call, "chat.update", { channel, ts }, text, [], signal), ts);
+    },
+    remove: (address, ts, signal) => change("chat.delete", address, { ts }, "message_not_found", signal),
+    react: (address, timestamp, reaction, signal) => {
+      const [method, alreadyDone] =
+        reaction === null
+          ? (["reactions.remove", "no_reaction"] as const)
+          : (["reactions.add", "already_reacted"] as const);
+      return change(method, address, { timestamp, name: reaction ?? acknowledgement }, alreadyDone, signal);
+    },
+  };
 }
 
 /** Slack renders the Markdown block; `text` is what notifications show. A text that Slack refuses as a block is sent as it is. */

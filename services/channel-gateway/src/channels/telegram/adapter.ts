@@ -9,7 +9,7 @@ import { AccountSettingsError } from "../settings-check.ts";
 import { createCall } from "./api.ts";
 import { fetchFile } from "./download.ts";
 import { poll } from "./poll.ts";
-import { deleteMessage, editText, sendPart, setReaction, targetOf } from "./send.ts";
+import { messageOperations, sendPart, targetOf } from "./send.ts";
 import { User } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -44,10 +44,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     capabilities: telegramChannel.capabilities,
     ownedConnection: settings.mode === "poll",
     send: (part, signal) => sendPart(call, part, signal),
-    edit: ({ conversation }, messageId, text, signal) => editText(call, conversation, messageId, text, signal),
-    remove: ({ conversation }, messageId, signal) => deleteMessage(call, conversation, messageId, signal),
-    react: ({ conversation }, messageId, reaction, signal) =>
-      setReaction(call, conversation, messageId, reaction, signal),
+    ...messageOperations(call),
     fetchFile: (handle, maxBytes, signal) => fetchFile({ ...api, call }, handle, maxBytes, signal),
     async check(signal) {
       const { username, id } = resultOf(await call("getMe", {}, User, signal), "Telegram");

@@ -1,6 +1,6 @@
 // Sends one message to Telegram, at most once. Telegram does not deduplicate, so a message is sent again only if it certainly did not arrive.
 import { z } from "zod";
-import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
 import { keyboardOf } from "./actions.ts";
 import type { Answer } from "../json-api.ts";
@@ -90,51 +90,30 @@ async function callWithText<Result>(
   return call(method, { ...parameters, text: plain }, result, signal);
 }
 
-/** Replaces the text of a message. One that has the text already counts as edited. */
-export async function editText(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  text: RenderedText,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const target = messageOf(conversation, messageId);
-  if (target === null) return notAMessage;
-  const answer = await callWithText(call, "editMessageText", target, text, z.unknown(), signal);
-  return outcomeOfChange(answer, messageId, ({ reason }) => /message is not modified/i.test(reason));
+export function messageOperations(call: Call): MessageOperations {
+  const notAMessage: SendOutcome = { state: "dropped", reason: "not a Telegram message" };
+  return {
+    async edit({ conversation }, messageId, text, signal) {
+      const target = messageOf(conversation, messageId);
+      if (target === null) return notAMessage;
+      const answer = await callWithText(call, "editMessageText", target, text, z.unknown(), signal);
+      // One that has the text already counts as edited.
+      return outcomeOfChange(answer, messageId, ({ reason }) => /message is not modified/i.test(reason));
+    },
+    async remove({ conversation }, messageId, signal) {
+      const target = messageOf(conversation, messageId);
+      if (target === null) return notAMessage;
+      const answer = await call("deleteMessage", target, z.unknown(), signal);
+      return outcomeOfChange(answer, messageId, ({ reason }) => /message to delete not found/i.test(reason));
+    },
+    async react({ conversation }, messageId, emoji, signal) {
+      const target = messageOf(conversation, messageId);
+      if (target === null) return notAMessage;
+      const reaction = emoji === null ? [] : [{ type: "emoji", emoji }];
+      return outcomeOfChange(await call("setMessageReaction", { ...target, reaction }, z.unknown(), signal), messageId);
+    },
+  };
 }
-
-/** Deletes a message. One that does not exist counts as deleted. */
-export async function deleteMessage(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const target = messageOf(conversation, messageId);
-  if (target === null) return notAMessage;
-  const answer = await call("deleteMessage", target, z.unknown(), signal);
-  return outcomeOfChange(answer, messageId, ({ reason }) => /message to delete not found/i.test(reason));
-}
-
-/** Sets the bot's reaction to a message; null removes it. */
-export async function setReaction(
-  call: Call,
-  conversation: string,
-  messageId: string,
-  reaction: string | null,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const target = messageOf(conversation, messageId);
-  if (target === null) return notAMessage;
-  const list = reaction === null ? [] : [{ type: "emoji", emoji: reaction }];
-  return outcomeOfChange(
-    await call("setMessageReaction", { ...target, reaction: list }, z.unknown(), signal),
-    messageId,
-  );
-}
-
-const notAMessage: SendOutcome = { state: "dropped", reason: "not a Telegram message" };
 
 function messageOf(conversation: string, messageId: string): { chat_id: number | string; message_id: number } | null {
   const target = targetOf(conversation);

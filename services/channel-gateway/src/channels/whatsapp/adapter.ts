@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { whatsappChannel, type WhatsAppAccount } from "@parley/contracts";
 import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
+import { resultOf } from "../outcome.ts";
 import { Graph } from "./graph.ts";
 import { isCredentialRefusal, outcomeOf } from "./outcome.ts";
 import { answerContext, type SeenMessage } from "./parse.ts";
@@ -33,15 +34,15 @@ export function createWhatsApp(account: string, settings: WhatsAppAccount, secre
 
   const check = async (signal: AbortSignal): Promise<{ as: string }> => {
     const answer = await graph.number(["display_phone_number", "verified_name"], Number, signal);
-    if (answer.kind === "ok") {
-      const { display_phone_number: number, verified_name: name } = answer.result;
-      return { as: name === undefined ? number : `${number} (${name})` };
+    if (answer.kind === "refused" && !isCredentialRefusal(answer)) {
+      throw new AccountRejectedError(`phone_number_id refused by WhatsApp (${answer.reason})`);
     }
-    if (answer.kind !== "refused") {
-      throw new AccountRejectedError(`WhatsApp could not be reached (${answer.reason})`);
-    }
-    const what = isCredentialRefusal(answer) ? "token refused by WhatsApp" : "phone_number_id refused by WhatsApp";
-    throw new AccountRejectedError(`${what} (${answer.description})`);
+    const isRefused = answer.kind === "refused";
+    const { display_phone_number: number, verified_name: name } = resultOf(
+      isRefused ? { ...answer, status: 401 } : answer,
+      "WhatsApp",
+    );
+    return { as: name === undefined ? number : `${number} (${name})` };
   };
 
   return {

@@ -1,19 +1,7 @@
-// Requests to the Graph API over fetch, with parsed responses. The token is only in a header, and is removed from error texts.
+// Requests to the Graph API. The token is only in a header.
 import { z } from "zod";
-import { parseJson } from "@parley/kit";
-import type { OutboundFile } from "../channel.ts";
-import { readUpTo, requestFailure, type RequestFailure } from "../transport.ts";
-
-/** A refusal of the platform. `code`: 0 when the body is not an error of the Graph API. */
-export interface Refusal {
-  kind: "refused";
-  status: number;
-  code: number;
-  description: string;
-  retryAfterMs: number | null;
-}
-
-export type Answer<Result> = { kind: "ok"; result: Result } | Refusal | RequestFailure;
+import { download, DownloadFailedError, isHostedBy } from "../download.ts";
+import { createCallApi, rootOf, type Answer, type CallApi, type Problem } from "../json-api.ts";
 
 const GraphError = z.object({
   error: z.object({
@@ -33,20 +21,22 @@ export interface GraphOptions {
   fetch: () => typeof fetch;
 }
 
-class DownloadFailed extends Error {
-  override readonly name = "DownloadFailed";
-}
-
 /** Hosts that media addresses may have, in addition to that of the API; the token is sent there. */
 const mediaHosts = /(?:^|\.)(?:fbsbx\.com|fbcdn\.net|whatsapp\.net|facebook\.com)$/;
 
+/** The code of a refusal is that of the Graph API, or 0. */
 export class Graph {
   readonly #options: GraphOptions;
   readonly #root: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #call: CallApi;
 
   constructor(options: GraphOptions) {
+    const { apiRoot, version, token, fetch } = options;
     this.#options = options;
-    this.#root = `${options.apiRoot.replace(/\/+$/, "")}/${options.version}`;
+    this.#root = `${rootOf(apiRoot)}/${version}`;
+    this.#headers = { authorization: `Bearer ${token}` };
+    this.#call = createCallApi({ fetch, headers: this.#headers, token, problemOf });
   }
 
   /** Posts to an edge of the phone number. */
@@ -56,101 +46,47 @@ export class Graph {
     result: z.ZodType<Result>,
     signal: AbortSignal,
   ): Promise<Answer<Result>> {
-    return this.#request(`${this.#options.phoneNumberId}/${edge}`, result, signal, content);
+    const url = `${this.#root}/${this.#options.phoneNumberId}/${edge}`;
+    const sent = content instanceof FormData ? { body: content } : { json: content };
+    return this.#call({ method: "POST", url, ...sent }, result, signal);
   }
 
   /** The fields of the phone number. */
   number<Result>(fields: readonly string[], result: z.ZodType<Result>, signal: AbortSignal): Promise<Answer<Result>> {
-    return this.#request(`${this.#options.phoneNumberId}?fields=${fields.join(",")}`, result, signal);
+    return this.#get(`${this.#options.phoneNumberId}?fields=${fields.join(",")}`, result, signal);
   }
 
-  /** The form of an upload. */
-  static upload({ name, content }: OutboundFile, mediaType: string): FormData {
-    const form = new FormData();
-    form.append("messaging_product", "whatsapp");
-    form.append("type", mediaType);
-    form.append("file", new Blob([Uint8Array.from(content)], { type: mediaType }), name);
-    return form;
-  }
-
-  /** Downloads media by its id. Rejects with a reason without secrets. */
+  /** Downloads media by its id. Rejects with a DownloadFailedError. */
   async download(id: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large"> {
     // An address ends after five minutes; a second one is requested when the first has ended.
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#request(`${id}?phone_number_id=${this.#options.phoneNumberId}`, Media, signal);
-      if (answer.kind === "refused") throw new DownloadFailed(`the media was refused: ${answer.description}`);
-      if (answer.kind !== "ok") throw new DownloadFailed(`the media was not found: ${answer.reason}`);
-      const { url, file_size: size } = answer.result;
-      if (!this.#isMediaAddress(url)) throw new DownloadFailed("the media address is not one of the platform");
-      if (size !== undefined && size > maxBytes) return "too_large";
+      const answer = await this.#get(`${id}?phone_number_id=${this.#options.phoneNumberId}`, Media, signal);
+      if (answer.kind !== "ok") {
+        const what = answer.kind === "refused" ? "refused" : "not found";
+        throw new DownloadFailedError(`the media was ${what}: ${answer.reason}`);
+      }
+      const { url, file_size: size = 0 } = answer.result;
+      if (!isHostedBy(url, this.#root, mediaHosts)) {
+        throw new DownloadFailedError("the media address is not one of the platform");
+      }
+      if (size > maxBytes) return "too_large";
       try {
-        const headers = { authorization: `Bearer ${this.#options.token}` };
-        const response = await this.#options.fetch()(url, { headers, redirect: "error", signal });
-        if (response.ok) return await readUpTo(response, maxBytes);
-        await response.body?.cancel();
-        if (attempt > 1) throw new DownloadFailed(`the platform responded with status ${response.status}`);
+        return await download(this.#options.fetch(), { url, headers: this.#headers, maxBytes, signal });
       } catch (error) {
-        if (error instanceof DownloadFailed) throw error;
-        throw new DownloadFailed(signal.aborted ? "the download timed out" : "the connection was lost");
+        const hasEnded = error instanceof DownloadFailedError && error.status !== null;
+        if (!hasEnded || attempt > 1) throw error;
       }
     }
   }
 
-  #isMediaAddress(address: string): boolean {
-    const { origin, protocol, hostname } = new URL(address);
-    return origin === new URL(this.#root).origin || (protocol === "https:" && mediaHosts.test(hostname));
+  #get<Result>(path: string, result: z.ZodType<Result>, signal: AbortSignal): Promise<Answer<Result>> {
+    return this.#call({ method: "GET", url: `${this.#root}/${path}` }, result, signal);
   }
+}
 
-  async #request<Result>(
-    path: string,
-    result: z.ZodType<Result>,
-    signal: AbortSignal,
-    content?: object | FormData,
-  ): Promise<Answer<Result>> {
-    if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
-    let response: Response;
-    let text: string;
-    try {
-      response = await this.#options.fetch()(`${this.#root}/${path}`, {
-        method: content === undefined ? "GET" : "POST",
-        redirect: "manual",
-        signal,
-        ...(await this.#contentOf(content)),
-      });
-      text = await response.text();
-    } catch (error) {
-      return requestFailure(error, signal);
-    }
-    const json = parseJson(text);
-    const parsed = result.safeParse(json);
-    if (response.ok) {
-      return parsed.success
-        ? { kind: "ok", result: parsed.data }
-        : { kind: "lost", reason: "the response of the platform is not readable" };
-    }
-    const { error } = GraphError.safeParse(json).data ?? {};
-    const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
-    const described = error === undefined ? "" : [error.message, error.error_data?.details].filter(Boolean).join(": ");
-    return {
-      kind: "refused",
-      status: response.status,
-      code: error?.code ?? 0,
-      description: described.replaceAll(this.#options.token, "[secret]") || `HTTP ${response.status}`,
-      retryAfterMs: Number.isFinite(retryAfter) ? retryAfter * 1_000 : null,
-    };
-  }
-
-  async #contentOf(content: object | FormData | undefined) {
-    const headers = { authorization: `Bearer ${this.#options.token}` };
-    if (content === undefined) return { headers };
-    if (!(content instanceof FormData)) {
-      return { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(content) };
-    }
-    // Encoded first: a form that fetch still reads during an abort causes an uncatchable rejection.
-    const encoded = new Response(content);
-    return {
-      headers: { ...headers, "content-type": encoded.headers.get("content-type") ?? "" },
-      body: await encoded.arrayBuffer(),
-    };
-  }
+function problemOf(json: unknown, { ok }: Response): Problem | null {
+  if (ok) return null;
+  const { error } = GraphError.safeParse(json).data ?? {};
+  if (error === undefined) return { code: "0" };
+  return { code: String(error.code), reason: [error.message, error.error_data?.details].filter(Boolean).join(": ") };
 }

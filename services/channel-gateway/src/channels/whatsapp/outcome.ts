@@ -1,6 +1,8 @@
 // What an answer of the Graph API means for a message. Pure. Codes: the page "Error codes" of the Cloud API.
+import { backoffMs } from "@parley/kit";
 import type { SendOutcome } from "../channel.ts";
-import type { Answer, Refusal } from "./graph.ts";
+import type { Failure, Refusal } from "../json-api.ts";
+import { outcomeOf as usualOutcomeOf } from "../outcome.ts";
 
 /** The person's last message is older than 24 hours. */
 export const windowEndedCode = 131047;
@@ -37,35 +39,27 @@ const retried: Readonly<Record<number, { scope?: Limited; afterMs: number }>> = 
 const longestBackoffMs = 600_000;
 
 /** The outcome of a message that was not accepted. `attempts`: earlier attempts of this message. */
-export function outcomeOf(
-  answer: Exclude<Answer<unknown>, { kind: "ok" }>,
-  attempts: number,
-): Exclude<SendOutcome, { state: "sent" }> {
-  const backoffMs = (firstMs: number) => Math.min(firstMs * 2 ** attempts, longestBackoffMs);
-  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs(1_000), reason: answer.reason };
-  if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
-  const { status, code, description: reason, retryAfterMs } = answer;
-  // Without an error of the Graph API the code is 0, which is also that of a refused token.
-  const known = code !== 0 || status === 401 ? retried[code] : undefined;
-  if (known !== undefined) {
-    const { afterMs, scope } = known;
-    const waitMs = retryAfterMs ?? backoffMs(afterMs);
-    return { state: "retry", afterMs: waitMs, reason, ...(scope === undefined ? {} : { scope }) };
+export function outcomeOf(failure: Failure, attempts: number): Exclude<SendOutcome, { state: "sent" }> {
+  const known = failure.kind === "refused" ? ruleOf(failure) : undefined;
+  if (failure.kind !== "refused" || known === undefined) {
+    return usualOutcomeOf(failure, { attempts, pauses: "account" });
   }
-  if (isPermission(code) || status === 429) {
-    return { state: "retry", afterMs: retryAfterMs ?? backoffMs(60_000), reason, scope: "account" };
-  }
-  // A proxy timed out, but the platform may have accepted the message.
-  if (status === 504) return { state: "unknown", reason };
-  if (status >= 500) return { state: "retry", afterMs: retryAfterMs ?? backoffMs(1_000), reason };
-  return { state: "dropped", reason };
+  const { afterMs: firstMs, ...scope } = known;
+  const afterMs = failure.retryAfterMs ?? backoffMs(attempts + 1, { firstMs, maxMs: longestBackoffMs });
+  return { state: "retry", afterMs, reason: failure.reason, ...scope };
+}
+
+/** Without an error of the Graph API the code is 0, which is also that of a refused token. */
+function ruleOf({ status, code }: Refusal): (typeof retried)[number] | undefined {
+  if (isPermission(code) || status === 429) return retried[Number(code)] ?? { scope: "account", afterMs: 60_000 };
+  return code !== "0" || status === 401 ? retried[Number(code)] : undefined;
 }
 
 /** Whether the platform refuses the credentials rather than the message. */
 export function isCredentialRefusal({ status, code }: Refusal): boolean {
-  return status === 401 || code === 190 || code === 10 || code === 131005 || isPermission(code);
+  return status === 401 || ["190", "10", "131005"].includes(code) || isPermission(code);
 }
 
-function isPermission(code: number): boolean {
-  return code >= 200 && code < 300;
+function isPermission(code: string): boolean {
+  return /^2\d\d$/.test(code);
 }

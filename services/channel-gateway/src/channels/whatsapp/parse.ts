@@ -1,13 +1,10 @@
 // Converts one message of a webhook request to a draft, a pressed button or a change. Pure: no network, no clock of its own. It does not
 // authorize the sender.
-import type { InboundAction, InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
+import type { InboundAction, InboundDraft, IncomingFile } from "../channel.ts";
+import { contactOf, invalid, sentAtOf, skipped, type ParsedInput, type Skipped } from "../parsed.ts";
 import { contactsOf, mediaKinds, Message, type Value } from "./update-schema.ts";
 
-export type Parsed =
-  | { kind: "message"; draft: InboundDraft }
-  | { kind: "action"; action: InboundAction }
-  | { kind: "change"; change: InboundChange }
-  | { kind: "skipped"; reason: string };
+export type Parsed = ParsedInput | { kind: "action"; action: InboundAction } | Skipped;
 
 /** A message that this replica has seen, for quotes and reactions: webhooks contain only the ids of other messages. */
 export interface SeenMessage {
@@ -23,7 +20,6 @@ export interface ParseContext {
 
 /** The platform repeats a delivery for up to 7 days; an older message is a replay of a recorded request. */
 const oldestMs = 8 * 24 * 60 * 60 * 1_000;
-const maxNameChars = 200;
 
 /** What the address of an answer contains for typing and for the 24-hour window. */
 export interface AnswerContext {
@@ -35,10 +31,7 @@ export interface AnswerContext {
 
 export function parseMessage(raw: unknown, value: Value, context: ParseContext): Parsed {
   const parsed = Message.safeParse(raw);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    return skipped(`invalid message at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
-  }
+  if (!parsed.success) return invalid("message", parsed.error);
   const message = parsed.data;
   const sender = message.from ?? message.from_user_id;
   if (sender === undefined) return skipped("no sender");
@@ -51,7 +44,7 @@ export function parseMessage(raw: unknown, value: Value, context: ParseContext):
     externalId: message.id,
     conversation,
     ...(message.group_id === undefined ? {} : { group: message.group_id }),
-    contact: contactOf(sender, message, value),
+    contact: contactOf(sender, nameOf(message, value)),
     direct,
     replyTo: {
       channel: "whatsapp",
@@ -74,17 +67,17 @@ export function parseMessage(raw: unknown, value: Value, context: ParseContext):
     } as const;
     return { kind: "change", change: { ...base, messageId: reaction.message_id, change } };
   }
-  const sentAt = new Date(sentAtMs).toISOString();
+  const sentAt = sentAtOf(sentAtMs);
   const pressed = interactive?.button_reply ?? interactive?.list_reply;
   if (message.type === "interactive" && pressed !== undefined) {
-    return { kind: "action", action: { ...base, sentAt, input: pressed.id } };
+    return { kind: "action", action: { ...base, ...sentAt, input: pressed.id } };
   }
   const files = filesOf(message);
   const text = textOf(message);
   if (text === null) return skipped(`a message of the type ${message.type}`);
   const draft: InboundDraft = {
     ...base,
-    sentAt,
+    ...sentAt,
     addressed: direct || isAddressed(message, value),
     text,
     ...(files.length === 0 ? {} : { files }),
@@ -92,10 +85,6 @@ export function parseMessage(raw: unknown, value: Value, context: ParseContext):
     ...quoteOf(message, context),
   };
   return { kind: "message", draft };
-}
-
-function skipped(reason: string): Parsed {
-  return { kind: "skipped", reason };
 }
 
 /** The conversation of a group; the conversation with a person is their number or user id. */
@@ -110,14 +99,12 @@ export function answerContext(text: string | undefined): AnswerContext | null {
   return { messageId, sentAtMs };
 }
 
-function contactOf(sender: string, message: Message, value: Value): InboundDraft["contact"] {
-  const contacts = contactsOf(value);
-  const contact = contacts.find(
+function nameOf(message: Message, value: Value): string | undefined {
+  const contact = contactsOf(value).find(
     ({ wa_id: number, user_id: user }) =>
       (number !== undefined && number === message.from) || (user !== undefined && user === message.from_user_id),
   );
-  const name = contact?.profile?.name?.slice(0, maxNameChars).toWellFormed();
-  return { id: sender, ...(name === undefined || name === "" ? {} : { name }) };
+  return contact?.profile?.name;
 }
 
 /** In a group: a reply to the agent, or its number after an `@`. */

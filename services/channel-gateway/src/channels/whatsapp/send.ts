@@ -2,7 +2,8 @@
 import { z } from "zod";
 import type { store } from "@parley/contracts";
 import type { OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
-import { Graph, type Answer } from "./graph.ts";
+import { formOf, type Answer } from "../json-api.ts";
+import type { Graph } from "./graph.ts";
 import { outcomeOf, windowEndedCode } from "./outcome.ts";
 import { answerContext } from "./parse.ts";
 import { callbackData, templateData, templateMessage, type Template } from "./template.ts";
@@ -59,7 +60,7 @@ export async function sendPart(sender: Sender, part: OutboundPart, signal: Abort
     if (id !== null && part.text !== null) sender.sent(id, part.text.plain);
     return { state: "sent", providerMessageId: id };
   }
-  if (answer.kind === "refused" && answer.code === windowEndedCode) {
+  if (answer.kind === "refused" && answer.code === String(windowEndedCode)) {
     if (sender.template !== null) return sendTemplate(sender, target, part, sender.template, signal);
     return {
       state: "dropped",
@@ -177,7 +178,8 @@ async function sendFile(
     return { state: "dropped", reason: `WhatsApp does not accept a file of the type ${file.mediaType} and this size` };
   }
   const { type, mediaType } = upload;
-  const uploaded = await graph.post("media", Graph.upload(file, mediaType), Uploaded, signal);
+  const form = formOf({ messaging_product: "whatsapp", type: mediaType }, { file: { ...file, mediaType } });
+  const uploaded = await graph.post("media", form, Uploaded, signal);
   // Nobody has seen an upload, so it may be repeated.
   if (uploaded.kind === "lost") return { kind: "unreached", reason: uploaded.reason };
   if (uploaded.kind !== "ok") return uploaded;

@@ -1,11 +1,12 @@
 // The webhook: Meta's verification of the address, and signed deliveries with several messages and statuses. It responds 200 only after the
 // gateway has stored everything in a delivery; after any other status Meta repeats the delivery for up to 7 days.
-import { errorMessage, WireError } from "@parley/contracts";
+import { errorMessage } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { LRUCache } from "lru-cache";
 import { hmacSha256, sameDigest, sha256 } from "../digest.ts";
 import type { ChannelHost, InboundAction } from "../channel.ts";
+import { skipUnstorable, store } from "../parsed.ts";
 import type { Graph } from "./graph.ts";
 import { parseMessage, type SeenMessage } from "./parse.ts";
 import { windowEndedCode } from "./outcome.ts";
@@ -94,28 +95,18 @@ async function handleMessage(
 ): Promise<void> {
   const { account, seen } = receiver;
   const parsed = parseMessage(message, value, { account, nowMs: Date.now(), seen: (id) => seen.get(id) });
-  try {
-    switch (parsed.kind) {
-      case "skipped":
-        host.log.info({ reason: parsed.reason }, "message skipped");
-        return;
-      case "message":
-        seen.set(parsed.draft.externalId, { text: parsed.draft.text, ofAgent: false });
-        await host.accept(parsed.draft);
-        return;
-      case "change":
-        await host.change(parsed.change);
-        return;
-      default:
-        if (handled.has(parsed.action.externalId)) return;
-        await handlePress(receiver, host, parsed.action);
-        handled.set(parsed.action.externalId, true);
-    }
-  } catch (error) {
-    // A repetition would be refused again.
-    if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
-    host.log.error({ code: error.code, reason: error.message }, "message skipped: it can never be stored");
+  if (parsed.kind === "skipped") {
+    host.log.info({ reason: parsed.reason }, "message skipped");
+    return;
   }
+  if (parsed.kind === "message") seen.set(parsed.draft.externalId, { text: parsed.draft.text, ofAgent: false });
+  await skipUnstorable(host.log, {}, async () => {
+    if (parsed.kind !== "action") return store(host, parsed);
+    const { externalId } = parsed.action;
+    if (handled.has(externalId)) return;
+    await handlePress(receiver, host, parsed.action);
+    handled.set(externalId, true);
+  });
 }
 
 /** Runs a pressed button and tells the person the result. */
