@@ -50,6 +50,7 @@ export function createRestServer(
       (passage?.limited === true ? tooMany(passage.retryAfterMs / 1000, passage.global) : null) ??
       callRoute(context(), { method, path, query: url.searchParams, body: call.body }) ??
       apiError(404, 0, "404: Not Found");
+    state.changed();
     if (fault?.kind === "hang_after_commit") return;
     if (fault?.kind === "reset_after_commit") {
       response.socket?.resetAndDestroy();
