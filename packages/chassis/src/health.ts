@@ -3,9 +3,9 @@
 //   /readyz    it can take work now       /metrics   Prometheus text
 
 import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
+import { http } from "@parley/kit";
 import type { Registry } from "prom-client";
 
 export interface HealthOptions {
@@ -26,7 +26,7 @@ export interface HealthListener {
 
 /** Opens the listener; rejects when the port is not available. */
 export async function listenHealth(options: HealthOptions): Promise<HealthListener> {
-  const server = createServer((incoming, response) => {
+  const server = http.createServer((incoming, response) => {
     /** Null is 200; a text is 503 with that text. */
     const answer = (problem: string | null) => {
       response.writeHead(problem === null ? 200 : 503, { "content-type": "text/plain; charset=utf-8" });

@@ -1,6 +1,7 @@
 // Small helpers that every package may use. Imports nothing of the project.
 export * from "./abortable.ts";
 export * from "./backoff.ts";
+export * from "./builtin-http.ts";
 export * from "./fair-semaphore.ts";
 export * from "./ids.ts";
 export * from "./json.ts";

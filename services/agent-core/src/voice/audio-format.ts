@@ -1,7 +1,6 @@
 // Converts a text to an audio attachment: synthesizes it, stores it, and names it by its format.
 import { storeBlob, type Bus } from "@parley/bus";
 import type { Attachment, SpeechSettings } from "@parley/contracts";
-import { speakable } from "./speakable.ts";
 import { SynthesisError, type Synthesizer } from "./synthesizer.ts";
 
 /** File extensions by which chat platforms recognize the format. */
@@ -27,6 +26,8 @@ export async function audioFormat(
   { text, voice, signal }: AudioFormatOf,
 ): Promise<Attachment | null> {
   const { max_characters: max, format } = synthesizer.settings;
+  // Loaded with the first text: its Markdown parser takes 2 MiB, and most sessions have no speech.
+  const { speakable } = await import("./speakable.ts");
   const words = speakable(text, max);
   if (words === "") return null;
   const sound = await synthesizer.synthesize(words, { voice, signal });

@@ -1,8 +1,8 @@
 // Sends one GET request to a checked address, with a size limit, and follows redirects after checking each target.
 // It ignores proxy variables of the environment: a proxy would choose the destination.
-import { abortable } from "@parley/kit";
+import { abortable, http } from "@parley/kit";
 import { lookup } from "node:dns/promises";
-import http, { type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import https from "node:https";
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";

@@ -1,6 +1,5 @@
 // Parley as an MCP server: POST /mcp, streamable HTTP without sessions, for all supported protocol revisions. The listener checks
 // Host, Origin, token and rate, as for every other route.
-import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { accessOf } from "../api-access.ts";
@@ -8,7 +7,6 @@ import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
 import { HttpError } from "../errors.ts";
 import { consentRoutes } from "./consent.ts";
-import { parleyServer } from "./tools.ts";
 
 export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): void {
   endpoints.document({
@@ -26,6 +24,11 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
   // Each tool checks its scope.
   app.post("/mcp", { config: { scope: null } }, async (request, reply) => {
     const signal = deps.waiters.signalFor(reply);
+    // Loaded with the first request: the library takes 5 MiB, and most clusters have no MCP clients.
+    const [{ createMcpHandler }, { parleyServer }] = await Promise.all([
+      import("@modelcontextprotocol/server"),
+      import("./tools.ts"),
+    ]);
     const handler = createMcpHandler(() => parleyServer(deps, accessOf(request), signal), {
       onerror: (error) => deps.log.debug({ err: error }, "mcp"),
     });

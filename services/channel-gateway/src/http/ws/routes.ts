@@ -1,6 +1,7 @@
 // The WebSocket listener. Upgrades pass the same checks as every request, then become clients (`client.ts`, `stream-client.ts`).
-import { ServerResponse, type IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { http } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { WebSocketServer } from "ws";
 import { requireScope } from "../../operations/registry.ts";
@@ -38,7 +39,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
   app.server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Without a listener, a connection reset would crash the process.
     socket.on("error", () => socket.destroy());
-    const response = new ServerResponse(incoming);
+    const response = new http.ServerResponse(incoming);
     response.shouldKeepAlive = false;
     // On an upgrade, Node hands over the plain socket of the request.
     response.assignSocket(incoming.socket);

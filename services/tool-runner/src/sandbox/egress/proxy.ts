@@ -1,9 +1,10 @@
 // The egress proxy of one sandboxed command: HTTP (CONNECT and plain http) on a Unix socket, the command's only network.
 // `hosts.ts` checks each connection; the proxy connects to the checked address only. It ends with the command.
 import { chmod, unlink } from "node:fs/promises";
-import http, { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { http } from "@parley/kit";
 import type { Resolver } from "../../network/target.ts";
 import { findRoute, parseDestination, type Destination, type EgressSettings } from "./hosts.ts";
 
