@@ -12,6 +12,8 @@ const ReasoningPart = z.object({
   signature: z.string().optional(),
   /** Encrypted reasoning that came without text (`redacted_thinking`). */
   redacted: z.string().optional(),
+  /** The provider's item that contains it, as JSON; returned unchanged. */
+  raw: z.string().optional(),
   /** The model that wrote it (`anthropic:claude-x`), if only that model accepts it back. */
   model: z.string().optional(),
 });

@@ -65,6 +65,14 @@ export { startTlsFront, tlsFixtures } from "./tls.ts";
 export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";
+export {
+  callItem,
+  messageItem,
+  reasoningItem,
+  startResponsesServer,
+  type ResponsesItem,
+  type ResponsesServer,
+} from "./model/responses-server.ts";
 export { startScriptedModel, type ModelFault, type ScriptedModel } from "./model/scripted-model.ts";
 export { checkOrder, startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
 export { createTestSigner, openTestCall, type TestCall, type TestSigner } from "./grants.ts";

@@ -4,8 +4,8 @@ import type { ToolCall } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { rejectedRequest } from "../src/model/openai/errors.ts";
-import { SseParser } from "../src/model/openai/openai.ts";
-import { ReplyBuilder, type SseEvent } from "../src/model/openai/reply.ts";
+import { ReplyBuilder } from "../src/model/openai/reply.ts";
+import { SseParser, type SseEvent } from "../src/model/sse.ts";
 import { ModelError, type ModelDelta, type ModelFailure, type ModelReply } from "../src/model/provider.ts";
 
 /** Chunks of a stream; a string is sent unchanged. */

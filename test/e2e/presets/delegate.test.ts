@@ -1,16 +1,28 @@
 // The preset `delegate`, section by section of its design: an agent that sends messages by a tool and delegates work.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import {
+  callItem,
+  Cleanup,
+  messageItem,
+  reasoningItem,
+  startResponsesServer,
+  startTelegramPeer,
+  type ResponsesServer,
+  type TelegramPeer,
+} from "@parley/testing";
 import { rolesOf, spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 let telegram: TelegramPeer;
+let responses: ResponsesServer;
 
 before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
+  responses = await startResponsesServer();
+  cleanup.add(async () => responses.stop());
   fixture = await startClusterFixture(cleanup, "delegate", {
     processes: [],
     model: true,
@@ -21,6 +33,10 @@ api_root = "${telegram.url}"
 owners = ["42"]
 [tools.exec]
 background_after_seconds = 1
+[llm.gpt]
+api = "openai_responses"
+base_url = "${responses.url}"
+model = "gpt-5"
 [profiles.talker]
 tools = ["message"]
 `,
@@ -61,6 +77,26 @@ describe("loop", () => {
       both.map(({ text }) => text),
       ["working on it", "second"],
     );
+  });
+
+  // design: 001.29b
+  test("sends the stored reasoning of a Responses model back in the next round and the next turn", async () => {
+    const { sessionId } = await fixture.turn('tool: message {"text":"ready"}\nthen\nsay: ready', "gpt");
+    await fixture.useModel(sessionId, "gpt");
+    const thoughts = [reasoningItem("rs_1", "gAAAA-1", "list it"), reasoningItem("rs_2", "gAAAA-2")] as const;
+    responses.answer(
+      [thoughts[0], callItem("call_1", "ls", {})],
+      [thoughts[1], callItem("call_2", "message", { text: "empty" })],
+      [messageItem("told")],
+      [callItem("call_3", "message", { text: "still empty" })],
+      [messageItem("told again")],
+    );
+    const turn = await fixture.turn("what is there?", "gpt");
+    assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 3]);
+    await fixture.turn("and now?", "gpt");
+    const sent = responses.requests.map(({ input }) => input.filter(({ type }) => type === "reasoning"));
+    assert.deepEqual(sent, [[], [thoughts[0]], [...thoughts], [...thoughts], [...thoughts]]);
+    assert.deepEqual(responses.refusals, []);
   });
 
   // design: 001.3

@@ -29,7 +29,8 @@ export function modelServer({ agent, llm }: Pick<ParleySettings, "agent" | "llm"
   if (name === "rehearsal") return null;
   const [prefix = ""] = name.split(":");
   const named = llm[name] ?? (name.includes(":") ? llm[prefix] : undefined);
-  const api = named?.api ?? (prefix === "openai" && name.includes(":") ? "openai" : "anthropic");
+  const own = prefix === "openai" && name.includes(":") ? "openai" : "anthropic";
+  const api = named === undefined ? own : named.api === "anthropic" ? "anthropic" : "openai";
   const base = (named?.base_url ?? addressOf(api, env)).replace(/\/+$/, "");
   const variable = named === undefined ? keyVariable(api) : (named.key_env ?? null);
   const key = variable === null ? undefined : env[variable] || undefined;

@@ -5,9 +5,12 @@ import { z } from "zod";
 export const builtInProviders = ["anthropic", "openai", "rehearsal"] as const;
 
 const LlmSettings = z.strictObject({
-  /** The API's format: OpenAI's chat completions (also Ollama, vLLM, LM Studio, llama.cpp, OpenRouter), or Anthropic's messages. */
-  api: z.enum(["openai", "anthropic"]).default("openai"),
-  /** The base URL; for `openai` with `/v1`. */
+  /**
+   * The API's format: OpenAI's chat completions (also Ollama, vLLM, LM Studio, llama.cpp, OpenRouter), OpenAI's Responses, in which the
+   * model keeps its reasoning between tool calls, or Anthropic's messages.
+   */
+  api: z.enum(["openai", "openai_responses", "anthropic"]).default("openai"),
+  /** The base URL; for OpenAI's formats with `/v1`. */
   base_url: z
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
     .refine((url) => (URL.parse(url)?.username ?? "") === "", "must not contain a user name or password; use key_env"),

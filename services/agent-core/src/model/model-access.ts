@@ -1,6 +1,6 @@
 // Names of models with their provider's prefix, and the access to providers: keys and addresses.
 import type { Secret } from "@parley/chassis";
-import { builtInProviders } from "@parley/contracts";
+import { builtInProviders, type LlmsSettings } from "@parley/contracts";
 
 export interface ModelName {
   /** `anthropic`, `openai`, `rehearsal`, or a name under `[llm]`. */
@@ -19,7 +19,7 @@ interface ProviderOrigin {
 
 /** A server in `[llm.<name>]`. */
 export interface NamedServer extends ProviderOrigin {
-  api: "openai" | "anthropic";
+  api: LlmsSettings[string]["api"];
   baseUrl: string;
   apiKey: Secret | undefined;
   /** The model that the name alone selects. */

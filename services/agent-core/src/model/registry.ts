@@ -9,6 +9,7 @@ import { findAccess, fullName, type ModelAccess, type ModelName } from "./model-
 import { createOpenAi } from "./openai/openai.ts";
 import { costOf, type PricedModel } from "./prices.ts";
 import type { Failover, ModelProvider } from "./provider.ts";
+import { createResponses } from "./responses/responses.ts";
 import { createRehearsal } from "./rehearsal/rehearsal.ts";
 import { withAttachments } from "./with-attachments.ts";
 import { ContextWindows, type ContextWindow } from "./window.ts";
@@ -135,6 +136,7 @@ export class ModelRegistry {
     const { access, settings, thinking } = this.#options;
     const { thinking_display: display, input_examples: examples } = settings;
     const server = access.named.get(provider);
+    if (server?.api === "openai_responses") return createResponses({ ...server, model, name: provider });
     if (server?.api === "openai") return createOpenAi({ ...server, model, name: provider });
     if (server !== undefined) {
       const { apiKey = "", baseUrl, keyVariable } = server;

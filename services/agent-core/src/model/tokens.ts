@@ -41,7 +41,7 @@ function weight(part: Part): number {
     case "quote":
       return part.text.length;
     case "reasoning":
-      return part.text.length + (part.redacted?.length ?? 0);
+      return part.raw?.length ?? part.text.length + (part.redacted?.length ?? 0);
     case "tool_call":
       return part.name.length + part.input.length;
     case "tool_result":

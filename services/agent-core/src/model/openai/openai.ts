@@ -2,14 +2,13 @@
 // and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
 import type { Secret } from "@parley/chassis";
-import { parseJson } from "@parley/kit";
-import { createParser } from "eventsource-parser";
 import { initialDialect, initialLimit, isOpenAi, learnDialect, learnLimit, type Sent } from "./dialect.ts";
-import { errorIn, rejectedRequest, transportError } from "./errors.ts";
-import { ReplyBuilder, type SseEvent } from "./reply.ts";
+import { rejectedRequest, transportError } from "./errors.ts";
+import { ReplyBuilder } from "./reply.ts";
 import { askJson, askNote, endpoint, findWindow, serverOf } from "./server.ts";
 import { toRequest, type WireRequest } from "./wire.ts";
-import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../provider.ts";
+import { ModelError, type ModelProvider, type ModelRequest } from "../provider.ts";
+import { receive } from "../sse.ts";
 
 export interface OpenAiOptions {
   /** Self-hosted servers often need none. */
@@ -26,8 +25,6 @@ export interface OpenAiOptions {
 
 /** How often one request may be corrected after a refusal. */
 const maxCorrections = 5;
-/** How long to wait for the end of a complete stream, so that its connection can be reused. */
-const lingerMs = 1_000;
 
 export function createOpenAi(options: OpenAiOptions): ModelProvider {
   const server = serverOf(options);
@@ -113,99 +110,8 @@ function sentIn(body: WireRequest): Sent {
   };
 }
 
-/** Parses server-sent events from bytes, independent of how they are split. */
-export class SseParser {
-  readonly #decoder = new TextDecoder();
-  #events: SseEvent[] = [];
-  readonly #parser = createParser({
-    onEvent: ({ event = "", data }) => this.#events.push({ name: event, data }),
-    // Older llama.cpp servers send an `error:` field in place of an event.
-    onError: ({ field, value = "" }) => {
-      if (field === "error") this.#events.push({ name: "error", data: value });
-    },
-  });
-
-  /** The events that these bytes complete. */
-  push(bytes: Uint8Array): SseEvent[] {
-    return this.#read(this.#decoder.decode(bytes, { stream: true }));
-  }
-
-  /** The rest after the end of the stream: an event without its blank line, possibly incomplete. */
-  end(): SseEvent[] {
-    return this.#read(`${this.#decoder.decode()}\n\n`);
-  }
-
-  #read(text: string): SseEvent[] {
-    this.#events = [];
-    this.#parser.feed(text);
-    return this.#events;
-  }
-}
-
-/** Reads the whole response into the builder. */
-async function receive(
-  response: Response,
-  builder: ReplyBuilder,
-  on: { delta(delta: ModelDelta): void; alive(): void },
-  addressSetting: string,
-): Promise<void> {
-  const type = response.headers.get("content-type") ?? "";
-  if (response.body === null || type.includes("text/html")) {
-    await response.body?.cancel();
-    throw new ModelError("invalid", `the address in ${addressSetting} is not a model server (is /v1 missing?)`);
-  }
-  if (type.includes("application/json")) return receiveWhole(response, builder, on, addressSetting);
-  const parser = new SseParser();
-  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (!done) on.alive();
-      for (const event of done ? parser.end() : parser.push(value)) {
-        for (const delta of builder.add(event)) on.delta(delta);
-      }
-      if (done || builder.done) return;
-    }
-  } finally {
-    void letGo(reader, builder.done);
-  }
-}
-
-/** Handles servers that do not stream, or that return an error with a success status. */
-async function receiveWhole(
-  response: Response,
-  builder: ReplyBuilder,
-  on: { delta(delta: ModelDelta): void; alive(): void },
-  addressSetting: string,
-): Promise<void> {
-  const body = await response.text();
-  on.alive();
-  const data = parseJson(body);
-  if (data === undefined) throw new ModelError("connection", "the model's answer was cut off");
-  if (errorIn(data) !== undefined) throw rejectedRequest(response, body, addressSetting);
-  for (const delta of builder.add({ name: "", data: body })) on.delta(delta);
-  builder.done = true;
-}
-
-/** Reading a stream to its end makes its connection reusable; after the last event that may take only briefly. */
-async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
-  // If cancelling fails, the stream is closed already.
-  const cancel = () => void reader.cancel().catch(() => undefined);
-  if (!finished) {
-    cancel();
-    return;
-  }
-  const timer = setTimeout(cancel, lingerMs).unref();
-  try {
-    while (!(await reader.read()).done);
-  } catch {
-    // The answer is complete; the connection was lost.
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function callIds(request: ModelRequest): string[] {
+/** Ids of the calls in the prompt. */
+export function callIds(request: ModelRequest): string[] {
   return request.messages.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
   );

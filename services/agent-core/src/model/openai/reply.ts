@@ -12,13 +12,8 @@ import {
   type TextDelta,
   type ToolInputDelta,
 } from "../provider.ts";
+import type { SseEvent } from "../sse.ts";
 import { ThinkTags, splitOrphan } from "../think-tags.ts";
-
-export interface SseEvent {
-  /** Empty when the server sends none. */
-  name: string;
-  data: string;
-}
 
 const text = z.string().nullish();
 const count = z.number().int().nonnegative().nullish().catch(null);
@@ -275,6 +270,6 @@ function isObject(json: string): boolean {
 }
 
 /** A name that the API accepts in a later request: models invent others. */
-function toolName(name: string): string {
+export function toolName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
 }

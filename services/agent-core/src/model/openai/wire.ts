@@ -9,7 +9,7 @@ import type { Dialect, OutputLimit } from "./dialect.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "../provider.ts";
 import { withExamples } from "../tool-examples.ts";
 
-type ContentPart =
+export type ContentPart =
   | { type: "text"; text: string }
   | { type: "image_url"; image_url: { url: string } }
   | { type: "file"; file: { filename: string; file_data: string } };
@@ -93,16 +93,20 @@ function toCall(call: ToolCall): WireCall {
   return { id: wireId(call.id), type: "function", function: { name: call.name, arguments: objectText(call.input) } };
 }
 
-/** The format cannot mark a result as an error, so its text does. */
 function toResult(result: ToolResult): WireMessage {
-  const content = result.content === "" ? "(no output)" : result.content;
-  return { role: "tool", tool_call_id: wireId(result.id), content: result.isError ? `Error: ${content}` : content };
+  return { role: "tool", tool_call_id: wireId(result.id), content: resultText(result) };
+}
+
+/** The format cannot mark a result as an error, so its text does. */
+export function resultText({ content, isError }: ToolResult): string {
+  const text = content === "" ? "(no output)" : content;
+  return isError ? `Error: ${text}` : text;
 }
 
 const maxIdChars = 40;
 
 /** OpenAI refuses longer ids, which other servers generate. */
-function wireId(id: string): string {
+export function wireId(id: string): string {
   return id.length <= maxIdChars ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
 }
 
@@ -110,7 +114,7 @@ function wireId(id: string): string {
  * The unchanged arguments if they are an object. Servers that insert them into a template parse them and fail on
  * anything else.
  */
-function objectText(json: string): string {
+export function objectText(json: string): string {
   return parseJsonObject(json) === undefined ? "{}" : json;
 }
 
@@ -120,7 +124,11 @@ const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "ima
  * The content of a user message, without reasoning and other providers' blocks. Tool results are separate messages and
  * can contain text only, so their attachments are included here.
  */
-function toContent(parts: readonly Part[], dialect: Dialect, contents: ModelRequest["contents"]): ContentPart[] {
+export function toContent(
+  parts: readonly Part[],
+  dialect: Pick<Dialect, "images" | "pdfs">,
+  contents: ModelRequest["contents"],
+): ContentPart[] {
   return parts.flatMap<ContentPart>((part) => {
     if (part.type === "blob") return renderAttachment(part, contents, dialect).flatMap(shownPart);
     if (part.type === "tool_result") {
