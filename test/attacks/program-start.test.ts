@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { onPath } from "@parley/local";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
@@ -133,7 +134,7 @@ test("starts no code of the workspace when a server starts or restarts", async (
   /** Each has failed, because its working folder contains nothing to run. */
   const failed = async () =>
     (await servers()).filter(({ server }) => isStarted(server)).every(({ problem }) => problem !== null);
-  while (!(await failed()));
+  await pollUntil(failed, "the failure of each server");
   for (const name of Object.keys(started).filter(isStarted)) {
     const response = await client.fetch(`/api/mcp/${name}`, {
       method: "POST",
@@ -141,7 +142,7 @@ test("starts no code of the workspace when a server starts or restarts", async (
     });
     assert.equal(response.status, 200);
   }
-  while (!(await failed()));
+  await pollUntil(failed, "the failure of each server");
   for (const mark of ["python", "sitecustomize", "serve.sh", "node", "npx"])
     assert.equal(existsSync(join(marks, mark)), false, `${mark} of the workspace has run`);
 });

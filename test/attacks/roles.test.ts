@@ -88,7 +88,7 @@ async function results({ from, chat }: Place, calls: readonly [tool: string, inp
     from,
     ...(chat === undefined ? {} : { chat }),
   });
-  await telegram.until(end, () => (telegram.sent.some(({ text }) => text.includes(end)) ? true : null), 60_000);
+  await telegram.until(end, () => (telegram.sent.some(({ text }) => text.includes(end)) ? true : null));
   const { rows } = await database.query<{ parts: string }>(
     `WITH turn AS (SELECT turn_id AS id FROM parley.messages WHERE role = 'assistant' AND strpos(parts, $1) > 0)
      SELECT parts FROM parley.messages WHERE role = 'tool' AND turn_id IN
@@ -144,7 +144,7 @@ test("does not affect the owner's turn and session when a guest of the group sen
     const [name = "", ...rest] = text.split(" ");
     const answers = telegram.sent.length;
     telegram.say([`${name}@parley_bot`, ...rest].join(" "), { from: guest, chat: group });
-    await telegram.untilSent(answers + 1, 30_000);
+    await telegram.untilSent(answers + 1);
   }
   const sessionsAfter = await database.query("SELECT id, key, title, status FROM parley.sessions WHERE key LIKE $1", [
     `telegram:main:${group}%`,
@@ -153,10 +153,8 @@ test("does not affect the owner's turn and session when a guest of the group sen
   const { rows } = await database.query("SELECT FROM parley.turns WHERE cancel_requested");
   assert.equal(rows.length, 0, "a turn was to stop");
   await writeFile(join(workspace, "release"), "");
-  await telegram.until(
-    "the owner's answer",
-    () => (telegram.sent.slice(before).some(({ text }) => text === "the owner is served") ? true : null),
-    30_000,
+  await telegram.until("the owner's answer", () =>
+    telegram.sent.slice(before).some(({ text }) => text === "the owner is served") ? true : null,
   );
 });
 
@@ -244,7 +242,7 @@ test("keeps the files of two users apart, and a user's files after /new", { skip
   for (const content of given) assert.ok(!content.includes("bob's diary"), content);
   const answers = telegram.sent.length;
   telegram.say("/new", { from: bob });
-  await telegram.untilSent(answers + 1, 30_000);
+  await telegram.untilSent(answers + 1);
   assert.match((await results({ from: bob }, [["read", { path: "diary.txt" }]])).join(), /bob's diary/);
 });
 

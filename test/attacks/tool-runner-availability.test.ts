@@ -49,7 +49,7 @@ start_timeout_seconds = 600
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("answers with the available tools when an MCP server hangs", { timeout: 60_000 }, async () => {
+test("answers with the available tools when an MCP server hangs", async () => {
   await othersWork("first");
   const begun = performance.now();
   const { tools, mcp } = await fixture.bus.request(toolCatalog, {});
@@ -86,7 +86,7 @@ test("reads and runs commands for others when lock files and files are pipes", {
   assert.equal(results.filter(({ content }) => content.startsWith('Created "blocked-')).length, names.length);
 });
 
-test("writes for others when `.parley` of the workspace is a link that leads out", { timeout: 60_000 }, async () => {
+test("writes for others when `.parley` of the workspace is a link that leads out", async () => {
   await fixture.turn(inOrder(call("exec", { command: "rm -rf .parley && ln -s /tmp .parley" })), "attacker");
   const { results } = await fixture.turn(inOrder(call("write", { path: "after.txt", content: "x" })), "third");
   assert.match(results[0]?.content ?? "", /^Created "after\.txt"/);

@@ -138,7 +138,7 @@ async function irc(cleanup: Cleanup): Promise<StartAccount> {
       env: {},
       say: (text) => ann.say(group, `${name}: ${text}`),
       connected: () =>
-        ann.until(group, (lines) => lines.some(({ text }) => text.includes(`${name}(`) && /joined/.test(text)), 60_000),
+        ann.until(group, (lines) => lines.some(({ text }) => text.includes(`${name}(`) && /joined/.test(text))),
       // An answer begins with the nick of its addressee.
       sent: () => ann.lines(group).flatMap((line) => (line.nick === name ? [line.text.replace(`${nick}: `, "")] : [])),
     };

@@ -97,7 +97,7 @@ describe("telegram", () => {
   test("answers each message once and moves the connection within 5 s when its gateway is killed", async () => {
     const numbers = Array.from({ length: 30 }, (_, index) => index + 1);
     for (const number of numbers.slice(0, 15)) telegram.say(`say: answer ${number}.`, { from: 1 });
-    await telegram.untilSent(5, 30_000);
+    await telegram.untilSent(5);
     const moved = killHolder("telegram:main");
     for (const number of numbers.slice(15)) telegram.say(`say: answer ${number}.`, { from: 1 });
     const movedMs = await moved;
@@ -122,14 +122,10 @@ describe("telegram", () => {
     const before = cluster.strict?.requests.length;
     telegram.say("say: let me in", { from: 99 });
     telegram.say("say: let me in now", { from: 99 });
-    const codes = await telegram.until(
-      "a pairing code",
-      () => {
-        const shown = telegram.sent.filter((message) => Number(message.chatId) === 99);
-        return shown.length > 0 ? shown : null;
-      },
-      15_000,
-    );
+    const codes = await telegram.until("a pairing code", () => {
+      const shown = telegram.sent.filter((message) => Number(message.chatId) === 99);
+      return shown.length > 0 ? shown : null;
+    });
     assert.equal(codes.length, 1);
     const rows = await query<{ n: number }>(
       "SELECT count(*)::int AS n FROM parley.inbox WHERE parts LIKE '%let me in%'",
@@ -146,10 +142,10 @@ describe("irc", () => {
     const address = { channel: "irc", account: "net", conversation: "#agents" };
     const body = JSON.stringify({ ...address, text: words.join(" ") });
     await apiClient(cluster.httpUrls, cluster.token).fetch("/api/send", { method: "POST", body });
-    await ann.hear("#agents", /^\[\d+ more characters: !more\]$/, 60_000);
+    await ann.hear("#agents", /^\[\d+ more characters: !more\]$/);
     assert.ok(!ann.lines("#agents").some(({ text }) => text.includes("word799")));
     await ann.say("#agents", "parley: !more");
-    await ann.hear("#agents", /word799$/, 60_000);
+    await ann.hear("#agents", /word799$/);
     const received = ann.lines("#agents").flatMap(({ nick, text }) => (nick === "parley" ? text.split(" ") : []));
     assert.deepEqual(
       received.filter((word) => word.startsWith("word")),
@@ -160,7 +156,7 @@ describe("irc", () => {
   test("answers each addressed line of a channel once when its gateway is killed", async () => {
     await joined();
     for (const number of [1, 2, 3]) await ann.say("#agents", `parley: say: line ${number}.`);
-    await ann.hear("#agents", /line 1\./, 30_000);
+    await ann.hear("#agents", /line 1\./);
     const moved = killHolder("irc:net");
     for (const number of [4, 5, 6]) await ann.say("#agents", `parley: say: line ${number}.`);
     assert.ok((await moved) <= 5_000);
@@ -170,7 +166,7 @@ describe("irc", () => {
         .lines("#agents")
         .filter((line) => line.nick.startsWith("parley"))
         .flatMap((line) => /line (\d)\./.exec(line.text)?.[1] ?? []);
-    if (outcome.unknown === 0) await ann.until("#agents", () => received().length >= 6, 30_000);
+    if (outcome.unknown === 0) await ann.until("#agents", () => received().length >= 6);
     assert.equal(new Set(received()).size, received().length, `an answer was sent twice: ${received().join()}`);
     assert.ok(received().length >= 6 - outcome.unknown, `received only ${received().join()}`);
   });
@@ -179,7 +175,7 @@ describe("irc", () => {
 /** Waits until all gateways are ready and the agent has joined: IRC delivers nothing to a user who has not joined. */
 async function joined(): Promise<void> {
   for (const replica of [1, 2]) await cluster.whenReady("channel-gateway", replica);
-  await ann.until("#agents", (lines) => comings(lines) > goings(ann.lines("")), 30_000);
+  await ann.until("#agents", (lines) => comings(lines) > goings(ann.lines("")));
 }
 
 const comings = (lines: readonly { text: string }[]) =>

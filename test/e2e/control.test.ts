@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { parley } from "../../packages/cli/test/support/parley.ts";
@@ -99,10 +100,8 @@ test("lists a question about a call and accepts one answer", async () => {
     conversation: "ask",
   });
   const Approvals = z.object({ approvals: z.array(z.looseObject({ id: z.string(), tool: z.string() })) });
-  let asked = await json(Approvals, "approvals");
-  while (asked.approvals.length === 0) asked = await json(Approvals, "approvals");
-  const [question] = asked.approvals;
-  assert.equal(question?.tool, "write");
+  const question = await pollUntil(async () => (await json(Approvals, "approvals")).approvals[0], "the approval");
+  assert.equal(question.tool, "write");
   const yes = await run("approvals", "--approve", question.id.toLowerCase());
   assert.deepEqual([yes.code, yes.stdout.startsWith("Allowed. write")], [0, true]);
   assert.equal((await client.settled(message)).text, "written");
@@ -117,9 +116,8 @@ test("passes the reason of a denial to the model", async () => {
     conversation: "deny",
   });
   const Approvals = z.object({ approvals: z.array(z.looseObject({ id: z.string() })) });
-  let asked = await json(Approvals, "approvals");
-  while (asked.approvals.length === 0) asked = await json(Approvals, "approvals");
-  const text = `/deny ${asked.approvals[0]?.id ?? ""} keep the old text`;
+  const question = await pollUntil(async () => (await json(Approvals, "approvals")).approvals[0], "the approval");
+  const text = `/deny ${question.id} keep the old text`;
   await client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ text, conversation: "deny" }) });
   const { sessionId } = await client.settled(message);
   const transcript = await (await client.fetch(`/api/sessions/${sessionId}/messages`)).text();
@@ -143,9 +141,8 @@ test("shows a rule that always added, and asks again when it is removed", async 
       .parse(await (await client.fetch("/api/messages", { method: "POST", body })).json()).text;
   };
   const asked = async () => {
-    let { approvals } = await json(Approvals, "approvals");
-    while (approvals.length === 0) ({ approvals } = await json(Approvals, "approvals"));
-    return approvals[0]?.id ?? "";
+    const question = await pollUntil(async () => (await json(Approvals, "approvals")).approvals[0], "the approval");
+    return question.id;
   };
 
   const first = await client.post(write, { conversation });

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { pollUntil } from "@parley/testing/until";
 import { SessionEventSchema, type SessionEvent } from "@parley/contracts";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import OpenAI from "openai";
@@ -209,8 +210,7 @@ test("ends a running turn and its tool at once when the person sends /stop", asy
   const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
     conversation: "stop",
   });
-  const started = await waitFor(async () => (await client.messageState(messageId)).turn?.modelSteps === 1);
-  assert.ok(started);
+  await pollUntil(async () => (await client.messageState(messageId)).turn?.modelSteps === 1, "the first step");
   const begin = performance.now();
   const response = await client.fetch("/api/messages", {
     method: "POST",
@@ -270,9 +270,4 @@ async function connect(): Promise<Connection> {
       }),
     close: () => socket.close(),
   };
-}
-
-async function waitFor(condition: () => Promise<boolean>): Promise<boolean> {
-  for (let attempt = 0; attempt < 500; attempt++) if (await condition()) return true;
-  return false;
 }

@@ -139,12 +139,12 @@ test("adds an account with two commands, without a file and a restart", async ()
   assert.match(added.output, /telegram:added is added: @added_bot/);
   assert.match(added.output, /parley pairing approve <code> --role owner/);
   peer.say("say: before");
-  await peer.untilSent(1, 30_000);
+  await peer.untilSent(1);
   const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(peer.sent[0]?.text ?? "")?.[0] ?? "";
   const approved = await parley("pairing", "approve", code, "--role", "owner");
   assert.match(approved.output, /is admitted as owner/);
   peer.say("/whoami");
-  await peer.untilSent(2, 30_000);
+  await peer.untilSent(2);
   assert.match(peer.sent[1]?.text ?? "", /owner/);
 });
 

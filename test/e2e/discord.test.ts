@@ -23,13 +23,13 @@ groups = ["${peer.channelId}"]
 `,
     env: { "channel-gateway": { PARLEY_CHANNEL_TOKEN: peer.token } },
   });
-  await peer.until("the connection", () => (peer.gateway.connected === 1 ? true : null), 30_000);
+  await peer.until("the connection", () => (peer.gateway.connected === 1 ? true : null));
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** The answers so far, once there are `count`. */
 async function untilAnswers(count: number): Promise<string[]> {
-  await peer.untilSent(count, 30_000);
+  await peer.untilSent(count);
   return peer.sent.map(({ content }) => content);
 }
 
@@ -54,7 +54,7 @@ test("loses and repeats nothing when the owner of the connection is killed at cr
     texts.push(`killed at ${point}`);
     peer.say(`say: killed at ${point}`);
     await untilAnswers(before + texts.length);
-    await peer.until("a connection", () => (peer.gateway.connected === 1 ? true : null), 30_000);
+    await peer.until("a connection", () => (peer.gateway.connected === 1 ? true : null));
   }
   peer.say("say: done");
   assert.deepEqual((await untilAnswers(before + 4)).slice(before), [...texts, "done"]);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { parley } from "../../packages/cli/test/support/parley.ts";
@@ -37,8 +38,7 @@ async function writtenAfterReading(tool: string, input: object): Promise<void> {
   const script = `tool: web_fetch {"url":"http://127.0.0.1:1/"}\nthen\ntool: ${tool} ${JSON.stringify(input)}\nthen\nsay: done`;
   const message = await client.post(script, { conversation: randomUUID() });
   const asked = async () => Approvals.parse(await (await client.fetch("/api/approvals")).json()).approvals[0];
-  let approval = await asked();
-  while (approval === undefined) approval = await asked();
+  const approval = await pollUntil(asked, "the approval");
   assert.equal(approval.tool, tool);
   await post(`/api/approvals/${approval.id}`, { decision: "allow" });
   assert.equal((await client.settled(message)).text, "done");

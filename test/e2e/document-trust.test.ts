@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { parley, parleyOnTerminal } from "../../packages/cli/test/support/parley.ts";
@@ -34,8 +35,10 @@ async function turnThatAsks(script: string, decision: "allow" | "deny", of = "me
   const ended = new AbortController();
   const settled = client.settled(message, 20_000).finally(() => ended.abort());
   settled.catch(() => undefined);
-  let asked = await questions();
-  while (asked.length === 0 && !ended.signal.aborted) asked = await questions();
+  const asked = await pollUntil(async () => {
+    const found = await questions();
+    return (found.length > 0 || ended.signal.aborted) && found;
+  }, "the question");
   assert.deepEqual(
     asked.map(({ tool }) => tool),
     [of],

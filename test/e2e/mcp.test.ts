@@ -6,6 +6,7 @@ import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { everything, filesystem, memory, startEverything } from "../../services/tool-runner/test/mcp/programs.ts";
@@ -99,11 +100,10 @@ test("waits for approval, which a person gives over Parley's own MCP server", as
     { conversation: "graph" },
   );
   const Pending = z.object({ approvals: z.array(z.object({ id: z.string(), tool: z.string() })) });
-  let pending = Pending.parse(await parley("approvals_list", {}));
-  while (pending.approvals.length === 0) pending = Pending.parse(await parley("approvals_list", {}));
-  const [approval] = pending.approvals;
-  assert.equal(approval?.tool, "mcp__graph__create_entities");
-  const decided = await parley("approval_decide", { id: approval?.id ?? "", allow: true });
+  const asked = async () => Pending.parse(await parley("approvals_list", {})).approvals[0];
+  const approval = await pollUntil(asked, "the approval");
+  assert.equal(approval.tool, "mcp__graph__create_entities");
+  const decided = await parley("approval_decide", { id: approval.id, allow: true });
   assert.equal(z.object({ outcome: z.string() }).parse(decided).outcome, "decided");
   const turn = await client.settled(message);
   assert.equal(turn.text, "remembered");

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { metricCatalog, type MetricDefinition } from "@parley/chassis";
 import { services, store, type ServiceName } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -130,7 +131,7 @@ describe("a cluster that has answered", () => {
       (await readMetrics(fixture.cluster, "store", port)).samples.find(
         ({ name, labels }) => name === "parley_outbox_rows" && labels["state"] === "pending",
       )?.value;
-    while ((await pending()) !== 1) await new Promise(setImmediate);
+    await pollUntil(async () => (await pending()) === 1, "the pending text");
     await scrape();
     assert.ok((value("parley_outbox_oldest_seconds") ?? 0) > 0);
     assert.equal(value("parley_inbox_rows", { state: "dead" }), 0);

@@ -28,8 +28,7 @@ groups = ["${peer.team.id}"]
 after(() => cleanup[Symbol.asyncDispose]());
 
 const texts = () => peer.sent.map(({ text }) => text);
-const untilTexts = (count: number) =>
-  peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null), 30_000);
+const untilTexts = (count: number) => peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null));
 
 // design: 000.28k
 test("answers a message where it was written, with typing until then", async () => {

@@ -38,12 +38,12 @@ const mention = (text: string) => `<@${peer.bot.userId}> ${text}`;
 
 /** Resolves when the message with this number has this text: it may be shown while it is written. */
 async function untilText(number: number, text: string): Promise<void> {
-  await peer.until(`"${text}"`, () => (peer.sent[number]?.text === text ? true : null), 30_000);
+  await peer.until(`"${text}"`, () => (peer.sent[number]?.text === text ? true : null));
 }
 
 async function acknowledged(): Promise<void> {
   const done = () => (peer.deliveries.every(({ acknowledgements }) => acknowledgements > 0) ? true : null);
-  await peer.until("all acknowledgements", done, 30_000);
+  await peer.until("all acknowledgements", done);
 }
 
 // design: 004.22s
@@ -74,14 +74,14 @@ test("answers a message where it was written, and a repeated event with nothing"
 test("shows a long answer while it is written, in one message, and marks the question meanwhile", async () => {
   const before = peer.sent.length;
   const { ts } = peer.say(mention("wait: 60\nwords: 45"), { from: owner, channel: "C0GENERAL" });
-  const [growing] = (await peer.untilSent(before + 1, 30_000)).slice(before);
+  const [growing] = (await peer.untilSent(before + 1)).slice(before);
   assert.ok(growing !== undefined);
   assert.match(growing.text, / …$/);
   const mark = `C0GENERAL:${ts}:eyes`;
   assert.equal(peer.reactions.has(mark), true);
   const whole = () => (growing.text.split(" ").length === 45 && !growing.text.endsWith("…") ? true : null);
-  await peer.until("the whole answer", whole, 30_000);
-  await peer.until("the end of the mark", () => (peer.reactions.has(mark) ? null : true), 30_000);
+  await peer.until("the whole answer", whole);
+  await peer.until("the end of the mark", () => (peer.reactions.has(mark) ? null : true));
   assert.equal(peer.sent.length, before + 1);
   assert.ok(growing.edits > 0 && growing.threadTs === ts);
   assert.equal(peer.statuses.find(({ threadTs }) => threadTs === ts)?.status, "is thinking…");
@@ -92,14 +92,14 @@ test("asks with buttons in the thread, and only the owner's press decides", asyn
   const script = 'tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written';
   const { ts } = peer.say(mention(script), { from: owner, channel: "C0GENERAL" });
   const asking = () => peer.sent.slice(before).find(({ buttons }) => buttons.length > 0) ?? null;
-  const question = await peer.until("the question", asking, 30_000);
+  const question = await peer.until("the question", asking);
   assert.deepEqual([question.threadTs, question.buttons[0]?.label], [ts, "Approve"]);
   peer.press(question.ts, "Approve", "U0EVE");
   const refusal = () => peer.sent.find(({ onlyFor }) => onlyFor === "U0EVE") ?? null;
-  assert.match((await peer.until("the refusal", refusal, 30_000)).text, /may not decide|owner only/);
+  assert.match((await peer.until("the refusal", refusal)).text, /may not decide|owner only/);
   const press = peer.press(question.ts, "Approve", owner);
-  await peer.until("the answer", () => (peer.sent.at(-1)?.text === "written" ? true : null), 30_000);
-  await peer.until("the decision", () => (question.buttons.length === 0 ? true : null), 30_000);
+  await peer.until("the answer", () => (peer.sent.at(-1)?.text === "written" ? true : null));
+  await peer.until("the decision", () => (question.buttons.length === 0 ? true : null));
   assert.match(question.text, /U0OWNER: Allowed|u0owner: Allowed/i);
   assert.equal(press.acknowledgements, 1);
 });
@@ -109,7 +109,7 @@ test("answers once when the gateway is killed between storing an event and ackno
   const connections = peer.sockets.opened;
   await cluster.fault("inbox.after_put", "kill");
   const { deliveries } = peer.say("say: after the crash", { from: owner });
-  await peer.until("another connection", () => (peer.sockets.opened > connections ? true : null), 30_000);
+  await peer.until("another connection", () => (peer.sockets.opened > connections ? true : null));
   await acknowledged();
   peer.say("say: done", { from: owner });
   await untilText(before, "after the crash");
@@ -123,7 +123,7 @@ test("sends nothing but a pairing code to an unknown person", async () => {
   const before = peer.sent.length;
   peer.name("U0EVE", owner);
   peer.say("say: let me in", { from: "U0EVE", fields: { username: owner } });
-  await peer.untilSent(before + 1, 30_000);
+  await peer.untilSent(before + 1);
   const sent = peer.sent.slice(before).find(({ channel }) => channel === "D0EVE");
   assert.match(sent?.text ?? "", /pairing approve/);
 });

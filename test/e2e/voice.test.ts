@@ -93,10 +93,8 @@ async function journal(call: string) {
 const texts = (chat: number) => peer.sent.filter(({ chatId }) => chatId === chat).map(({ text }) => text);
 /** Resolves with the texts of a chat once one of them matches. */
 function until(chat: number, pattern: RegExp): Promise<string[]> {
-  return peer.until(
-    `${String(pattern)} in chat ${chat}, which has ${JSON.stringify(texts(chat))}`,
-    () => (texts(chat).some((text) => pattern.test(text)) ? texts(chat) : null),
-    30_000,
+  return peer.until(`${String(pattern)} in chat ${chat}, which has ${JSON.stringify(texts(chat))}`, () =>
+    texts(chat).some((text) => pattern.test(text)) ? texts(chat) : null,
   );
 }
 const say = (chat: number, text: string) => peer.say(text, { from: chat });

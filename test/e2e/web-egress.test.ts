@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -106,8 +107,10 @@ describe("with PARLEY_WEB_EXEC_ISOLATION=container in .env", () => {
     settled.catch(() => undefined);
     const Approvals = z.object({ approvals: z.array(z.object({ id: z.string(), tool: z.string() })) });
     const waiting = async () => Approvals.parse(await (await client.fetch("/api/approvals")).json()).approvals;
-    let questions = await waiting();
-    while (questions.length === 0 && !ended.signal.aborted) questions = await waiting();
+    const questions = await pollUntil(async () => {
+      const found = await waiting();
+      return (found.length > 0 || ended.signal.aborted) && found;
+    }, "the question");
     assert.deepEqual(
       questions.map(({ tool }) => tool),
       ["exec"],

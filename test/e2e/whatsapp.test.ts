@@ -43,10 +43,10 @@ function webhookOf(gateway: number): string {
 const texts = () => peer.sent.filter(({ type }) => type === "text").map(({ text }) => text);
 
 async function untilTexts(count: number): Promise<string[]> {
-  return peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null), 30_000);
+  return peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null));
 }
 
-const acknowledged = () => peer.until("acknowledgement", () => (peer.pending === 0 ? true : null), 30_000);
+const acknowledged = () => peer.until("acknowledgement", () => (peer.pending === 0 ? true : null));
 
 // design: 004.22w
 test("answers a message where it was written, and a repeated delivery with nothing", async () => {
@@ -66,7 +66,7 @@ test("answers once when the gateway is killed between storing a message and ackn
   await cluster.fault("inbox.after_put", "kill");
   const id = peer.say("say: after the crash", { from: owner });
   await peer.until("a delivery", () => (peer.deliveries(id) > 0 ? true : null));
-  await peer.until("a refused delivery", () => (peer.deliveries(id) > 1 ? true : null), 30_000);
+  await peer.until("a refused delivery", () => (peer.deliveries(id) > 1 ? true : null));
   peer.webhook(webhookOf(1));
   await acknowledged();
   peer.say("say: done", { from: owner });
@@ -80,7 +80,7 @@ test("stores a file of a person and sends it back", async () => {
   const call = JSON.stringify({ text: "here it is", attachments: [{ id, name: "note.txt" }] });
   const caption = `tool: message ${call}\nthen\nsay: sent it`;
   peer.sendMedia("document", content, "text/plain", { filename: "note.txt", caption }, { from: owner });
-  const file = await peer.until("the file", () => peer.sent.find((sent) => sent.file !== null)?.file ?? null, 30_000);
+  const file = await peer.until("the file", () => peer.sent.find((sent) => sent.file !== null)?.file ?? null);
   assert.deepEqual(file, { name: "note.txt", mediaType: "text/plain", content });
 });
 
@@ -89,7 +89,7 @@ test("answers nothing to a stranger but a pairing code", async () => {
   let count = peer.sent.length;
   peer.say("say: let me in", { from: stranger, name: owner });
   // The answer to an earlier message may still arrive.
-  do await peer.untilSent(++count, 30_000);
+  do await peer.untilSent(++count);
   while (peer.sent[count - 1]?.to !== stranger);
   assert.match(peer.sent[count - 1]?.text ?? "", /pairing approve/);
 });

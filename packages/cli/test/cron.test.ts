@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
+import { pollUntil } from "@parley/testing/until";
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
@@ -60,10 +61,10 @@ test("adds, lists, pauses, runs, shows the history of and removes a job by its n
 
   assert.match((await cron("history", "morning")).stdout, /not been due yet/);
   assert.match((await cron("run", "morning")).stdout, /is queued/);
-  for (;;) {
+  await pollUntil(async () => {
     const { runs } = JSON.parse((await cron("history", "morning", "--json")).stdout) as { runs: ScheduleRun[] };
-    if (runs[0]?.turn?.exitReason === "end_turn") break;
-  }
+    return runs[0]?.turn?.exitReason === "end_turn";
+  }, "the end of the run");
   assert.match((await cron("history", "morning")).stdout, /end_turn \(by hand\) +good morning/);
   assert.match((await cron("remove", "morning")).stdout, /Removed job-\w+ "morning"/);
   const gone = await cron("history", "morning");

@@ -61,6 +61,7 @@ export {
   testBaseConfig,
   type StoreStack,
 } from "./stack.ts";
+export { pollUntil, untilValue } from "./until.ts";
 export { startTlsFront, tlsFixtures } from "./tls.ts";
 export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";

@@ -29,7 +29,7 @@ function clientFor(peer: DiscordPeer, wanted = intents): Client {
   return new Client({
     intents: wanted,
     partials: [Partials.Channel],
-    rest: { api: `http://127.0.0.1:${peer.port}/api`, version: "10", timeout: 2_000, retries: 0 },
+    rest: { api: `http://127.0.0.1:${peer.port}/api`, version: "10", retries: 0 },
   });
 }
 
@@ -67,7 +67,7 @@ function restFor(peer: DiscordPeer): REST {
   return new REST({ api: `http://127.0.0.1:${peer.port}/api`, version: "10", retries: 0 }).setToken(peer.token);
 }
 
-describe("the stand-in for Discord, used by discord.js", { concurrency: true, timeout: 30_000 }, () => {
+describe("the stand-in for Discord, used by discord.js", { concurrency: true }, () => {
   test("receives messages, replies to them and edits the reply", async () => {
     await using peer = await startDiscordPeer();
     await using bot = await readyClient(peer);
@@ -152,10 +152,8 @@ describe("the stand-in for Discord, used by discord.js", { concurrency: true, ti
     peer.gateway.forgetSessions();
     peer.gateway.disconnect("drop");
     peer.say("missed");
-    await peer.until(
-      "a new session",
-      () => (peer.gateway.identified === 2 && peer.gateway.connected === 1 ? true : null),
-      20_000,
+    await peer.until("a new session", () =>
+      peer.gateway.identified === 2 && peer.gateway.connected === 1 ? true : null,
     );
     peer.say("after");
     await bot.received(1);

@@ -120,7 +120,7 @@ test("Bolt reconnects when the service announces that it closes the connection",
   await app.start();
   await peer.untilConnected();
   peer.announce("refresh_requested");
-  await peer.until("a second connection", () => (peer.sockets.opened === 2 ? true : null), 15_000);
+  await peer.until("a second connection", () => (peer.sockets.opened === 2 ? true : null));
   await peer.untilConnected();
   peer.say("after");
   await peer.untilSent(1);

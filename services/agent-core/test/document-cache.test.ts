@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
 import { store, WireError, type DocumentAuthor } from "@parley/contracts";
@@ -25,13 +26,13 @@ async function open(cleanup: Cleanup, options: Partial<CacheOptions> = {}, store
 const put = (bus: Bus, path: string, content: string, author: DocumentAuthor = "owner") =>
   bus.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
-/** Resolves when the cached document satisfies the condition; only the test's own timeout limits the wait. */
+/** Resolves when the cached document satisfies the condition. */
 async function until(
   cache: DocumentCache,
   reached: (text: string | undefined) => boolean,
   path: string,
 ): Promise<void> {
-  while (!reached((await cache.current()).get(path)?.content)) await new Promise(setImmediate);
+  await pollUntil(async () => reached((await cache.current()).get(path)?.content), path);
 }
 
 test("loads only documents that prompts contain, and returns their older versions", async () => {

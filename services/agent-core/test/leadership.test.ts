@@ -2,6 +2,7 @@
 // unfinished write delays the epoch of the new leader.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { createLogger } from "@parley/chassis";
 import { controlPing } from "@parley/contracts";
 import { Cleanup, startStoreStack, startTestRedis, testBaseConfig, type StoreStack } from "@parley/testing";
@@ -91,10 +92,6 @@ async function looks(): Promise<number> {
   return Number(/cmdstat_set:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0);
 }
 
-async function until(reached: () => Promise<boolean>): Promise<void> {
-  while (!(await reached())) continue;
-}
-
 /** `agent-core-1` of `agent-core-1/<incarnation>`. */
 function replicaOf(owner: string | null | undefined): string | undefined {
   return owner?.split("/")[0];
@@ -109,10 +106,10 @@ describe("a killed leader", () => {
   test("is replaced by one standby while the others leave it the time to get its epoch", async () => {
     const write = await writing();
     await using replicas = await standbys(4);
-    await until(async () => (await waiting()) > 0);
+    await pollUntil(async () => (await waiting()) > 0, "a replica that waits");
     const holder = await redis.get("parley:leader");
     const before = await looks();
-    await until(async () => (await looks()) >= before + 12);
+    await pollUntil(async () => (await looks()) >= before + 12, "12 attempts");
     assert.equal(await redis.get("parley:leader"), holder, "another replica has taken the lock meanwhile");
     await write.end();
     const first = await replicas.first;
@@ -124,9 +121,9 @@ describe("a killed leader", () => {
   test("is not replaced by a standby that was considered dead while it waited for its epoch", async () => {
     const write = await writing();
     await using replicas = await standbys(2);
-    await until(async () => (await waiting()) > 0);
+    await pollUntil(async () => (await waiting()) > 0, "a replica that waits");
     const early = replicaOf(await redis.get("parley:leader"));
-    await until(async () => replicaOf(await redis.get("parley:leader")) !== early);
+    await pollUntil(async () => replicaOf(await redis.get("parley:leader")) !== early, "another leader");
     await write.end();
     const first = await replicas.first;
     assert.notEqual(first, early);

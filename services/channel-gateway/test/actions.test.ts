@@ -18,7 +18,7 @@ let replica: Replica;
 /** Ends the turns that wait for a decision, at the end. */
 const ended = Promise.withResolvers<void>();
 
-describe("approvals on channels", { timeout: 60_000 }, () => {
+describe("approvals on channels", () => {
   before(async () => {
     stack = await startGatewayStack();
     peer = await startTelegramPeer();

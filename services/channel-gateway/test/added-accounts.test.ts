@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import type { operations } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
@@ -27,15 +28,15 @@ async function find(replica: Replica, account: string): Promise<Account | undefi
 
 /** Repeats the request until the replica lists the account with the state. */
 async function untilState(replica: Replica, account: string, state: Account["state"]): Promise<Account> {
-  for (;;) {
+  return pollUntil(async () => {
     const found = await find(replica, account);
-    if (found?.state === state) return found;
-  }
+    return found?.state === state && found;
+  }, `${account} to be ${state}`);
 }
 
 /** Repeats the request until the replica lists the account no more. */
 async function untilGone(replica: Replica, account: string): Promise<void> {
-  while ((await find(replica, account)) !== undefined);
+  await pollUntil(async () => (await find(replica, account)) === undefined, `the removal of ${account}`);
 }
 
 function add(more: object): Promise<Response> {

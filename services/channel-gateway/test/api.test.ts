@@ -1,4 +1,5 @@
 // The native API and its access checks, on a real store.
+import { pollUntil } from "@parley/testing/until";
 import { ownerAccess } from "../src/http/api-access.ts";
 import assert from "node:assert/strict";
 import { operations, type OperationDefinition } from "@parley/contracts";
@@ -50,16 +51,14 @@ test("accepts a message with 202 and returns its turn and answer later", async (
   assert.equal(response.status, 202);
   const { messageId, sessionId, duplicate } = (await response.json()) as Record<string, string>;
   assert.equal(duplicate, false);
-  let turnId: string | undefined;
-  for (;;) {
-    const message = await gateway.json<{ state: string; turn: { turnId: string; text: string } | null }>(
+  const message = await pollUntil(async () => {
+    const found = await gateway.json<{ state: string; turn: { turnId: string; text: string } | null }>(
       `/api/messages/${messageId}`,
     );
-    if (message.state !== "done") continue;
-    assert.equal(message.turn?.text, "You said: hello");
-    turnId = message.turn?.turnId;
-    break;
-  }
+    return found.state === "done" && found;
+  }, "the answer");
+  assert.equal(message.turn?.text, "You said: hello");
+  const turnId = message.turn?.turnId;
   const { turn } = await gateway.json<{ turn: { state: string; sessionId: string } }>(`/api/turns/${turnId ?? ""}`);
   assert.deepEqual([turn.state, turn.sessionId], ["done", sessionId]);
   const { sessions } = await gateway.json<{ sessions: { key: string }[] }>("/api/sessions");

@@ -55,7 +55,7 @@ const upload = (body: Uint8Array, name?: string, type = "application/octet-strea
   });
 
 // Limited concurrency: otherwise the tests wait for each other, especially for the one that transfers 20 MiB.
-describe("files", { concurrency: 3, timeout: 60_000 }, () => {
+describe("files", { concurrency: 3 }, () => {
   before(async () => {
     stack = await startGatewayStack();
     api = await stack.gateway({ name: "api" });
@@ -157,7 +157,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     await stack.agent.idle();
     assert.equal(heard("webhook:"), undefined);
     download.resolve();
-    await peer.untilSent(2, 30_000);
+    await peer.untilSent(2);
     const said = stack.agent.heardParts.filter(
       ([first]) => first?.type === "text" && first.text.startsWith("webhook:"),
     );
@@ -204,7 +204,7 @@ describe("files", { concurrency: 3, timeout: 60_000 }, () => {
     assert.equal(heard("crash:"), undefined);
     assert.equal(peer.calls.filter(({ method }) => method === "file").length, 0);
     await gatewayFor(peer, "crash");
-    await peer.untilSent(1, 30_000);
+    await peer.untilSent(1);
     // The message was stored, so the platform delivered it once.
     assert.equal(peer.deliveries(update), 1);
     const messages = stack.agent.heardParts.filter(([first]) => first?.type === "text" && first.text === "crash: me");

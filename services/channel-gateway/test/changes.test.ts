@@ -49,7 +49,7 @@ async function working(peer: TelegramPeer, account: string): Promise<() => void>
   return () => turn.resolve();
 }
 
-describe("changes of messages", { concurrency: true, timeout: 60_000 }, () => {
+describe("changes of messages", { concurrency: true }, () => {
   before(async () => {
     stack = await startGatewayStack();
     stack.agent.script = async (said) => {

@@ -1,6 +1,7 @@
 // Operations on accounts and people, on a real store with two gateways and the strict fake of a platform.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import type { operations } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
@@ -19,10 +20,10 @@ async function accounts(): Promise<Account[]> {
 
 /** Repeats the request until the account has the state. */
 async function untilState(account: string, state: Account["state"]): Promise<Account> {
-  for (;;) {
-    const found = (await accounts()).find((each) => each.account === account);
-    if (found?.state === state) return found;
-  }
+  return pollUntil(
+    async () => (await accounts()).find((each) => each.account === account && each.state === state),
+    `${account} to be ${state}`,
+  );
 }
 
 async function heard(text: string): Promise<void> {
@@ -31,7 +32,7 @@ async function heard(text: string): Promise<void> {
   await peer.untilSent(count + 1);
 }
 
-describe("accounts and people", { timeout: 60_000 }, () => {
+describe("accounts and people", () => {
   before(async () => {
     stack = await startGatewayStack();
     peer = await startTelegramPeer();
@@ -62,12 +63,11 @@ describe("accounts and people", { timeout: 60_000 }, () => {
     assert.equal(main.as, "@parley_bot");
     assert.match(main.owner ?? "", /^(?:one|two)\//);
     await heard("hello");
-    for (;;) {
-      const { waiting, lastInAt, lastOutAt } = await untilState("main", "connected");
-      if (waiting > 0) continue;
-      assert.ok(lastInAt !== null && lastOutAt !== null);
-      break;
-    }
+    const { lastInAt, lastOutAt } = await pollUntil(async () => {
+      const found = await untilState("main", "connected");
+      return found.waiting === 0 && found;
+    }, "the end of sending");
+    assert.ok(lastInAt !== null && lastOutAt !== null);
   });
 
   test("tests credentials with the platform", async () => {

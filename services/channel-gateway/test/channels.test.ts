@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
+import { pollUntil } from "@parley/testing/until";
 import { storeBlob } from "@parley/bus";
 import { store, type ParleySettings } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
@@ -31,7 +32,15 @@ const keysOf = async (gateway: Replica, account: string) => {
   return sessions.flatMap(({ key }) => (key === "main" || key.startsWith(`test:${account}:`) ? [key] : [])).sort();
 };
 
-describe("channels", { concurrency: true, timeout: 60_000 }, () => {
+/** The state of a text when it is no longer waiting or being sent. */
+function settledState(gateway: Replica, outboxId: string): Promise<string> {
+  return pollUntil(async () => {
+    const { state } = await gateway.json<{ state: string }>(`/api/outbox/${outboxId}`);
+    return state !== "pending" && state !== "sending" && state;
+  }, "the outcome of a text");
+}
+
+describe("channels", { concurrency: true }, () => {
   before(async () => {
     stack = await startGatewayStack();
   });
@@ -157,12 +166,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     await platform.until(() => platform.sent.at(-1)?.text === "after");
     const states: string[] = [];
     for (const id of ids) {
-      for (;;) {
-        const { state } = await gateway.json<{ state: string }>(`/api/outbox/${id}`);
-        if (state === "sending" || state === "pending") continue;
-        states.push(state);
-        break;
-      }
+      states.push(await settledState(gateway, id));
     }
     assert.deepEqual(states, ["unknown", "dropped", "sent"]);
     assert.equal(
@@ -238,12 +242,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
       const platform = platforms[index] ?? assert.fail();
       const rest = letters.slice(inFlight ? sent + 1 : sent);
       await platform.until(() => platform.sent.length >= rest.length);
-      for (;;) {
-        const { state } = await gateway.json<{ state: string }>(`/api/outbox/${ids[index]}`);
-        if (state === "pending" || state === "sending") continue;
-        assert.equal(state, inFlight ? "unknown" : "sent");
-        break;
-      }
+      assert.equal(await settledState(gateway, ids[index] ?? ""), inFlight ? "unknown" : "sent");
       assert.deepEqual(
         platform.sent.map((each) => each.text[0]),
         rest,
@@ -392,12 +391,12 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
         expiresInMs: 60_000,
       },
     });
-    for (;;) {
+    await pollUntil(async () => {
       const { replicas } = await gateway.json<{ replicas: { replica: string; details: { leases?: string } }[] }>(
         "/api/status",
       );
-      if (replicas.some(({ replica, details }) => replica === "old" && details.leases === "")) break;
-    }
+      return replicas.some(({ replica, details }) => replica === "old" && details.leases === "");
+    }, "the end of the leases");
     assert.deepEqual(platform.sent, []);
   });
 });

@@ -1,6 +1,7 @@
 // The OpenAI-compatible API, on a real store.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import OpenAI from "openai";
 import { Cleanup, startTestNats } from "@parley/testing";
 import { startGatewayStack, startReplica, token, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -235,10 +236,10 @@ test("records /stop in the store and notifies the leader immediately", async () 
     const running = client.chat.completions.create({ model: "parley", messages: say("long"), user: "stop" });
     const turnId = await began.promise;
     const waiting = client.chat.completions.create({ model: "parley", messages: say("behind it"), user: "stop" });
-    await until(async () => {
+    await pollUntil(async () => {
       const { session } = await gateway.json<{ session: { queued: number } }>("/api/sessions/main");
       return session.queued === 1;
-    });
+    }, "the queued message");
     const answer = await client.chat.completions.create({ model: "parley", messages: say("/stop") });
     assert.equal(answer.choices[0]?.message.content, "Stopped. 1 queued message was cancelled.");
     const { cancelRequested } = await gateway.json<{ cancelRequested: boolean }>(`/api/turns/${turnId}`);
@@ -317,8 +318,4 @@ async function refusalsWithoutStore(): Promise<Response[]> {
     lonely.call("/v1/chat/completions", { body: { messages: say("x"), stream: true } }),
     lonely.call("/api/messages", { body: { text: "x" } }),
   ]);
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition()));
 }

@@ -68,7 +68,7 @@ function subjectOf(adapter: ChannelAdapter, host: TestHost, conversation: string
   let received = address;
   // A platform that deduplicates drops a second message with the same key.
   let keys = 0;
-  const soon = () => AbortSignal.timeout(20_000);
+  const soon = () => AbortSignal.timeout(60_000);
   const firstPart = (text: string) => {
     const part = new AnswerParts(capabilities.text).at("answer", text, 0);
     assert.ok(part);
@@ -416,7 +416,7 @@ const openers = {
 const missing: Readonly<Record<string, string | false>> = { Matrix: await missingSynapse() };
 
 for (const [name, open] of Object.entries(openers)) {
-  describe(`${name} conforms`, { timeout: 120_000, skip: missing[name] ?? false }, () => {
+  describe(`${name} conforms`, { skip: missing[name] ?? false }, () => {
     test("does what every channel must do", async (context) => {
       await using opened = await open();
       for (const { group, name: what, run } of conformanceCases) {

@@ -8,7 +8,7 @@ import { AccountRejectedError } from "../src/channels/channel.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { connectedDiscord, discordAdapter, keepConnected } from "./support/discord.ts";
 
-describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () => {
+describe("the Discord connection", { concurrency: true }, () => {
   test("continues after op 7, a lost socket and a close code without loss or repetition", async () => {
     await using opened = await connectedDiscord();
     const { peer, host } = opened;
@@ -170,10 +170,10 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
     );
     assert.match((await failure({})).message, /raise shards/);
     await assert.rejects(
-      discordAdapter(peer, { require_mention: false }).check?.(AbortSignal.timeout(5_000)) ?? Promise.resolve(),
+      discordAdapter(peer, { require_mention: false }).check?.(AbortSignal.timeout(60_000)) ?? Promise.resolve(),
       /Message Content Intent is off/,
     );
-    assert.deepEqual(await discordAdapter(peer).check?.(AbortSignal.timeout(5_000)), { as: "parley" });
+    assert.deepEqual(await discordAdapter(peer).check?.(AbortSignal.timeout(60_000)), { as: "parley" });
     assert.doesNotMatch(host.logText, /wrong\.token/);
   });
 
@@ -213,7 +213,7 @@ describe("the Discord connection", { concurrency: true, timeout: 30_000 }, () =>
   });
 });
 
-describe("what Discord delivers", { concurrency: true, timeout: 30_000 }, () => {
+describe("what Discord delivers", { concurrency: true }, () => {
   test("accepts direct messages, mentions and replies, and ignores bots, webhooks and notices", async () => {
     await using opened = await connectedDiscord();
     const { peer, host, adapter } = opened;
@@ -228,7 +228,7 @@ describe("what Discord delivers", { concurrency: true, timeout: 30_000 }, () => 
     peer.say("beep", { fields: { author: { id: "7", username: "other_bot", bot: true } } });
     const address = { channel: "discord", account: "main", conversation: peer.channelId };
     const text = { text: "answer", plain: "answer", ranges: [] };
-    const sent = await adapter.send({ address, text, idempotencyKey: "k", attempts: 0 }, AbortSignal.timeout(5_000));
+    const sent = await adapter.send({ address, text, idempotencyKey: "k", attempts: 0 }, AbortSignal.timeout(60_000));
     assert.ok(sent.state === "sent" && sent.providerMessageId !== null);
     peer.say("why?", { channel: peer.channelId, replyToId: sent.providerMessageId });
     const drafts = await host.untilAccepted(3);
@@ -309,7 +309,7 @@ describe("what Discord delivers", { concurrency: true, timeout: 30_000 }, () => 
     assert.deepEqual([first?.name, first?.bytes], ["a.txt", 7]);
     const handle = first?.handle ?? "";
     assert.doesNotMatch(handle, /hm=/);
-    const fetchFile = (maxBytes: number) => adapter.fetchFile?.(handle, maxBytes, AbortSignal.timeout(5_000));
+    const fetchFile = (maxBytes: number) => adapter.fetchFile?.(handle, maxBytes, AbortSignal.timeout(60_000));
     assert.equal(Buffer.from((await fetchFile(7)) as Uint8Array).toString(), "content");
     assert.equal(await fetchFile(6), "too_large");
     peer.fail("GET file", { kind: "reset_before_commit" });
@@ -363,7 +363,7 @@ describe("what Discord delivers", { concurrency: true, timeout: 30_000 }, () => 
     const actions = [{ label: "Approve", input: "/approve AB12C" }];
     const sent = await adapter.send(
       { address, text, actions, idempotencyKey: "k", attempts: 0 },
-      AbortSignal.timeout(5_000),
+      AbortSignal.timeout(60_000),
     );
     const id = sent.state === "sent" ? (sent.providerMessageId ?? "") : "";
     host.actionResult = { text: "You may not decide this.", done: false };

@@ -16,7 +16,7 @@ import { AnswerParts } from "../src/channels/text/parts.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { listenLmtp, mailSettings } from "./support/mail.ts";
 
-const soon = () => AbortSignal.timeout(20_000);
+const soon = () => AbortSignal.timeout(60_000);
 
 function partOf(conversation: string, markdown: string, more: Partial<OutboundPart> = {}): OutboundPart {
   const text = new AnswerParts(emailChannel.capabilities.text).at("answer", markdown, 0)?.rendered ?? null;
@@ -24,7 +24,7 @@ function partOf(conversation: string, markdown: string, more: Partial<OutboundPa
   return { address, text, idempotencyKey: "key-1", attempts: 0, ...more };
 }
 
-describe("e-mail over LMTP", { timeout: 60_000 }, () => {
+describe("e-mail over LMTP", () => {
   let peer: MailPeer;
   let lmtpPort: number;
   const cleanup = new Cleanup();
@@ -227,7 +227,7 @@ describe("e-mail over LMTP", { timeout: 60_000 }, () => {
   });
 });
 
-describe("e-mail over IMAP", { timeout: 60_000 }, () => {
+describe("e-mail over IMAP", () => {
   let peer: MailPeer;
   before(async () => {
     peer = await startMailPeer();

@@ -1,6 +1,7 @@
 // Webhooks: valid and invalid deliveries, on a real store.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import { webhookSchemes } from "@parley/contracts";
 import { signWebhook } from "@parley/kit";
@@ -78,14 +79,13 @@ test("stores a signed delivery as a formatted message in its own session", async
   const { session } = await gateway.json<{ session: { key: string } }>(`/api/sessions/${kept.sessionId ?? ""}`);
   assert.equal(session.key, "hook:build:build");
   const readable = '[webhook:build] {\n  "id": 12345678901234567890,\n  "ok": true\n}';
-  for (;;) {
-    const message = await gateway.json<{ state: string; turn: { text: string } }>(
+  const message = await pollUntil(async () => {
+    const found = await gateway.json<{ state: string; turn: { text: string } }>(
       `/api/messages/${kept.messageId ?? ""}`,
     );
-    if (message.state !== "done") continue;
-    assert.equal(message.turn.text, `You said: ${readable}`);
-    break;
-  }
+    return found.state === "done" && found;
+  }, "the answer");
+  assert.equal(message.turn.text, `You said: ${readable}`);
 });
 
 const keyOf = async (sessionId = "") =>

@@ -78,7 +78,7 @@ async function untilTaken(adapter: ChannelAdapter, message: OutboundPart): Promi
   }
 }
 
-const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+const soon = (): AbortSignal => AbortSignal.timeout(60_000);
 
 // The server accepts one client per second, so most of the time is waiting.
 describe("the IRC channel", { concurrency: 12 }, () => {

@@ -13,7 +13,7 @@ const idleRequestsPerSecond = 20;
 /** A multiple of the intervals at which gateways ask, so that every observation contains the same requests. */
 const observedMs = 4_000;
 
-describe("leases of 24 accounts over four gateways", { timeout: 60_000 }, () => {
+describe("leases of 24 accounts over four gateways", () => {
   let stack: GatewayStack;
   const platforms = Array.from({ length: accounts }, (_, index) => new Platform(`bot${index}`));
   const replicas = new Map<string, Replica>();

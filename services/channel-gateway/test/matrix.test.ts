@@ -15,7 +15,7 @@ import { AnswerParts } from "../src/channels/text/parts.ts";
 import { encryptedNotice } from "../src/channels/matrix/rooms.ts";
 import { MatrixAgent as Agent } from "./support/matrix.ts";
 
-const soon = () => AbortSignal.timeout(20_000);
+const soon = () => AbortSignal.timeout(60_000);
 
 function textPart(agent: Agent, conversation: string, text: string, more: Partial<OutboundPart> = {}): OutboundPart {
   const part = new AnswerParts(agent.adapter.capabilities.text).at("answer", text, 0);

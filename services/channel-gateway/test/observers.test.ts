@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { after, before, describe, test } from "node:test";
-import { setImmediate } from "node:timers/promises";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { ParleySettingsSchema, sessionEvent, type SessionEvent } from "@parley/contracts";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
@@ -194,7 +194,7 @@ describe("an observer", () => {
     );
     assert.equal(headers.authorization, "Bearer the-observers-token");
     // These three, at least one "knock" event and the "last" event.
-    while ((await metric(replica, "sent")) < 5) await setImmediate();
+    await pollUntil(async () => (await metric(replica, "sent")) >= 5, "the count of sent events");
     assert.equal(await metric(replica, "dropped"), 0);
   });
 
@@ -208,7 +208,7 @@ describe("an observer", () => {
     say("s", started("held"));
     const response = await held.promise;
     for (let n = 1; n <= 100; n++) say("s", started(String(n)));
-    while ((await metric(replica, "dropped")) < 96) await setImmediate();
+    await pollUntil(async () => (await metric(replica, "dropped")) >= 96, "the count of dropped events");
     const next = Promise.withResolvers<Body>();
     answer = (body, late) => {
       late.end();

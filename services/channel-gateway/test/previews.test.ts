@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import { store } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "@parley/testing";
@@ -74,7 +75,7 @@ after(() => stack[Symbol.asyncDispose]());
 /** The first message of a conversation: events of the next turns are heard from their beginning. */
 async function greet(peer: TelegramPeer, chat = 42): Promise<void> {
   peer.say("hello", { from: chat });
-  await peer.until("the greeting", () => (textsIn(peer, chat).length === 1 ? true : null), 30_000);
+  await peer.until("the greeting", () => (textsIn(peer, chat).length === 1 ? true : null));
   peer.deleteSent(peer.sent.find(({ chatId }) => chatId === chat)?.messageId ?? 0);
 }
 
@@ -83,7 +84,7 @@ const textsIn = (peer: TelegramPeer, chat: number) => sentTo(peer, chat).map(({ 
 const editsIn = (peer: TelegramPeer, chat: number) =>
   peer.calls.filter(({ method, parameters }) => method === "editMessageText" && parameters["chat_id"] === chat).length;
 
-describe("previews", { concurrency: true, timeout: 60_000 }, () => {
+describe("previews", { concurrency: true }, () => {
   let peer: TelegramPeer;
   let quiet: TelegramPeer;
   before(async () => {
@@ -111,11 +112,10 @@ describe("previews", { concurrency: true, timeout: 60_000 }, () => {
     return answer;
   }
   const untilText = (chat: number, text: string) =>
-    peer.until(text, () => (textsIn(peer, chat).includes(text) ? true : null), 30_000);
-  const untilShown = (chat: number) =>
-    peer.until("the preview", () => (sentTo(peer, chat).length > 0 ? true : null), 30_000);
+    peer.until(text, () => (textsIn(peer, chat).includes(text) ? true : null));
+  const untilShown = (chat: number) => peer.until("the preview", () => (sentTo(peer, chat).length > 0 ? true : null));
   const untilDeleted = (chat: number) =>
-    peer.until("the deletion", () => (peer.deleted.some(({ chatId }) => chatId === chat) ? true : null), 30_000);
+    peer.until("the deletion", () => (peer.deleted.some(({ chatId }) => chatId === chat) ? true : null));
 
   test("shows an answer while it is written and ends with exactly its text in one message", async () => {
     const answer = await asked("grow", 1);
@@ -151,7 +151,7 @@ describe("previews", { concurrency: true, timeout: 60_000 }, () => {
     answer.end();
     other.end();
     quiet.say("short", { from: 2 });
-    await quiet.untilSent(2, 30_000);
+    await quiet.untilSent(2);
     assert.deepEqual(textsIn(quiet, 2), ["It takes a while", "You said: short"]);
     assert.equal(editsIn(quiet, 2), 0);
   });
@@ -160,11 +160,11 @@ describe("previews", { concurrency: true, timeout: 60_000 }, () => {
     const answer = await asked("react", 7);
     const emojis = () => peer.reactions.flatMap(({ chatId, emoji }) => (chatId === 7 ? [emoji] : []));
     // The first two belong to the greeting.
-    await peer.until("the reaction", () => (emojis().length === 3 ? true : null), 30_000);
+    await peer.until("the reaction", () => (emojis().length === 3 ? true : null));
     answer.write("Done");
     answer.end();
     await untilText(7, "Done");
-    await peer.until("its removal", () => (emojis().length === 4 ? true : null), 30_000);
+    await peer.until("its removal", () => (emojis().length === 4 ? true : null));
     assert.deepEqual(emojis(), ["👀", null, "👀", null]);
     assert.deepEqual(quiet.reactions, []);
   });
@@ -175,7 +175,7 @@ describe("previews", { concurrency: true, timeout: 60_000 }, () => {
     answer.write(words);
     await untilShown(3);
     answer.end();
-    await peer.until("the end", () => (textsIn(peer, 3).at(-1)?.endsWith("word1499") === true ? true : null), 30_000);
+    await peer.until("the end", () => (textsIn(peer, 3).at(-1)?.endsWith("word1499") === true ? true : null));
     assert.equal(textsIn(peer, 3).join(" "), words);
   });
 
@@ -237,7 +237,7 @@ test("follows the latest attempt of a text and shows nothing of one with a gap",
   assert.equal(add(2, 1, "next"), "next", "without offsets");
 });
 
-describe("the preview of a gateway that is killed", { concurrency: 3, timeout: 90_000 }, () => {
+describe("the preview of a gateway that is killed", { concurrency: 3 }, () => {
   for (const { account, point, when, shows } of [
     { account: "a", point: "preview.after_open", when: "before it sends the preview", shows: 0 },
     { account: "b", point: "preview.after_settle", when: "after it has stored the preview", shows: 1 },
@@ -254,7 +254,7 @@ describe("the preview of a gateway that is killed", { concurrency: 3, timeout: 9
       peer.say(`die ${account}`);
       await stack.agent.began(`die ${account}`);
       answer.write("The answer begins");
-      if (shows > 0) await peer.untilSent(1, 30_000);
+      if (shows > 0) await peer.untilSent(1);
       if (point.startsWith("outbox")) {
         await first.failAt(point, "kill");
         answer.end();
@@ -264,7 +264,7 @@ describe("the preview of a gateway that is killed", { concurrency: 3, timeout: 9
       answer.write(" and ends");
       answer.end();
       const end = point.startsWith("outbox") ? "The answer begins" : "The answer begins and ends";
-      await peer.until("the answer", () => (peer.sent[0]?.text === end ? true : null), 30_000);
+      await peer.until("the answer", () => (peer.sent[0]?.text === end ? true : null));
       await settled(account);
       assert.equal(peer.sent.length, 1);
     });
@@ -284,7 +284,7 @@ describe("the preview of a gateway that is killed", { concurrency: 3, timeout: 9
     await died;
     await startSecond();
     answer.end();
-    await peer.untilSent(2, 30_000);
+    await peer.untilSent(2);
     await settled("w");
     assert.deepEqual(
       peer.sent.map(({ text }) => text),
@@ -316,9 +316,9 @@ describe("the preview of a gateway that is killed", { concurrency: 3, timeout: 9
   /** Resolves when no text of the account waits. */
   async function settled(account: string): Promise<void> {
     const gateway = await stack.stack.bus("channel-gateway");
-    for (;;) {
+    await pollUntil(async () => {
       const { accounts } = await gateway.request(store.accountStatus, { accounts: [{ channel: "telegram", account }] });
-      if (accounts[0]?.waiting === 0) return;
-    }
+      return accounts[0]?.waiting === 0;
+    }, "the end of sending");
   }
 });

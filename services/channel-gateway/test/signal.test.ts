@@ -16,7 +16,7 @@ import { reconnectPauseMs } from "../src/channels/signal/receive.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { firstPart, sendAnswer } from "./support/parts.ts";
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(60_000);
 const limits = signalChannel.capabilities.text;
 
 function settingsFor(peer: Pick<SignalPeer, "number" | "url">, more: Partial<SignalAccount> = {}): SignalAccount {

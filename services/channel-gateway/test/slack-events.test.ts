@@ -29,7 +29,7 @@ test("takes presses of buttons and slash commands", async () => {
   const address = { channel: "slack", account: "main", conversation: "D0ANN" };
   const text = { text: "Allow?", plain: "Allow?", ranges: [] };
   const actions = [{ label: "Allow", input: "/approve AB12C" }];
-  await adapter.send({ address, text, actions, idempotencyKey: "k", attempts: 0 }, AbortSignal.timeout(5_000));
+  await adapter.send({ address, text, actions, idempotencyKey: "k", attempts: 0 }, AbortSignal.timeout(60_000));
   const press = peer.press(peer.sent[0]?.ts ?? "", "Allow");
   const command = peer.command("/parley", "help");
   await host.untilAccepted(1);

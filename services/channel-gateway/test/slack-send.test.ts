@@ -10,7 +10,7 @@ import { serveSlack, slackAdapter } from "./support/slack.ts";
 const addressOf = (conversation = "D0ANN") => ({ channel: "slack", account: "main", conversation });
 const answer = (text: string, conversation?: string): OutboundPart =>
   firstPart(slackChannel.capabilities.text, addressOf(conversation), text);
-const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+const soon = (): AbortSignal => AbortSignal.timeout(60_000);
 const many = { postRate: { burst: 1_000, everyMs: 1 } };
 
 test("sends an answer as Markdown in its thread, without previews of links", async () => {

@@ -56,7 +56,7 @@ describe("socket mode", { concurrency: true }, () => {
     const text = { text: "Hi", plain: "Hi", ranges: [] };
     const address = { channel: "slack", account: "main", conversation: "C0GENERAL" };
     const part = { address, text, idempotencyKey: "k", attempts: 0 };
-    const sent = await adapter.send(part, AbortSignal.timeout(5_000));
+    const sent = await adapter.send(part, AbortSignal.timeout(60_000));
     assert.ok(sent.state === "sent" && sent.providerMessageId !== null);
     peer.say("thanks", { channel: "C0GENERAL", threadTs: sent.providerMessageId });
     peer.say("top", { channel: "C0GENERAL" });
@@ -204,9 +204,9 @@ describe("socket mode", { concurrency: true }, () => {
     };
     const wrong = slackAdapter(peer, {}, "xoxb-wrong-token");
     await refused(wrong.connect?.(host, host.lease().lease), /the token is wrong \(invalid_auth\)/);
-    await assert.rejects(wrong.check?.(AbortSignal.timeout(5_000)) ?? Promise.resolve(), AccountRejectedError);
+    await assert.rejects(wrong.check?.(AbortSignal.timeout(60_000)) ?? Promise.resolve(), AccountRejectedError);
     const adapter = slackAdapter(peer);
-    assert.deepEqual(await adapter.check?.(AbortSignal.timeout(5_000)), { as: "@parley (Stand-in)" });
+    assert.deepEqual(await adapter.check?.(AbortSignal.timeout(60_000)), { as: "@parley (Stand-in)" });
     const connected = adapter.connect?.(host, host.lease().lease);
     await peer.untilConnected();
     peer.announce("link_disabled");
@@ -239,7 +239,7 @@ describe("interactions", { concurrency: true }, () => {
       { label: "Deny", input: "/deny AB12C" },
     ];
     const part = { address, text, actions, idempotencyKey: "k", attempts: 0 };
-    assert.equal((await served.adapter.send(part, AbortSignal.timeout(5_000))).state, "sent");
+    assert.equal((await served.adapter.send(part, AbortSignal.timeout(60_000))).state, "sent");
     return served.peer.sent.at(-1)?.ts ?? "";
   };
 
@@ -323,7 +323,7 @@ describe("interactions", { concurrency: true }, () => {
     );
     assert.equal(host.changed[0]?.messageId, ts);
     const address = { channel: "slack", account: "main", conversation: "D0ANN" };
-    const soon = AbortSignal.timeout(5_000);
+    const soon = AbortSignal.timeout(60_000);
     const states = [];
     for (const reaction of ["eyes", "eyes", null, null]) {
       states.push((await adapter.react?.(address, sent, reaction, soon))?.state);

@@ -1,6 +1,7 @@
 // Callers that wait for their answer and share a session, on one gateway and a real store.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import { queueModes, type QueueMode } from "@parley/contracts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -48,12 +49,11 @@ function holdSlowTurns(): { began: Promise<void>; release: () => void } {
   return { began: began.promise, release: goOn.resolve };
 }
 
-const waiting = async (gateway: Replica, count: number) => {
-  for (;;) {
+const waiting = (gateway: Replica, count: number) =>
+  pollUntil(async () => {
     const { session } = await gateway.json<{ session: { queued: number } }>("/api/sessions/main");
-    if (session.queued === count) return;
-  }
-};
+    return session.queued === count;
+  }, `${count} queued messages`);
 
 for (const mode of queueModes) {
   test(`returns each caller's own answer in a shared session when the queue mode is ${mode}`, async () => {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import { store, telegramChannel } from "@parley/contracts";
 import { startTelegramPeer } from "@parley/testing";
@@ -26,7 +27,7 @@ const parts = (() => {
   return found;
 })();
 
-describe("a long answer whose sender was killed", { concurrency: true, timeout: 60_000 }, () => {
+describe("a long answer whose sender was killed", { concurrency: true }, () => {
   let stack: GatewayStack;
   let sql: Client;
   before(async () => {
@@ -94,7 +95,7 @@ describe("a long answer whose sender was killed", { concurrency: true, timeout: 
       ]);
       const gateway = await stack.gateway({ name: `heir-${mode}`, config: { settings, channelSecrets } });
       const expected = cases.map(({ sent, inFlight }) => parts.slice(inFlight ? sent + 1 : sent));
-      await peer.untilSent(expected.flat().length, 50_000);
+      await peer.untilSent(expected.flat().length);
       for (const [index, { conversation, inFlight }] of cases.entries()) {
         const seen = peer.sent.filter(({ chatId }) => String(chatId) === conversation).map((message) => message.text);
         assert.deepEqual(
@@ -103,12 +104,11 @@ describe("a long answer whose sender was killed", { concurrency: true, timeout: 
           conversation,
         );
         const outboxId = ids.get(conversation) ?? "";
-        for (;;) {
-          const { state } = await bus.request(store.outboxGet, { outboxId });
-          if (state === "pending" || state === "sending") continue;
-          assert.equal(state, inFlight ? "unknown" : "sent", conversation);
-          break;
-        }
+        const state = await pollUntil(async () => {
+          const found = await bus.request(store.outboxGet, { outboxId });
+          return found.state !== "pending" && found.state !== "sending" && found.state;
+        }, "the outcome of the text");
+        assert.equal(state, inFlight ? "unknown" : "sent", conversation);
       }
       await gateway.close();
     });

@@ -33,7 +33,7 @@ function answer(text: string, more: Partial<OutboundPart["address"]> = {}): Outb
   return firstPart(telegramChannel.capabilities.text, addressOf(more), text);
 }
 
-const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+const soon = (): AbortSignal => AbortSignal.timeout(60_000);
 
 function reasonOf(outcome: SendOutcome): string {
   return "reason" in outcome ? outcome.reason : "";

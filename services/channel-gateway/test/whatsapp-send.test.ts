@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => peer.close());
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(60_000);
 const address = { channel: "whatsapp", account: "main", conversation: person };
 const part = (text: string, more: Partial<OutboundPart> = {}): OutboundPart => ({
   address,

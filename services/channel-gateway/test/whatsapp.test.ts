@@ -120,7 +120,7 @@ test("fetches files by their id with the token, again when the address has ended
   const { peer, adapter } = served;
   const content = Buffer.from("ffd8ffe0", "hex");
   const fetched = async (handle: string, maxBytes = 1_000) =>
-    adapter.fetchFile?.(handle, maxBytes, AbortSignal.timeout(5_000));
+    adapter.fetchFile?.(handle, maxBytes, AbortSignal.timeout(60_000));
   const photo = await draftAfter(() => peer.sendMedia("image", content, "image/jpeg", { caption: "look" }));
   assert.equal(photo.text, "look");
   const [file] = photo.files ?? [];
@@ -163,7 +163,7 @@ test("marks forwarded messages and quotes messages that it has seen", async () =
   const part = { address: forwarded.replyTo, idempotencyKey: "q", attempts: 0 };
   await adapter.send(
     { ...part, text: { text: "*the* answer", plain: "the answer", ranges: [] } },
-    AbortSignal.timeout(5_000),
+    AbortSignal.timeout(60_000),
   );
   const answerId = peer.sent.at(-1)?.id ?? "";
   const reply = (id: string, from: string) => ({ fields: { context: { id, from } } });
@@ -194,7 +194,10 @@ test("runs a pressed button once and tells the person the result", async () => {
     { label: "Deny", input: "/deny AB12C" },
   ];
   const text = { text: "Sure?", plain: "Sure?", ranges: [] };
-  await adapter.send({ address: replyTo, text, actions, idempotencyKey: "b", attempts: 0 }, AbortSignal.timeout(5_000));
+  await adapter.send(
+    { address: replyTo, text, actions, idempotencyKey: "b", attempts: 0 },
+    AbortSignal.timeout(60_000),
+  );
   const question = peer.sent.at(-1)?.id ?? "";
   const sent = peer.sent.length;
   const press = peer.press(question, "Deny");
@@ -247,7 +250,7 @@ test("logs a message that failed after it was accepted", async () => {
 
 test("reports the account, and words for wrong credentials, without secrets", async () => {
   const { peer, adapter, host } = served;
-  const check = () => adapter.check?.(AbortSignal.timeout(5_000));
+  const check = () => adapter.check?.(AbortSignal.timeout(60_000));
   await host.until("the report", () => (host.reported.length > 0 ? true : null));
   assert.deepEqual(host.reported[0], { state: "connected", as: "15550783881 (Stand-in)" });
   peer.fail("phone", { kind: "error", code: 190, message: `Error validating ${peer.token}` });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { letterOf, store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -112,7 +113,7 @@ test("vouch does not cover a concurrent write", async () => {
   const vouching = vouch(path, 1);
   const waits =
     "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted";
-  while ((await sql.query(waits)).rowCount === 0);
+  await pollUntil(async () => (await sql.query(waits)).rowCount !== 0, "the lock");
   await sql.query("COMMIT");
   const { status, document } = await vouching;
   assert.deepEqual([status, document?.version], ["conflict", 2]);

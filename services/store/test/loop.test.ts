@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import {
   inboxReady,
@@ -1018,12 +1019,12 @@ describe("session data", () => {
 test("PostgreSQL reported no deadlock during these tests", async () => {
   await stack.store.close();
   // A backend flushes its statistics when it exits.
-  for (;;) {
+  await pollUntil(async () => {
     const { rowCount } = await sql.query(
       "SELECT FROM pg_stat_activity WHERE usename = 'parley_store' AND datname = current_database()",
     );
-    if (rowCount === 0) break;
-  }
+    return rowCount === 0;
+  }, "the end of the store's connections");
   const { rows } = await sql.query("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()");
   assert.deepEqual(rows, [{ deadlocks: 0 }]);
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { storeBlob, type Bus } from "@parley/bus";
 import { store, voiceChanged, type Utterance, type InputOf, type Sender, type VoiceSession } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -24,12 +25,12 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 /** Resolves when a statement of the store waits for another transaction. */
 async function someoneWaitsForALock(): Promise<void> {
-  for (;;) {
+  await pollUntil(async () => {
     const { rowCount } = await sql.query(
       "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted AND locktype = 'transactionid'",
     );
-    if (rowCount !== null && rowCount > 0) return;
-  }
+    return rowCount !== null && rowCount > 0;
+  }, "a statement that waits");
 }
 
 const Named = z.object({ name: z.string() });

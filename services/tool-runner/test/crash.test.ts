@@ -10,7 +10,7 @@ import { Cleanup } from "@parley/testing";
 import { bwrap, running, sleeper } from "./support/commands.ts";
 import { kill, killed, launch } from "./support/launch.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 
 const cleanup = new Cleanup();
 let stage: RunnerFixture;
@@ -54,9 +54,9 @@ for (const isolation of ["none", "bubblewrap"] as const) {
     ]);
     assert.ok(request !== undefined);
     stage.call(request, 3_000).catch(() => undefined);
-    await until(() => effects(`dies-${isolation}`) === 1 && running(sleep).length === 2);
+    await pollUntil(() => effects(`dies-${isolation}`) === 1 && running(sleep).length === 2);
     await kill(runner);
-    await until(() => running(sleep).length === 0);
+    await pollUntil(() => running(sleep).length === 0);
   });
 }
 
@@ -69,9 +69,9 @@ test("ends background processes when the tool-runner is killed, and its successo
   ]);
   assert.ok(exec !== undefined && poll !== undefined);
   const id = /in the background as (\S+@behind)/.exec((await stage.call(exec)).result.content)?.[1];
-  await until(() => running(sleep).length === 2);
+  await pollUntil(() => running(sleep).length === 2);
   await kill(runner);
-  await until(() => running(sleep).length === 0);
+  await pollUntil(() => running(sleep).length === 0);
   const successor = await launch(stage, "behind");
   const answer = await stage.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
   assert.match(answer.result.content, /No process .* may have ended with its tool-runner/);
@@ -113,7 +113,7 @@ test("finishes and settles a running call on SIGTERM, then exits with 0", async 
   ]);
   assert.ok(request !== undefined);
   const answer = stage.call(request);
-  await until(() => effects("gentle") === 1);
+  await pollUntil(() => effects("gentle") === 1);
   const exited = new Promise((resolve) => runner.once("exit", resolve));
   runner.kill("SIGTERM");
   await writeFile(join(workspace, "go"), "");

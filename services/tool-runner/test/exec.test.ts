@@ -5,6 +5,7 @@ import { mkdir, readdir, readFile, readlink, stat } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
@@ -133,7 +134,8 @@ for (const setting of ["bubblewrap", "none"] as const) {
       const sleep = sleeper();
       const control = new AbortController();
       const ending = exec.run({ command: `${sleep} & setsid ${sleep} & echo ready > started; wait` }, control.signal);
-      await untilExists(join(exec.ground.inside, "started"));
+      const mark = join(exec.ground.inside, "started");
+      await pollUntil(async () => (await readFile(mark, "utf8").catch(() => "")) !== "", "the start of the command");
       const started = performance.now();
       control.abort(new Error("cancelled"));
       const { isError } = await ending;
@@ -433,14 +435,6 @@ describe("the output window", () => {
     );
   });
 });
-
-async function untilExists(path: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while ((await readFile(path, "utf8").catch(() => "")) === "") {
-    assert.ok(performance.now() < deadline, "the command has not started");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
 
 describe("CPU time", () => {
   for (const setting of ["bubblewrap", "none"] as const) {

@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { pollUntil } from "@parley/testing/until";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { launch } from "./support/launch.ts";
 import { openRunnerFixture } from "./support/runner-fixture.ts";
@@ -41,12 +42,14 @@ test("answers /livez with 503 when the thread pool is blocked, and 200 when it i
   };
   assert.deepEqual(await livez(), { status: 200, text: "ok\n" });
   child.kill("SIGUSR2");
-  let answer = await livez();
-  while (answer.status === 200) answer = await livez();
+  const answer = await pollUntil(async () => {
+    const found = await livez();
+    return found.status !== 200 && found;
+  }, "the failed check");
   assert.equal(answer.status, 503);
   assert.match(answer.text, /its threads are blocked/);
   // A writer unblocks all of them; the pipe stays open because queued calls open it after the first ones have returned.
   const writer = await open(pipe, "r+");
   cleanup.add(() => writer.close());
-  while ((await livez()).status !== 200);
+  await pollUntil(async () => (await livez()).status === 200, "the passed check");
 });

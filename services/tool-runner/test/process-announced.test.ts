@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { totalmem } from "node:os";
 import { after, before, test } from "node:test";
-import { setImmediate as immediate } from "node:timers/promises";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { callToken, store, toolAlive, toolCancel, type QueuedMessage } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -50,23 +50,19 @@ async function waiting(sessionId: string): Promise<QueuedMessage[]> {
 
 /** Waits for the exit notice in a session. */
 async function announced(sessionId: string): Promise<QueuedMessage> {
-  for (let looks = 0; looks < 5_000; looks++) {
+  return pollUntil(async () => {
     const [row, ...more] = await waiting(sessionId);
     assert.deepEqual(more, []);
-    if (row !== undefined) return row;
-    await immediate();
-  }
-  return assert.fail("no exit notice arrived");
+    return row;
+  }, "the exit notice");
 }
 
 /** Resolves when the store lists no running process of a session: any exit notice has been stored by then. */
 async function over(sessionId: string): Promise<void> {
-  for (let looks = 0; looks < 20_000; looks++) {
+  await pollUntil(async () => {
     const { processes } = await gateway.request(store.processList, { sessionId });
-    if (processes.length === 0) return;
-    await immediate();
-  }
-  assert.fail("the store never received the exit");
+    return processes.length === 0;
+  }, "the exit in the store");
 }
 
 test("announces an unobserved exit with status, last output and how to read the rest", async () => {

@@ -5,11 +5,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { store, toolProcess, toolProcesses, toolStop, WireError } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
-import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
 let stage: RunnerFixture;
@@ -32,26 +32,25 @@ async function begin(name: string) {
   assert.ok(exec !== undefined);
   const { content } = (await stage.call(exec)).result;
   const id = /in the background as (\S+@\S+)/.exec(content)?.[1] ?? assert.fail(content);
-  await until(() => existsSync(file("pid")) && readFileSync(file("pid"), "utf8").endsWith("\n"), "it is running");
+  await pollUntil(() => existsSync(file("pid")) && readFileSync(file("pid"), "utf8").endsWith("\n"), "it is running");
   return {
     sessionId: exec.sessionId,
     id,
     runs: () => existsSync(`/proc/${readFileSync(file("pid"), "utf8").trim()}`),
     goesThrough: async () => {
       await writeFile(file("go"), "");
-      await until(() => existsSync(file("through")), "it ran to its end");
+      await pollUntil(() => existsSync(file("through")), "it ran to its end");
     },
   };
 }
 
 const listed = async (sessionId: string) => (await gateway.request(store.processList, { sessionId })).processes;
 /** Resolves when the store lists no running process of a session: any exit notice has been stored by then. */
-const over = async (sessionId: string) => {
-  while ((await listed(sessionId)).length > 0);
-};
+const over = (sessionId: string) =>
+  pollUntil(async () => (await listed(sessionId)).length === 0, "the end of the processes");
 const waiting = async (sessionId: string) => (await gateway.request(store.inboxList, { sessionId, limit: 10 })).rows;
 
-test("ends a session's commands without a notice, and leaves other sessions alone", { timeout: 60_000 }, async () => {
+test("ends a session's commands without a notice, and leaves other sessions alone", async () => {
   const theirs = await begin("theirs");
   const ours = await begin("ours");
   const stop = () => gateway.request(toolStop, { sessionId: ours.sessionId }, { params: { replica: "keeps" } });
@@ -66,7 +65,7 @@ test("ends a session's commands without a notice, and leaves other sessions alon
   await theirs.goesThrough();
 });
 
-test("still announces a process that had ended by itself before", { timeout: 60_000 }, async () => {
+test("still announces a process that had ended by itself before", async () => {
   const ended = await begin("ended");
   await ended.goesThrough();
   await over(ended.sessionId);

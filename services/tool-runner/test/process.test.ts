@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { pollUntil } from "@parley/testing/until";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { openExecutor } from "../src/sandbox/executor.ts";
@@ -25,7 +26,7 @@ const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 }
 
 /** Waits for the process: a shell reports a start before the process exists. */
 async function untilRunning(command: string): Promise<void> {
-  while (running(command).length === 0) await immediate();
+  await pollUntil(() => running(command).length > 0, `${command} to run`);
 }
 
 setFlagsFromString("--expose-gc");
@@ -81,7 +82,7 @@ function idIn({ content }: ToolOutput): string {
 }
 
 /** Polls until a result matches; returns all results together. */
-async function pollUntil(shell: Shell, id: string, pattern: RegExp): Promise<string> {
+async function pollProcess(shell: Shell, id: string, pattern: RegExp): Promise<string> {
   let all = "";
   for (let polls = 0; !pattern.test(all); polls++) {
     assert.ok(polls < 100, `never ${String(pattern)}: ${all}`);
@@ -107,7 +108,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
     const quiet = await shell.process({ action: "poll", id });
     assert.match(quiet.content, /^\(no new output\)\n\[\S+ is running · \d s of at most 60 s\]$/);
     await writeFile(join(shell.ground.inside, "go"), "");
-    const rest = await pollUntil(shell, id, /has ended/);
+    const rest = await pollProcess(shell, id, /has ended/);
     assert.match(rest, /over\n/);
     assert.doesNotMatch(rest, /begun/, "output is shown only once");
     assert.match(rest, /\[exit code 3 · /);
@@ -122,9 +123,9 @@ for (const setting of ["bubblewrap", "none"] as const) {
         background: true,
       }),
     );
-    await pollUntil(shell, polite, /ready/);
+    await pollProcess(shell, polite, /ready/);
     assert.equal((await shell.process({ action: "signal", id: polite, signal: "SIGINT" })).isError, false);
-    assert.match(await pollUntil(shell, polite, /has ended/), /asked\n[^]*exit code 5/);
+    assert.match(await pollProcess(shell, polite, /has ended/), /asked\n[^]*exit code 5/);
 
     const sleep = sleeper();
     const deaf = idIn(
@@ -133,10 +134,10 @@ for (const setting of ["bubblewrap", "none"] as const) {
         background: true,
       }),
     );
-    await pollUntil(shell, deaf, /ready/);
+    await pollProcess(shell, deaf, /ready/);
     await untilRunning(sleep);
     await shell.process({ action: "signal", id: deaf, signal: "SIGKILL" });
-    assert.match(await pollUntil(shell, deaf, /has ended/), /killed by SIGKILL|exit code 137/);
+    assert.match(await pollProcess(shell, deaf, /has ended/), /killed by SIGKILL|exit code 137/);
     assert.deepEqual(running(sleep), []);
     const late = await shell.process({ action: "signal", id: deaf });
     assert.equal(late.isError, true);
@@ -151,9 +152,9 @@ test("sends input to a command started in the background, until it is closed", a
     await shell.exec({ command: "while read line; do echo got $line; done; echo closed", background: true }),
   );
   assert.match((await shell.process({ action: "input", id, input: "one\n" })).content, /Written: 4 characters/);
-  await pollUntil(shell, id, /got one/);
+  await pollProcess(shell, id, /got one/);
   await shell.process({ action: "input", id, input: "two\n", end: true });
-  assert.match(await pollUntil(shell, id, /has ended/), /got two\n[^]*closed/);
+  assert.match(await pollProcess(shell, id, /has ended/), /got two\n[^]*closed/);
   assert.match((await shell.process({ action: "input", id, input: "x" })).content, /has ended/);
 });
 
@@ -179,13 +180,13 @@ test("accepts aliases of the process id and short signal names", async () => {
         background: true,
       }),
     );
-    await pollUntil(shell, id, /ready/);
+    await pollProcess(shell, id, /ready/);
     assert.equal((await shell.process({ action: "signal", [name]: id, signal })).isError, false);
-    assert.match(await pollUntil(shell, id, /has ended/), new RegExp(`exit code ${code}`));
+    assert.match(await pollProcess(shell, id, /has ended/), new RegExp(`exit code ${code}`));
   }
   const id = idIn(await shell.exec({ command: "trap '' TERM; sleep 60", background: true }));
   await shell.process({ action: "signal", pid: id, signal: "KILL" });
-  assert.match(await pollUntil(shell, id, /has ended/), /SIGKILL|137/);
+  assert.match(await pollProcess(shell, id, /has ended/), /SIGKILL|137/);
 });
 
 test("hides a process from other sessions", async () => {
@@ -220,7 +221,7 @@ test("moves nothing to the background when that is disabled", async () => {
 test("stops a background process at its timeout", async () => {
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: "echo on; sleep 60", background: true, timeout_seconds: 1 }));
-  assert.match(await pollUntil(shell, id, /has ended/), /did not end within 1 seconds/);
+  assert.match(await pollProcess(shell, id, /has ended/), /did not end within 1 seconds/);
 });
 
 test("bounds the stored output of a background process, and polls report dropped output", async () => {
@@ -260,7 +261,7 @@ test("ends all background processes on close", async () => {
   const sleep = sleeper();
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: `${sleep} & echo ready; wait`, background: true }));
-  await pollUntil(shell, id, /ready/);
+  await pollProcess(shell, id, /ready/);
   await untilRunning(sleep);
   await shell.processes.close();
   assert.deepEqual(running(sleep), []);

@@ -16,7 +16,7 @@ import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { defineTool, success, type Tool } from "../src/tool/tool.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 
 const cleanup = new Cleanup();
 let stage: RunnerFixture;
@@ -261,13 +261,13 @@ describe("cancelling", () => {
     assert.ok(request !== undefined);
     const answer = stage.call(request);
     const file = join((await stage.config("x")).workspace, "pid");
-    await until(() => existsSync(file) && readFileSync(file, "utf8") !== "");
+    await pollUntil(() => existsSync(file) && readFileSync(file, "utf8") !== "");
     const started = performance.now();
     cancel(request);
     assert.deepEqual((await answer).result.content, "Cancelled");
     assert.ok(performance.now() - started < 1_500);
     assert.equal((await stage.step(request)).state, "cancelled");
-    await until(() => !existsSync(`/proc/${readFileSync(file, "utf8").trim()}`));
+    await pollUntil(() => !existsSync(`/proc/${readFileSync(file, "utf8").trim()}`));
   });
 
   test("removes a waiting call, and stops a call that has not arrived yet on arrival", async () => {
@@ -383,7 +383,7 @@ describe("load and drain", () => {
     assert.ok(request !== undefined);
     const answer = stage.call(request);
     const workspace = (await stage.config("x")).workspace;
-    await until(() => existsSync(join(workspace, "begun")));
+    await pollUntil(() => existsSync(join(workspace, "begun")));
     await runner.close();
     assert.equal((await answer).state, "cancelled");
     assert.match((await stage.step(request)).result?.content ?? "", /Interrupted: the tool-runner was shut down/);

@@ -47,7 +47,7 @@ owners = ["1", "2"]
     await fixture.cluster.fault("agent.after_append", "kill");
     const to = (chat: number, text: string) => `tool: message ${JSON.stringify({ text, to: `telegram:main:${chat}` })}`;
     telegram.say(`${to(1, "for one")}\n${to(2, "for two")}\nthen\nsay: done`, { from: 2 });
-    await telegram.untilSent(2, 60_000);
+    await telegram.untilSent(2);
     const { sessionId } = await fixture.session("main");
     await fixture.happens((event) => event.type === "turn.finished");
     assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");

@@ -320,7 +320,7 @@ allow = ["exec"]
       telegram.say(`tool: exec ${JSON.stringify({ command: `echo x >> ${id}` })}\nthen\nsay: answer ${id}`, {
         from: 1,
       });
-      await telegram.until(id, () => telegram.sent.find(({ text }) => text.includes(`answer ${id}`)) ?? null, 60_000);
+      await telegram.until(id, () => telegram.sent.find(({ text }) => text.includes(`answer ${id}`)) ?? null);
       assert.deepEqual(await fixture.cluster.armed(), [], "the fault fired");
       assert.equal(telegram.sent.filter(({ text }) => text.includes(`answer ${id}`)).length, 1);
       const effects = await readFile(join(fixture.cluster.home, "workspace", id), "utf8").catch(() => "");

@@ -113,7 +113,7 @@ export async function startDemo(cleanup: Cleanup): Promise<Demo> {
   const asking = await ask("dinner", dinner, false);
   telegram.say("What is on my calendar tomorrow?");
   telegram.say("Hello, is this the agent of Ada?", { from: 77 });
-  await telegram.untilSent(2, 30_000);
+  await telegram.untilSent(2);
   const put = (path: string, content: string) => api("/api/documents/put", { path, content });
   await put("AGENTS.md", "# Rules\n\n- Be brief.\n- Ask before anything is published.\n");
   await put("AGENTS.md", "# Rules\n\n- Be brief, and say what you did.\n- Ask before anything is published.\n");

@@ -73,7 +73,7 @@ export async function startAlertmanager({ url, secret }: AlertmanagerOptions): P
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (part: Buffer) => (said += part.toString()));
   const root = `http://127.0.0.1:${port}`;
-  const until = performance.now() + 20_000;
+  const until = performance.now() + 60_000;
   while (!(await isReady(root))) {
     if (child.exitCode !== null || performance.now() > until) {
       child.kill("SIGKILL");

@@ -7,6 +7,7 @@ import { appendFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { untilValue } from "../until.ts";
 import { withParentDeathSignal } from "./parent-death-signal.ts";
 
 export interface IiOptions {
@@ -31,9 +32,9 @@ export interface Ii extends AsyncDisposable {
   /** All lines of a channel or a nick so far, including our own. */
   lines(target: string): IiLine[];
   /** Resolves with the lines of a conversation once `done` accepts them. */
-  until(target: string, done: (lines: readonly IiLine[]) => boolean, timeoutMs?: number): Promise<IiLine[]>;
+  until(target: string, done: (lines: readonly IiLine[]) => boolean): Promise<IiLine[]>;
   /** Resolves once somebody has sent a line that matches. */
-  hear(target: string, pattern: RegExp, timeoutMs?: number): Promise<IiLine>;
+  hear(target: string, pattern: RegExp): Promise<IiLine>;
   quit(): Promise<void>;
 }
 
@@ -55,25 +56,15 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
   const lines = (target: string): IiLine[] => read(target).split("\n").flatMap(lineOf);
 
   /** Resolves once `done` is not null. Looks again and again: a recursive watch misses files in a folder that appears just then. */
-  const untilChange = async <Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> => {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    const looking = setInterval(look, lookEveryMs);
-    const timer = setTimeout(
-      () => reject(new Error(`${nick} waited ${timeoutMs} ms for ${what}; saw:\n${read("")}`)),
-      timeoutMs,
+  const untilChange = <Value>(what: string, done: () => Value | null): Promise<Value> =>
+    untilValue(
+      done,
+      (look) => {
+        const looking = setInterval(look, lookEveryMs);
+        return () => clearInterval(looking);
+      },
+      () => `${what} at ${nick}; saw:\n${read("")}`,
     );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      clearInterval(looking);
-    }
-  };
 
   const command = async (text: string): Promise<void> => appendFile(join(server, "in"), `${text}\n`);
   const quit = async (): Promise<void> => {
@@ -110,20 +101,15 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
     },
     command,
     lines,
-    until: (target, done, timeoutMs) =>
-      untilChange(
-        `lines of ${target}`,
-        () => {
-          const now = lines(target);
-          return done(now) ? now : null;
-        },
-        timeoutMs,
-      ),
-    hear: (target, pattern, timeoutMs) =>
+    until: (target, done) =>
+      untilChange(`lines of ${target}`, () => {
+        const now = lines(target);
+        return done(now) ? now : null;
+      }),
+    hear: (target, pattern) =>
       untilChange(
         `${target} to say ${pattern}`,
         () => lines(target).find((line) => line.nick !== nick && line.nick !== "" && pattern.test(line.text)) ?? null,
-        timeoutMs,
       ),
     quit,
     [Symbol.asyncDispose]: quit,

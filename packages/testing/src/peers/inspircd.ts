@@ -69,7 +69,7 @@ export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<Insp
     let said = "";
     for (const stream of [started.stdout, started.stderr])
       stream.on("data", (part: Buffer) => (said += part.toString()));
-    const until = performance.now() + 20_000;
+    const until = performance.now() + 60_000;
     while (!(await listens(port))) {
       if (started.exitCode !== null || performance.now() > until) {
         started.kill("SIGKILL");

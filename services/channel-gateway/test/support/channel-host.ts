@@ -1,5 +1,6 @@
 // A minimal ChannelHost for adapter tests: it records accepted messages and the cursor, can refuse messages and can lose its lease.
 import { WireError } from "@parley/contracts";
+import { untilValue } from "@parley/testing";
 import type {
   AcceptResult,
   ActionResult,
@@ -101,24 +102,12 @@ export class TestHost implements ChannelHost {
     await this.until(`a log line ${pattern}`, () => (pattern.test(this.logText) ? true : null));
   }
 
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    const watch = (check: () => void) => {
+      this.#watchers.add(check);
+      return () => this.#watchers.delete(check);
     };
-    this.#watchers.add(look);
-    const timer = setTimeout(
-      () => reject(new Error(`waited ${timeoutMs} ms for ${what}; log: ${this.logText}`)),
-      timeoutMs,
-    );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#watchers.delete(look);
-    }
+    return untilValue(done, watch, () => `${what}; log: ${this.logText}`);
   }
 
   #note(level: string, fields: object, message: string): void {

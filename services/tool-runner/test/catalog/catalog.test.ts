@@ -12,7 +12,7 @@ import {
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { cases, type Args } from "./cases.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
 const cleanup = new Cleanup();
@@ -165,6 +165,6 @@ for (const [name, entry] of Object.entries(cases)) {
 
 /** Output of another process may arrive a moment later. */
 async function reached(effects: () => number, expected: number): Promise<number> {
-  await until(() => effects() >= expected, "the effect has not come");
+  await pollUntil(() => effects() >= expected, "the effect has not come");
   return effects();
 }

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { kill, killed, launch } from "../support/launch.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 import { cases, type Ready } from "./cases.ts";
 import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
@@ -94,7 +94,7 @@ for (const [point, { when, once }] of Object.entries(points)) {
         const count = ready.effects;
         if (count === undefined) return;
         const [least, most] = effects;
-        await until(() => count() >= least, `${tool} has not taken effect`);
+        await pollUntil(() => count() >= least, `${tool} has not taken effect`);
         assert.ok(count() <= most, `${tool} has taken effect ${count()} times`);
       });
     }

@@ -14,7 +14,7 @@ import { writeTool } from "../../src/tools/write.ts";
 import type { QuotaRules } from "../../src/workspace/quota.ts";
 import { bwrap, running, sleeper } from "../support/commands.ts";
 import { makeWorkspaceFixture, type WorkspaceFixture } from "../support/workspace-fixture.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 import { attempt } from "./ledger.ts";
 
 const mebibyte = 1024 * 1024;
@@ -107,9 +107,9 @@ export function diskAttempts(): void {
       await using shell = await openShell(setting, quota);
       const mark = sleeper();
       await shell.run(`(setsid sh -c '${fill}' &); exec ${mark}`, true);
-      await until(() => running(mark).length > 0, "it is running");
+      await pollUntil(() => running(mark).length > 0, "it is running");
       shell.allow();
-      await until(() => running(mark).length === 0, "it was stopped");
+      await pollUntil(() => running(mark).length === 0, "it was stopped");
       assert.ok(takenBy(shell.ground.inside) < mostBytes);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
     });

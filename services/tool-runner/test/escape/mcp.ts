@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { pollUntil } from "@parley/testing/until";
 import { toolCatalog } from "@parley/contracts";
 import { parseSettings } from "@parley/chassis";
 import { Cleanup, temporaryFolder } from "@parley/testing";
@@ -34,8 +35,10 @@ export function mcpAttempts(stage: () => RunnerFixture): void {
     };
     // Servers become ready after the runner.
     const listed = async () => stage().core.request(toolCatalog, {});
-    let { tools, mcp } = await listed();
-    while (mcp?.every(({ state }) => state === "ready") !== true) ({ tools, mcp } = await listed());
+    const { tools } = await pollUntil(async () => {
+      const found = await listed();
+      return found.mcp?.every(({ state }) => state === "ready") === true && found;
+    }, "the servers");
     return { called, call, tools: tools.map(({ name }) => name) };
   };
 

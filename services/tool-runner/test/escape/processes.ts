@@ -15,7 +15,7 @@ import { makeWorkspaceFixture, secret, type WorkspaceFixture } from "../support/
 import { kill, launch } from "../support/launch.ts";
 import { attempt } from "./ledger.ts";
 import type { RunnerFixture } from "../support/runner-fixture.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 
 const mebibyte = 1024 * 1024;
 const limits = {
@@ -69,7 +69,7 @@ export async function processAttempts(alone: () => RunnerFixture): Promise<void>
       assert.ok(readFileSync(begun, "utf8").length > 1, "the fork bomb started");
       assert.ok(most <= 3 * limits.maxProcesses, `${most} at once`);
       assert.deepEqual(alive(`/bin/sh ./${name}`), []);
-      await until(() => running(`/bin/sh ./${name}`).length === 0, "no process of it is left");
+      await pollUntil(() => running(`/bin/sh ./${name}`).length === 0, "no process of it is left");
     });
 
     attempt("a command ignores SIGTERM", against, async () => {
@@ -126,9 +126,9 @@ export async function processAttempts(alone: () => RunnerFixture): Promise<void>
       alone()
         .call(request, 3_000)
         .catch(() => undefined);
-      await until(() => marked.every((mark) => running(mark).length === 1), "the command is running");
+      await pollUntil(() => marked.every((mark) => running(mark).length === 1), "the command is running");
       await kill(runner);
-      await until(() => marked.every((mark) => running(mark).length === 0), "no process of it is left");
+      await pollUntil(() => marked.every((mark) => running(mark).length === 0), "no process of it is left");
     });
 
     attempt("a command exceeds its memory limit, in one process and in many", against, async () => {

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { hookRun, toolCall, toolProcess } from "@parley/contracts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "@parley/testing/until";
 import { attempt } from "./ledger.ts";
 import type { EscapeFixture } from "./fixture.ts";
 
@@ -33,7 +33,7 @@ export function sessionAttempts(scene: () => EscapeFixture): void {
     const beats = () => (existsSync(beat) ? readFileSync(beat, "utf8").length : 0);
     const goesOn = async () => {
       const before = beats();
-      await until(() => beats() > before, "it keeps running");
+      await pollUntil(() => beats() > before, "it keeps running");
     };
     await goesOn();
     return { sessionId, id, fed, goesOn, end: () => writeFile(ending, "") };

@@ -178,18 +178,14 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     /** Every call for the channel returns this error. */
     refuse: (channelId: string, status: number, code: number, message: string) =>
       void refusals.set(channelId, { status, body: { message, code } }),
-    untilSent: (count: number, timeoutMs?: number) =>
-      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null), timeoutMs),
-    untilCalls: (route: string, count: number, timeoutMs?: number) =>
-      state.until(
-        `${count} calls of ${route}`,
-        () => {
-          const calls = state.calls.filter((call) => call.route === route);
-          return calls.length >= count ? calls : null;
-        },
-        timeoutMs,
-      ),
-    until: <Value>(what: string, done: () => Value | null, timeoutMs?: number) => state.until(what, done, timeoutMs),
+    untilSent: (count: number) =>
+      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
+    untilCalls: (route: string, count: number) =>
+      state.until(`${count} calls of ${route}`, () => {
+        const calls = state.calls.filter((call) => call.route === route);
+        return calls.length >= count ? calls : null;
+      }),
+    until: <Value>(what: string, done: () => Value | null) => state.until(what, done),
     async close(): Promise<void> {
       gateway.close();
       if (!server.listening) return;

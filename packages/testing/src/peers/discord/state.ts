@@ -1,6 +1,7 @@
 // The state of the stand-in for Discord: people, channels, messages, interactions, queued faults, and waiters. The rules of the REST API
 // are in `routes.ts`, those of the gateway in `gateway.ts`.
 import { randomBytes } from "node:crypto";
+import { untilValue } from "../../until.ts";
 
 /** Discord's epoch: the first millisecond of 2015. */
 const epochMs = 1_420_070_400_000;
@@ -195,25 +196,19 @@ export class DiscordState {
     for (const watcher of this.#watchers) watcher();
   }
 
-  /** Resolves once `done` returns a value other than null; rejects after `timeoutMs`. */
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    this.#watchers.add(look);
-    const timer = setTimeout(
-      () => reject(new Error(`The Discord stand-in waited ${timeoutMs} ms for ${what}.`)),
-      timeoutMs,
+  /** Calls `watcher` after each change until the returned function is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Resolves once `done` returns a value other than null; rejects after one minute. */
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    return untilValue(
+      done,
+      (check) => this.watch(check),
+      () => `${what} at the Discord stand-in`,
     );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#watchers.delete(look);
-    }
   }
 
   #userOf(id: string, username: string): User {

@@ -13,11 +13,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { untilValue } from "../../until.ts";
 import { startDovecot, type Dovecot } from "./dovecot.ts";
 import { authservId, mailDomain, startExim, type Exim } from "./exim.ts";
 
 const password = "s3cret-mail";
-const waitsMs = 20_000;
 
 export interface MailPeerOptions {
   /** Mail for the agent goes to this LMTP port; omitted: to a mailbox that an IMAP server serves. */
@@ -69,8 +69,14 @@ export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise
   const people = ["ann", "bob"];
   const agent = lmtpPort === undefined ? "maildir" : { lmtpPort };
   const swaks = await debianBinary("swaks", "swaks", SHARED_CACHE_DIR);
+  await using started = new AsyncDisposableStack();
+  started.defer(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   const dovecot = lmtpPort === undefined ? await startDovecot(folder, password) : null;
+  started.defer(() => dovecot?.stop());
   const exim = await startExim({ folder, people, agent, password });
+  started.defer(() => exim.kill());
+  // From here on the caller ends the servers; a failure before ends those that run.
+  const servers = started.move();
   let written = 0;
 
   const write = async (mail: WrittenMail): Promise<void> => {
@@ -87,7 +93,7 @@ export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise
     const typed = mail.attach === undefined && !(mail.headers ?? []).some((line) => /^content-type:/i.test(line));
     if (typed)
       header.push("MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: 8bit");
-    const args = ["--server", `127.0.0.1:${exim.port}`, "--timeout", "10", "--suppress-data"];
+    const args = ["--server", `127.0.0.1:${exim.port}`, "--timeout", "60", "--suppress-data"];
     args.push("--from", mail.envelopeFrom ?? /<([^>]*)>/.exec(from)?.[1] ?? from);
     args.push("--to", /<([^>]*)>/.exec(mail.to ?? "")?.[1] ?? mail.to ?? `agent@${mailDomain}`);
     if (mail.attach === undefined) {
@@ -115,37 +121,25 @@ export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise
     const path = join(folder, "log/mainlog");
     return existsSync(path) ? readFileSync(path, "utf8") : "";
   };
-  const until = async <T>(what: string, look: () => T | null): Promise<T> => {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const check = (): void => {
-      const value = look();
-      if (value !== null) resolve(value);
-    };
-    // Deliveries are written to the log, also those to a mailbox.
-    const watcher = watch(join(folder, "log"), check);
-    const again = setInterval(check, 200);
-    const timer = setTimeout(
-      () =>
-        reject(
-          new Error(
-            `waited for ${what}; Exim logged:\n${log()
-              .split("\n")
-              .filter((line) => !line.includes("queue run"))
-              .join("\n")
-              .slice(-3_000)}`,
-          ),
-        ),
-      waitsMs,
+  const until = <T>(what: string, look: () => T | null): Promise<T> =>
+    untilValue(
+      look,
+      (check) => {
+        // Deliveries are written to the log, also those to a mailbox.
+        const watcher = watch(join(folder, "log"), check);
+        const again = setInterval(check, 200);
+        return () => {
+          clearInterval(again);
+          watcher.close();
+        };
+      },
+      () => {
+        const lines = log()
+          .split("\n")
+          .filter((line) => !line.includes("queue run"));
+        return `${what}; Exim logged:\n${lines.join("\n").slice(-3_000)}`;
+      },
     );
-    check();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      clearInterval(again);
-      watcher.close();
-    }
-  };
   return {
     host: "127.0.0.1",
     smtpPort: exim.port,
@@ -164,11 +158,7 @@ export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise
       }),
     log,
     untilLogged: async (pattern) => void (await until(String(pattern), () => (pattern.test(log()) ? true : null))),
-    [Symbol.asyncDispose]: async () => {
-      await exim.kill();
-      await dovecot?.stop();
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-    },
+    [Symbol.asyncDispose]: () => servers.disposeAsync(),
   };
 }
 

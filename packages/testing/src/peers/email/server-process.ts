@@ -5,7 +5,8 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { asServerUser } from "./unprivileged.ts";
 
-const startsWithinMs = 20_000;
+/** Bounds a hang: a server that listens ends the wait at once. */
+const startsWithinMs = 60_000;
 
 export interface ServerProcess {
   /** Ends the server without a goodbye: every connection is cut. */
@@ -21,6 +22,15 @@ export async function startServer(
 ): Promise<ServerProcess> {
   let child: ChildProcess | null = null;
   let output = "";
+  const kill = async (): Promise<void> => {
+    const ending = child;
+    child = null;
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
+    const exited = once(ending, "exit");
+    // The whole process group: a server has a process for each connection.
+    if (ending.pid !== undefined) process.kill(-ending.pid, "SIGKILL");
+    await exited;
+  };
   const start = async (): Promise<void> => {
     const [program, all] = asServerUser(command, args);
     const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", ...options.env };
@@ -36,20 +46,11 @@ export async function startServer(
     const until = performance.now() + startsWithinMs;
     while (!(await accepts(options.port))) {
       if (started.exitCode !== null || performance.now() > until) {
-        started.kill("SIGKILL");
+        await kill();
         throw new Error(`${command} did not start:\n${output.slice(-2_000)}`);
       }
       await delay(20);
     }
-  };
-  const kill = async (): Promise<void> => {
-    const ending = child;
-    child = null;
-    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
-    const exited = once(ending, "exit");
-    // The whole process group: a server has a process for each connection.
-    if (ending.pid !== undefined) process.kill(-ending.pid, "SIGKILL");
-    await exited;
   };
   await start();
   return { kill, start };

@@ -62,8 +62,8 @@ export interface SignalPeer extends AsyncDisposable {
   /** Ends the daemon as a crash does; `restart` starts it on the same port. */
   crash(): Promise<void>;
   restart(): Promise<void>;
-  untilSent(count: number, timeoutMs?: number): Promise<readonly SentMessage[]>;
-  until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
+  untilSent(count: number): Promise<readonly SentMessage[]>;
+  until<Value>(what: string, done: () => Value | null): Promise<Value>;
   close(): Promise<void>;
 }
 
@@ -147,9 +147,8 @@ export async function startSignalPeer(options: SignalPeerOptions = {}): Promise<
     restart: async () => {
       daemon = await open(port);
     },
-    untilSent: (count, timeoutMs) =>
-      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null), timeoutMs),
-    until: (what, done, timeoutMs) => state.until(what, done, timeoutMs),
+    untilSent: (count) => state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
+    until: (what, done) => state.until(what, done),
     close: crash,
     [Symbol.asyncDispose]: crash,
   };

@@ -1,4 +1,5 @@
 // What the Signal stand-in has: the account, the people and groups it knows, what was sent to them, and what waits on Signal's servers.
+import { untilValue } from "../../until.ts";
 
 /** A person with an account of Signal. */
 export interface Person {
@@ -93,20 +94,11 @@ export class SignalState {
     for (const look of this.#watchers) look();
   }
 
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    const stop = this.watch(look);
-    const timer = setTimeout(() => reject(new Error(`waited ${timeoutMs} ms for ${what}`)), timeoutMs);
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      stop();
-    }
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    return untilValue(
+      done,
+      (check) => this.watch(check),
+      () => `${what} at the Signal stand-in`,
+    );
   }
 }

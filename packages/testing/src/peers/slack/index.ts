@@ -65,10 +65,10 @@ export interface SlackPeer
   readonly duplicates: number;
   /** Acknowledgements of unknown envelopes. */
   readonly strayAcknowledgements: number;
-  untilSent(count: number, timeoutMs?: number): Promise<readonly SlackMessage[]>;
-  untilCalls(method: string, count: number, timeoutMs?: number): Promise<readonly SlackCall[]>;
+  untilSent(count: number): Promise<readonly SlackMessage[]>;
+  untilCalls(method: string, count: number): Promise<readonly SlackCall[]>;
   untilConnected(count?: number): Promise<void>;
-  until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
+  until<Value>(what: string, done: () => Value | null): Promise<Value>;
   close(): Promise<void>;
 }
 
@@ -134,25 +134,19 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     get strayAcknowledgements() {
       return sockets.stray;
     },
-    untilSent: (count, timeoutMs) =>
-      state.until(
-        `${count} messages, ${state.sent.length} so far`,
-        () => (state.sent.length >= count ? state.sent : null),
-        timeoutMs,
+    untilSent: (count) =>
+      state.until(`${count} messages, ${state.sent.length} so far`, () =>
+        state.sent.length >= count ? state.sent : null,
       ),
-    untilCalls: (method, count, timeoutMs) =>
-      state.until(
-        `${count} calls of ${method}`,
-        () => {
-          const found = state.calls.filter((call) => call.method === method);
-          return found.length >= count ? found : null;
-        },
-        timeoutMs,
-      ),
+    untilCalls: (method, count) =>
+      state.until(`${count} calls of ${method}`, () => {
+        const found = state.calls.filter((call) => call.method === method);
+        return found.length >= count ? found : null;
+      }),
     untilConnected: async (count = 1) => {
       await state.until(`${count} sockets`, () => (sockets.open >= count ? true : null));
     },
-    until: (what, done, timeoutMs) => state.until(what, done, timeoutMs),
+    until: (what, done) => state.until(what, done),
     async close() {
       sockets.close();
       if (server.listening) {

@@ -1,5 +1,6 @@
 // The state of the fake workspace: conversations, the app's messages, files, deliveries, queued faults, and waiters. The rules of the Web
 // API are in `methods.ts`, those of deliveries in `deliveries.ts`.
+import { untilValue } from "../../until.ts";
 
 export interface SlackButton {
   label: string;
@@ -128,24 +129,18 @@ export class SlackState {
     for (const watcher of this.#watchers) watcher();
   }
 
-  /** Resolves once `done` returns a value other than null; rejects after `timeoutMs`. */
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    this.#watchers.add(look);
-    const timer = setTimeout(
-      () => reject(new Error(`The Slack stand-in waited ${timeoutMs} ms for ${what}.`)),
-      timeoutMs,
+  /** Calls `watcher` after each change until the returned function is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Resolves once `done` returns a value other than null; rejects after one minute. */
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    return untilValue(
+      done,
+      (check) => this.watch(check),
+      () => `${what} at the Slack stand-in`,
     );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#watchers.delete(look);
-    }
   }
 }

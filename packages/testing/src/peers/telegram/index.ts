@@ -73,9 +73,9 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly conflicts: number;
   readonly webhook: Webhook | null;
   /** Resolves with the messages once there are `count` of them. */
-  untilSent(count: number, timeoutMs?: number): Promise<readonly SentMessage[]>;
-  untilCalls(method: string, count: number, timeoutMs?: number): Promise<readonly ApiCall[]>;
-  until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
+  untilSent(count: number): Promise<readonly SentMessage[]>;
+  untilCalls(method: string, count: number): Promise<readonly ApiCall[]>;
+  until<Value>(what: string, done: () => Value | null): Promise<Value>;
   close(): Promise<void>;
 }
 
@@ -149,18 +149,13 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
     get webhook() {
       return state.webhook;
     },
-    untilSent: (count, timeoutMs) =>
-      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null), timeoutMs),
-    untilCalls: (method, count, timeoutMs) =>
-      state.until(
-        `${count} calls of ${method}`,
-        () => {
-          const calls = state.calls.filter((call) => call.method === method);
-          return calls.length >= count ? calls : null;
-        },
-        timeoutMs,
-      ),
-    until: (what, done, timeoutMs) => state.until(what, done, timeoutMs),
+    untilSent: (count) => state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
+    untilCalls: (method, count) =>
+      state.until(`${count} calls of ${method}`, () => {
+        const calls = state.calls.filter((call) => call.method === method);
+        return calls.length >= count ? calls : null;
+      }),
+    until: (what, done) => state.until(what, done),
     async close() {
       closing.abort();
       if (server.listening) {

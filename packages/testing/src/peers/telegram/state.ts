@@ -1,5 +1,6 @@
 // The state of the fake: unconfirmed updates, messages that the bot sent, queued faults, and waiters.
 // The rules of the Bot API are in `methods.ts`.
+import { untilValue } from "../../until.ts";
 
 export interface StoredUpdate {
   update_id: number;
@@ -129,24 +130,12 @@ export class TelegramState {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Resolves once `done` returns a value other than null; rejects after `timeoutMs`. */
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    const stop = this.watch(look);
-    const timer = setTimeout(
-      () => reject(new Error(`The Telegram stand-in waited ${timeoutMs} ms for ${what}.`)),
-      timeoutMs,
+  /** Resolves once `done` returns a value other than null; rejects after one minute. */
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    return untilValue(
+      done,
+      (check) => this.watch(check),
+      () => `${what} at the Telegram stand-in`,
     );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      stop();
-    }
   }
 }

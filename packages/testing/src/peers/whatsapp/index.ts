@@ -87,8 +87,8 @@ export interface WhatsAppPeer extends AsyncDisposable {
   deliveries(id: string): number;
   /** Requests that are not acknowledged yet. */
   readonly pending: number;
-  untilSent(count: number, timeoutMs?: number): Promise<readonly WhatsAppMessage[]>;
-  until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
+  untilSent(count: number): Promise<readonly WhatsAppMessage[]>;
+  until<Value>(what: string, done: () => Value | null): Promise<Value>;
   close(): Promise<void>;
 }
 
@@ -201,9 +201,8 @@ export async function startWhatsAppPeer(options: WhatsAppPeerOptions = {}): Prom
     get pending() {
       return state.pending.length;
     },
-    untilSent: (count, timeoutMs) =>
-      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null), timeoutMs),
-    until: (what, done, timeoutMs) => state.until(what, done, timeoutMs),
+    untilSent: (count) => state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
+    until: (what, done) => state.until(what, done),
     async close() {
       closing.abort();
       if (server.listening) {

@@ -1,5 +1,6 @@
 // The state of the stand-in: what people have received, media, open windows, injected faults, and waiters. The rules of the platform are
 // in `messages.ts` and `media.ts`.
+import { untilValue } from "../../until.ts";
 
 /** A message of the business as the person sees it. */
 export interface WhatsAppMessage {
@@ -118,24 +119,12 @@ export class WhatsAppState {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Resolves once `done` returns a value other than null; rejects after `timeoutMs`. */
-  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const look = (): void => {
-      const value = done();
-      if (value !== null) resolve(value);
-    };
-    const stop = this.watch(look);
-    const timer = setTimeout(
-      () => reject(new Error(`The WhatsApp stand-in waited ${timeoutMs} ms for ${what}.`)),
-      timeoutMs,
+  /** Resolves once `done` returns a value other than null; rejects after one minute. */
+  until<Value>(what: string, done: () => Value | null): Promise<Value> {
+    return untilValue(
+      done,
+      (check) => this.watch(check),
+      () => `${what} at the WhatsApp stand-in`,
     );
-    look();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      stop();
-    }
   }
 }
