@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -23,7 +23,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function run(...args: string[]) {
-  return parley(cluster.home, args).endInput().outcome();
+  return runParley(cluster.home, args);
 }
 
 /** The answer as data; the command must have succeeded. */

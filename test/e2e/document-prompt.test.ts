@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -45,14 +45,12 @@ async function writtenAfterReading(tool: string, input: object): Promise<void> {
 }
 
 async function edit(path: string, expectedVersion: number, change: (text: string) => string): Promise<void> {
-  const { stdout } = await parley(cluster.home, ["docs", "show", path]).endInput().outcome();
+  const { stdout } = await runParley(cluster.home, ["docs", "show", path]);
   await post("/api/documents/put", { path, expectedVersion, content: change(stdout) });
 }
 
 async function vouch(path: string, version: number): Promise<void> {
-  const done = await parley(cluster.home, ["docs", "vouch", path, "--version", `${version}`])
-    .endInput()
-    .outcome();
+  const done = await runParley(cluster.home, ["docs", "vouch", path, "--version", `${version}`]);
   assert.equal(done.code, 0, done.stderr);
 }
 

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley, parleyOnTerminal } from "../../packages/cli/test/support/parley.ts";
+import { parleyOnTerminal, runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -17,10 +17,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const docs = (...args: string[]) =>
-  parley(cluster.home, ["docs", ...args])
-    .endInput()
-    .outcome();
+const docs = (...args: string[]) => runParley(cluster.home, ["docs", ...args]);
 const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
 
 const Approvals = z.object({ approvals: z.array(z.object({ id: z.string(), tool: z.string() })) });

@@ -12,7 +12,7 @@ import {
   type TestCluster,
 } from "@parley/testing";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -62,7 +62,7 @@ turns:
 `,
   );
   const junit = join(folder, "results.xml");
-  const { code, stdout } = await parley(cluster.home, ["eval", file, "--json", "--junit", junit]).endInput().outcome();
+  const { code, stdout } = await runParley(cluster.home, ["eval", file, "--json", "--junit", junit]);
   assert.equal(code, 1);
   const { cases } = Report.parse(JSON.parse(stdout));
   assert.deepEqual(
@@ -74,23 +74,23 @@ turns:
     ],
   );
   assert.match(await readFile(junit, "utf8"), /tests="3" failures="1"/);
-  const wrong = await parley(cluster.home, ["eval"]).endInput().outcome();
+  const wrong = await runParley(cluster.home, ["eval"]);
   assert.equal(wrong.code, 2);
 });
 
 test("replays a recorded turn in a copy of its session and shows the difference", async () => {
   await client.settled(await client.post("say: before", { conversation: "replay" }));
   const { turnId } = await client.settled(await client.post("say: one", { conversation: "replay" }));
-  const same = await parley(cluster.home, ["replay", turnId]).endInput().outcome();
+  const same = await runParley(cluster.home, ["replay", turnId]);
   assert.equal(same.code, 0, same.stderr);
   assert.match(same.stdout, /The answer is the same/);
-  const changed = await parley(cluster.home, ["replay", turnId, "--prompt", "say: two"]).endInput().outcome();
+  const changed = await runParley(cluster.home, ["replay", turnId, "--prompt", "say: two"]);
   assert.match(changed.stdout, /-one\n[\s\S]*\+two/);
   const write = 'tool: write {"path":"replayed.txt","content":"x"}\nthen\nsay: done';
-  const denied = await parley(cluster.home, ["replay", turnId, "--prompt", write, "--json"]).endInput().outcome();
+  const denied = await runParley(cluster.home, ["replay", turnId, "--prompt", write, "--json"]);
   assert.match(denied.stderr, /denied: write/, "a replay only reads unless told otherwise");
-  const unknown = await parley(cluster.home, ["replay", "00000000-0000-4000-8000-000000000000"]).endInput().outcome();
+  const unknown = await runParley(cluster.home, ["replay", "00000000-0000-4000-8000-000000000000"]);
   assert.equal(unknown.code, 1);
-  const model = await parley(cluster.home, ["replay", turnId, "--model", "no-such-model"]).endInput().outcome();
+  const model = await runParley(cluster.home, ["replay", turnId, "--model", "no-such-model"]);
   assert.equal(model.code, 1);
 });

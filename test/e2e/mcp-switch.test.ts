@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { parley, runParley } from "../../packages/cli/test/support/parley.ts";
 import { running } from "../../services/tool-runner/test/support/commands.ts";
 import { everything } from "../../services/tool-runner/test/mcp/programs.ts";
 
@@ -154,9 +154,7 @@ test("refuses to switch unknown servers and those that the settings disable", as
 
 test("switches by API and CLI, and repeats nothing when a key is sent again", async () => {
   const cli = async (...args: string[]) => {
-    const { code, stdout, stderr } = await parley(cluster.home, ["mcp", ...args])
-      .endInput()
-      .outcome();
+    const { code, stdout, stderr } = await runParley(cluster.home, ["mcp", ...args]);
     assert.equal(code, 0, stderr);
     return stdout;
   };

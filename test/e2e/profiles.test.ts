@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { parley, runParley } from "../../packages/cli/test/support/parley.ts";
 import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -101,7 +101,7 @@ test("runs a profile from the command line, with limits and as a named conversat
 
 // design: 001.33
 test("runs the profile of a job in the job's own session", async () => {
-  const cli = (...args: string[]) => parley(fixture.cluster.home, args).outcome();
+  const cli = (...args: string[]) => runParley(fixture.cluster.home, args);
   const added = await cli("cron", "add", "every 24h", "say: by the job", "--profile", "worker", "--json");
   assert.equal(added.code, 0, added.stderr);
   const { job } = JSON.parse(added.stdout) as { job: { id: string } };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley, type Run } from "../../packages/cli/test/support/parley.ts";
+import { parley, type Run, runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -205,7 +205,7 @@ test("resumes a session by its title, and refuses a title of several", async () 
   const start = async (title: string): Promise<string> => {
     const { stdout } = await run(["--output", "json", "say: one"]).endInput().outcome();
     const { session_id: id } = resultOf(stdout);
-    await parley(cluster.home, ["sessions", "rename", id, title]).endInput().outcome();
+    await runParley(cluster.home, ["sessions", "rename", id, title]);
     return id;
   };
   const id = await start("The garden");
@@ -238,7 +238,7 @@ test("sends files with the prompt", async () => {
   await writeFile(file, "remember the milk");
   const { stdout } = await run(["--output", "json", "--attach", file, "say: read"]).endInput().outcome();
   const { session_id: id } = resultOf(stdout);
-  const shown = await parley(cluster.home, ["sessions", "show", id, "--json"]).endInput().outcome();
+  const shown = await runParley(cluster.home, ["sessions", "show", id, "--json"]);
   assert.match(shown.stdout, /"name": ?"notes\.txt"/);
   const missing = await run(["--attach", `${file}.none`, "say: never"])
     .endInput()
@@ -254,9 +254,7 @@ test("sends files with the prompt", async () => {
     const command = parley(cluster.home, [...args, "--conversation", conversation]);
     const { code, stderr } = await command.endInput(conversation === "piped" ? "say: piped" : "").outcome();
     assert.equal(code, 0, stderr);
-    const sent = await parley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"])
-      .endInput()
-      .outcome();
+    const sent = await runParley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"]);
     assert.match(sent.stdout, name, conversation);
   }
   const refused = await parley(cluster.home, [

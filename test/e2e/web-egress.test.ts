@@ -9,7 +9,7 @@ import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const Override = z.object({
   services: z.object({ "tool-runner": z.object({ environment: z.record(z.string(), z.string()) }) }),
@@ -30,7 +30,7 @@ const Doctor = z.object({
 });
 
 async function sandboxOf(cluster: TestCluster) {
-  const { stdout } = await parley(cluster.home, ["doctor", "--json"]).endInput().outcome();
+  const { stdout } = await runParley(cluster.home, ["doctor", "--json"]);
   return Doctor.parse(JSON.parse(stdout)).checks.find(({ id }) => id === "sandbox");
 }
 

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Readable, Writable } from "node:stream";
 import { after, before, test } from "node:test";
 import { sign } from "@octokit/webhooks-methods";
 import {
@@ -15,7 +14,7 @@ import {
   type TelegramPeer,
   type TestCluster,
 } from "@parley/testing";
-import { runCommandLine } from "../../packages/cli/src/commands/index.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 const folder = mkdtempSync(join(tmpdir(), "parley-webhooks-"));
@@ -25,28 +24,16 @@ const secrets: Record<string, string> = {};
 let cluster: TestCluster;
 let telegram: TelegramPeer;
 
-/** Runs a command line in this process, in a folder with `parley.toml`. */
-async function parley(...args: string[]) {
-  const texts = { stdout: "", stderr: "" };
-  const stream = (name: keyof typeof texts) =>
-    new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        texts[name] += chunk.toString();
-        done();
-      },
-    }) as NodeJS.WriteStream;
-  const url = cluster?.httpUrls[0] ?? "http://127.0.0.1:1";
-  const env = {
-    PARLEY_HOME: join(folder, "home"),
-    PARLEY_URL: url,
-    PARLEY_TOKEN: cluster?.token ?? "none",
-    ...secrets,
-  };
-  const stdin = Readable.from([]) as unknown as NodeJS.ReadStream;
-  const [stdout, stderr] = [stream("stdout"), stream("stderr")];
-  const code = await runCommandLine(args, { stdin, stdout, stderr, env, cwd: folder });
-  return { code, ...texts };
-}
+/** Runs a command line in a folder with `parley.toml`. */
+const parley = (...args: string[]) =>
+  runParley(join(folder, "home"), args, {
+    env: {
+      PARLEY_URL: cluster?.httpUrls[0] ?? "http://127.0.0.1:1",
+      PARLEY_TOKEN: cluster?.token ?? "none",
+      ...secrets,
+    },
+    cwd: folder,
+  });
 
 /** Adds a webhook and keeps the secret of its output, as a person would. */
 async function addWebhook(...args: string[]): Promise<string> {

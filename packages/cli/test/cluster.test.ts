@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { freePort, SHARED_CACHE_DIR, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
 import { z } from "zod";
 
-import { parley } from "./support/parley.ts";
+import { parley, runParley } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-cli-"));
 const home = join(folder, "home");
@@ -53,9 +53,9 @@ test("sends several piped lines as one message and prints only the answer", asyn
 });
 
 test("prints the settings of the running cluster unless the command names others", async () => {
-  const running = await parley(home, ["config", "print", "--origin"]).outcome();
+  const running = await runParley(home, ["config", "print", "--origin"]);
   assert.match(running.stdout, /^max_repeated_calls = 7 {2}# PARLEY__LIMITS__MAX_REPEATED_CALLS$/m);
-  const other = await parley(home, ["config", "print", "--origin", "--preset", "repl"]).outcome();
+  const other = await runParley(home, ["config", "print", "--origin", "--preset", "repl"]);
   assert.match(other.stdout, /^max_repeated_calls = 5 {2}# default$/m);
 });
 
@@ -99,7 +99,7 @@ test("continues the chat over another gateway without loss or repetition when on
 });
 
 test("prints a command's answer, and reports a refused message as an error without an answer", async () => {
-  const { code, stdout } = await parley(home, ["send", "--wait", "/nonsense"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["send", "--wait", "/nonsense"]);
   assert.equal(code, 0);
   assert.match(stdout, /Unknown command \/nonsense/);
   const refused = await parley(home, ["chat"]).endInput("x".repeat(400_000)).outcome();
@@ -109,7 +109,7 @@ test("prints a command's answer, and reports a refused message as an error witho
 });
 
 test("lists every replica with its service, role, epoch and resource usage in status", async () => {
-  const { code, stdout } = await parley(home, ["status", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["status", "--json"]);
   assert.equal(code, 0);
   const Row = z.object({
     service: z.string(),
@@ -133,27 +133,27 @@ test("lists every replica with its service, role, epoch and resource usage in st
 });
 
 test("lists and shows sessions, and reports what stop has stopped", async () => {
-  const sessions = await parley(home, ["sessions"]).endInput().outcome();
+  const sessions = await runParley(home, ["sessions"]);
   assert.match(sessions.stdout, /^\S.* main +idle/m);
   assert.doesNotMatch(sessions.stdout, /http:default:once-/);
-  const calls = await parley(home, ["sessions", "--calls", "--json"]).endInput().outcome();
+  const calls = await runParley(home, ["sessions", "--calls", "--json"]);
   const Listed = z.object({ sessions: z.array(z.object({ key: z.string() })) });
   const { sessions: listed } = Listed.parse(JSON.parse(calls.stdout));
   // The first message in a pipe is the oldest call.
   const key = listed.findLast((session) => session.key.startsWith("http:default:once-"))?.key ?? "";
-  const shown = await parley(home, ["sessions", "show", key]).endInput().outcome();
+  const shown = await runParley(home, ["sessions", "show", key]);
   assert.match(shown.stdout, /agent .*\nfirst line\nsecond line\n/);
-  const missing = await parley(home, ["sessions", "show", "nothing"]).endInput().outcome();
+  const missing = await runParley(home, ["sessions", "show", "nothing"]);
   assert.deepEqual([missing.code, missing.stderr], [1, 'there is no session "nothing"\n']);
-  const stopped = await parley(home, ["stop"]).endInput().outcome();
+  const stopped = await runParley(home, ["stop"]);
   assert.deepEqual([stopped.code, stopped.stdout], [0, "Nothing was running.\n"]);
 });
 
 test("distinguishes a wrong token from an unknown account", async () => {
-  const token = await parley(home, ["sessions"], { PARLEY_TOKEN: "not-the-token-at-all" }).endInput().outcome();
+  const token = await runParley(home, ["sessions"], { env: { PARLEY_TOKEN: "not-the-token-at-all" } });
   assert.equal(token.code, 1);
   assert.match(token.stderr, /unset PARLEY_TOKEN/);
-  const send = await parley(home, ["send", "--channel", "irc", "--to", "#x", "hi"]).endInput().outcome();
+  const send = await runParley(home, ["send", "--channel", "irc", "--to", "#x", "hi"]);
   assert.equal(send.code, 1);
   assert.match(send.stderr, /\[channels\.irc\.default\]/);
 });
@@ -165,13 +165,13 @@ test("never prints the token", async () => {
     ["logs", "--json"],
     ["config", "print"],
   ]) {
-    const { stdout, stderr } = await parley(home, args).endInput().outcome();
+    const { stdout, stderr } = await runParley(home, args);
     assert.ok(!`${stdout}${stderr}`.includes(cluster.token), args.join(" "));
   }
 });
 
 test("prints the logs of every process as JSON lines in order of time", async () => {
-  const { code, stdout } = await parley(home, ["logs", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["logs", "--json"]);
   assert.equal(code, 0);
   const Line = z.looseObject({ time: z.string().nullable(), level: z.string(), replica: z.string(), msg: z.string() });
   const lines = stdout
@@ -182,14 +182,14 @@ test("prints the logs of every process as JSON lines in order of time", async ()
   assert.deepEqual(times, times.toSorted());
   const sources = new Set(lines.map(({ replica }) => replica));
   for (const { name } of cluster.replicas()) assert.ok(sources.has(name), name);
-  const one = await parley(home, ["logs", "--service", "store", "--lines", "1"]).endInput().outcome();
+  const one = await runParley(home, ["logs", "--service", "store", "--lines", "1"]);
   assert.match(one.stdout, /^\S+ store-1 .*\n$/);
 });
 
 test("suggests the closest key when parley.toml is invalid", async () => {
   const file = join(folder, "wrong.toml");
   writeFileSync(file, '[sesion]\npolicy = "singleton"\n');
-  const { code, stderr } = await parley(home, ["config", "check", file]).endInput().outcome();
+  const { code, stderr } = await runParley(home, ["config", "check", file]);
   assert.equal(code, 1);
   assert.match(stderr, /did you mean "session"/);
 });
@@ -200,7 +200,7 @@ const Doctor = z.object({
 });
 
 test("reports no error in doctor when the cluster is healthy", async () => {
-  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["doctor", "--json"]);
   const { ok, checks } = Doctor.parse(JSON.parse(stdout));
   assert.deepEqual(
     checks.filter(({ severity }) => severity === "error"),
@@ -229,7 +229,7 @@ test("reports no error in doctor when the cluster is healthy", async () => {
 test("checks only the remote cluster in doctor when its address is given", async () => {
   const [url = ""] = cluster.httpUrls;
   const env = { PARLEY_URL: url, PARLEY_TOKEN: cluster.token };
-  const { stdout } = await parley(join(folder, "nowhere"), ["doctor", "--json"], env).endInput().outcome();
+  const { stdout } = await runParley(join(folder, "nowhere"), ["doctor", "--json"], { env });
   const { checks } = Doctor.parse(JSON.parse(stdout));
   const ids = new Set(checks.map(({ id }) => id));
   for (const id of ["leader", "model", "sandbox", "version"]) assert.ok(ids.has(id), id);
@@ -237,14 +237,14 @@ test("checks only the remote cluster in doctor when its address is given", async
   assert.match(checks.find(({ id }) => id === "model")?.fix ?? "", /^where it runs: .*ANTHROPIC_API_KEY/);
   for (const { id, fix } of checks) assert.doesNotMatch(fix ?? "", /npm start|parley logs/, id);
   const dead = { ...env, PARLEY_URL: `http://127.0.0.1:${await freePort()}` };
-  const { stderr } = await parley(join(folder, "nowhere"), ["status"], dead).endInput().outcome();
+  const { stderr } = await runParley(join(folder, "nowhere"), ["status"], { env: dead });
   assert.match(stderr, /Check --url/);
   assert.doesNotMatch(stderr, /npm start/);
 });
 
 test("prints the command that fixes a token file that others can read", async () => {
   chmodSync(cluster.tokenFile, 0o644);
-  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["doctor", "--json"]);
   chmodSync(cluster.tokenFile, 0o600);
   const found = Doctor.parse(JSON.parse(stdout)).checks.find(({ id }) => id === "token");
   assert.deepEqual([code, found?.severity, found?.fix], [3, "error", `chmod 600 ${cluster.tokenFile}`]);
@@ -252,14 +252,14 @@ test("prints the command that fixes a token file that others can read", async ()
 
 test("reports a missing cluster once in doctor; status and chat explain how to start one", async () => {
   const empty = join(folder, "empty");
-  const { code, stdout } = await parley(empty, ["doctor", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(empty, ["doctor", "--json"]);
   const { checks } = Doctor.parse(JSON.parse(stdout));
   assert.equal(code, 3);
   assert.deepEqual(
     checks.filter(({ severity }) => severity === "error").map(({ id, fix }) => `${id}: ${fix ?? ""}`),
     ["supervisor: npm start"],
   );
-  const status = await parley(empty, ["status"], { PARLEY_HTTP_PORT: "1" }).endInput().outcome();
+  const status = await runParley(empty, ["status"], { env: { PARLEY_HTTP_PORT: "1" } });
   assert.equal(status.code, 1);
   assert.match(status.stderr, /npm start/);
 });
@@ -271,7 +271,7 @@ test("prints the supervisor's state with exit code 3 when no gateway answers", a
   const state = z.looseObject({}).parse(JSON.parse(readFileSync(join(home, "state.json"), "utf8")));
   writeFileSync(join(deaf, "state.json"), JSON.stringify({ ...state, httpUrls: [`http://127.0.0.1:${port}`] }));
   writeFileSync(join(deaf, "token"), cluster.token);
-  const { code, stdout } = await parley(deaf, ["status"]).endInput().outcome();
+  const { code, stdout } = await runParley(deaf, ["status"]);
   assert.equal(code, 3);
   assert.match(stdout, /^not reachable: No gateway answers \(\S+: connection refused\)/);
   for (const { name, process: owner, restarts } of cluster.replicas()) {
@@ -281,7 +281,7 @@ test("prints the supervisor's state with exit code 3 when no gateway answers", a
 
 test("reports the address and the fix of a stopped Redis, and continues the other checks", async () => {
   await redis.stop();
-  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  const { code, stdout } = await runParley(home, ["doctor", "--json"]);
   const { checks } = Doctor.parse(JSON.parse(stdout));
   const found = checks.find(({ id }) => id === "redis");
   const { port } = new URL(redis.url);

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 
 import { z } from "zod";
 
-import { parley } from "./support/parley.ts";
+import { runParley } from "./support/parley.ts";
 
 const Answer = z.object({ ok: z.boolean(), errors: z.array(z.string()) });
 
@@ -17,7 +17,7 @@ mkdirSync(join(home, "workspace"));
 
 async function check(settings: string, ...options: string[]) {
   writeFileSync(join(home, "parley.toml"), settings);
-  return parley(home, ["config", "check", ...options]).outcome();
+  return runParley(home, ["config", "check", ...options]);
 }
 
 test("config check names MCP servers and hooks whose programs the agent could change", async () => {

@@ -8,7 +8,7 @@ import { parseSettings } from "@parley/chassis";
 
 import { missingSecrets } from "../src/cluster/settings.ts";
 import { tomlLines } from "../src/cluster/settings.ts";
-import { parley } from "./support/parley.ts";
+import { runParley } from "./support/parley.ts";
 
 const text = `
 [agent]
@@ -52,7 +52,7 @@ test("config check names the hook when its matcher matches no tool", async () =>
     const file = join(folder, "parley.toml");
     const hook = (matcher: string) => `[[hooks]]\nevent = "PreToolUse"\nmatcher = "${matcher}"\ncommand = "true"\n`;
     await writeFile(file, hook("Bash|exce") + hook("mcp__github__*"));
-    const { code, stdout } = await parley(folder, ["config", "check", file, "--json"]).endInput().outcome();
+    const { code, stdout } = await runParley(folder, ["config", "check", file, "--json"]);
     assert.equal(code, 0);
     const { warnings } = JSON.parse(stdout) as { warnings: string[] };
     assert.equal(warnings.length, 1);
@@ -70,7 +70,7 @@ test("config check names the voice settings that have no effect", async () => {
       file,
       '[voice]\npush_poll_ms = 5000\nnotify = "notifications/stt/updated"\nresource = "stt://{session_id}"\n',
     );
-    const { code, stdout } = await parley(folder, ["config", "check", file, "--json"]).endInput().outcome();
+    const { code, stdout } = await runParley(folder, ["config", "check", file, "--json"]);
     assert.equal(code, 0);
     const { warnings } = JSON.parse(stdout) as { warnings: string[] };
     assert.deepEqual(

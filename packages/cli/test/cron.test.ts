@@ -1,41 +1,31 @@
 // `parley cron` and `parley heartbeat` against a real cluster.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { pollUntil } from "@parley/testing/until";
 import type { Schedule, ScheduleRun } from "@parley/contracts";
-import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
-import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { Cleanup, startTelegramPeer, startTestCluster, type TelegramPeer, type TestCluster } from "@parley/testing";
 
 import { isFinished, jobsTable, nextText } from "../src/tables/lists.ts";
-import { parley } from "./support/parley.ts";
+import { runParley } from "./support/parley.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "parley-cron-"));
-const home = join(folder, "home");
-let cluster: Cluster;
+const cleanup = new Cleanup();
+let cluster: TestCluster;
 let peer: TelegramPeer;
 
 before(async () => {
   peer = await startTelegramPeer();
-  const settings = join(folder, "parley.toml");
-  writeFileSync(
-    settings,
-    `[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`,
-  );
-  const environment = { PARLEY_CONFIG: settings, PARLEY_CHANNEL_TELEGRAM: peer.token };
-  cluster = await up({ home, serversDir: SHARED_CACHE_DIR, environment });
+  cleanup.add(() => peer.close());
+  cluster = await startTestCluster(cleanup, {
+    processes: [],
+    settings: `[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`,
+    env: { "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: peer.token } },
+  });
 });
-after(async () => {
-  await cluster.stopNow();
-  await peer.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => cleanup[Symbol.asyncDispose]());
 
-const run = (...args: string[]) => parley(home, args).endInput().outcome();
+const run = (...args: string[]) => runParley(cluster.home, args);
 const cron = (...args: string[]) => run("cron", ...args);
 
 test("adds, lists, pauses, runs, shows the history of and removes a job by its name", async () => {

@@ -6,27 +6,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 
 import { planPull, planPush } from "../src/docs/folder.ts";
-import { parley, parleyOnTerminal } from "./support/parley.ts";
+import { parleyOnTerminal, runParley } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-docs-"));
 const home = join(folder, "home");
-let cluster: Cluster;
+const cleanup = new Cleanup();
+let cluster: TestCluster;
 
 before(async () => {
-  cluster = await up({ home, serversDir: SHARED_CACHE_DIR });
+  cleanup.add(async () => rmSync(folder, { recursive: true, force: true }));
+  cluster = await startTestCluster(cleanup, { home, processes: [] });
 });
-after(async () => {
-  await cluster.stopNow();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => cleanup[Symbol.asyncDispose]());
 
-const docs = (args: string[], env: Record<string, string> = {}) =>
-  parley(home, ["docs", ...args], env)
-    .endInput()
-    .outcome();
+const docs = (args: string[], env: Record<string, string> = {}) => runParley(home, ["docs", ...args], { env });
 
 /** An editor that writes a text into the file. */
 function editor(name: string, script: string): string {

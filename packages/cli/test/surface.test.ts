@@ -5,12 +5,11 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Readable, Writable } from "node:stream";
 import { after, before, test } from "node:test";
 
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 
-import { runCommandLine } from "../src/commands/index.ts";
+import { runParley } from "./support/parley.ts";
 
 const recordFile = join(import.meta.dirname, "surface.json");
 const recorded = JSON.parse(readFileSync(recordFile, "utf8")) as Record<string, unknown>;
@@ -34,22 +33,7 @@ function assertRecorded(name: string, found: unknown): void {
   writeFileSync(recordFile, `${JSON.stringify(recorded, null, 2)}\n`);
 }
 
-/** Runs a command line in this process. */
-async function run(...args: string[]) {
-  const texts = { stdout: "", stderr: "" };
-  const stream = (name: keyof typeof texts) =>
-    new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        texts[name] += chunk.toString();
-        done();
-      },
-    }) as NodeJS.WriteStream;
-  const env = { PATH: process.env["PATH"], PARLEY_HOME: home, EDITOR: "sh -c 'echo more >> $0'" };
-  const [stdout, stderr] = [stream("stdout"), stream("stderr")];
-  const stdin = Readable.from([]) as unknown as NodeJS.ReadStream;
-  const code = await runCommandLine(args, { stdin, stdout, stderr, env, cwd: folder });
-  return { code, ...texts };
-}
+const run = (...args: string[]) => runParley(home, args, { env: { EDITOR: "sh -c 'echo more >> $0'" }, cwd: folder });
 
 test("keeps every command with its operands and flags", async () => {
   const overview = await run("--help");
