@@ -1,8 +1,10 @@
 // Edits, deletions and membership: what the agent reads after a person changed a message, on a real store and a strict Telegram peer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { parseSettings } from "@parley/chassis";
-import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { store } from "@parley/contracts";
+import { startSignalPeer, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 
 let stack: GatewayStack;
@@ -121,5 +123,55 @@ describe("changes of messages", { concurrency: true }, () => {
     });
     await peer.until("it to be confirmed", () => (peer.pending === 0 ? true : null));
     assert.equal(peer.deliveries(update), 1);
+    assert.deepEqual(stack.agent.heardOn("member"), []);
+  });
+
+  test("being added to a listed group reaches the agent when the account asks for it", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "added", 'groups = ["-5"]\nevents = ["added"]');
+    await peer.untilCalls("getUpdates", 1);
+    for (const group of [-6, -5]) {
+      peer.push("my_chat_member", {
+        chat: { id: group, type: "supergroup", title: "Team" },
+        from: { id: 43, is_bot: false, first_name: "Bob" },
+        date: 1_790_000_000,
+        old_chat_member: { user: peer.bot, status: "left" },
+        new_chat_member: { user: peer.bot, status: "member" },
+      });
+    }
+    const [answer] = await peer.untilSent(1);
+    assert.equal(Number(answer?.chatId), -5);
+    assert.deepEqual(stack.agent.heardOn("added"), ["[I added you to this group.]"]);
+  });
+
+  test("a reaction to an answer reaches the agent when the account asks for it", async () => {
+    await using peer = await startSignalPeer();
+    const settings = `
+[channels.signal.reactions]
+number = "${peer.number}"
+daemon_url = "${peer.url}"
+owners = ["${peer.ann.uuid}"]
+events = ["reaction"]`;
+    await stack.gateway({ name: "reactions", config: { settings: parseSettings(settings, "test") } });
+    peer.say("reactions: hello");
+    const [answer] = await peer.untilSent(1);
+    const messageId = String(answer?.timestamp);
+    const place = { channel: "signal", account: "reactions", conversation: peer.ann.uuid, messageId };
+    // The message can be found once its outcome is stored.
+    const gatewayBus = await stack.stack.bus("channel-gateway");
+    while ((await gatewayBus.request(store.outboxFind, place)).text === null);
+    const react = (emoji: string, isRemove: boolean, from = peer.ann) => {
+      const target = { targetAuthorNumber: peer.number, targetSentTimestamp: answer?.timestamp };
+      peer.say("", { from, fields: { message: null, reaction: { emoji, isRemove, ...target } } });
+    };
+    react("👎", true);
+    react("👎", false, peer.ben);
+    react("👍", false);
+    await stack.agent.hears("reactions", "[I reacted with 👍 to the quoted message.]");
+    assert.equal(stack.agent.heardOn("reactions").length, 2);
+    const quote = { type: "quote", text: "answer to reactions: hello", ofAgent: true };
+    assert.ok(stack.agent.heardParts.some(([first]) => isDeepStrictEqual(first, quote)));
+    await peer.untilSent(2);
+    assert.ok(peer.sent.every(({ to }) => to === peer.ann.uuid));
   });
 });

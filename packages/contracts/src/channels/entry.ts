@@ -99,6 +99,11 @@ export const peopleSettings = {
    * works on the message (default), or all, each of which it answers.
    */
   edits: z.enum(["queued", "running", "always"]).optional(),
+  /**
+   * What else reaches the agent as a message of the person, and is answered: a `reaction` to a message of the agent, or that somebody `added`
+   * the agent to a group it may take part in. Left out: nothing.
+   */
+  events: z.array(z.enum(["reaction", "added"])).optional(),
   /** The profile that answers here instead of the agent itself; each conversation then has a session of its own. Applies to new sessions. */
   profile: z.string().optional(),
   /** Show an answer while it is written, where the platform can edit messages. Left out: true. */

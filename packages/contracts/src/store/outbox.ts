@@ -75,6 +75,23 @@ export const outboxGet = storeRequest({
   }),
 });
 
+export const outboxFind = storeRequest({
+  subject: "store.outbox.find",
+  clients: ["channel-gateway"],
+  doc: "Get the text that a message on the platform belongs to, among the newest 5,000 texts; null: none of them.",
+  input: z.object({
+    channel: z.string(),
+    account: z.string(),
+    conversation: z.string(),
+    /** The platform's id of the message. */
+    messageId: z.string(),
+  }),
+  output: z.object({
+    /** As the agent wrote it, truncated to 2,000 characters. */
+    text: z.string().nullable(),
+  }),
+});
+
 export const outboxClaim = storeRequest({
   subject: "store.outbox.claim",
   clients: ["channel-gateway"],

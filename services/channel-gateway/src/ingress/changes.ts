@@ -1,8 +1,10 @@
 // What an adapter reports about an earlier message: an edit, a deletion, a reaction, or a change of the agent's membership of a group.
-// Queued messages change; an edit of a message that the agent is working on reaches it as a new message; everything else is recorded.
+// Queued messages change; an edit of a message that the agent is working on reaches it as a new message, and so do the events that the
+// account names; everything else is recorded.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { store, type PeoplePolicy } from "@parley/contracts";
+import { oneLine } from "@parley/kit";
 import type { InboundChange, InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { parseInput } from "../operations/parse-input.ts";
@@ -16,17 +18,27 @@ interface ChangeDeps {
   refresh(): void;
 }
 
-/** Applies a change. Returns the draft of a message that tells the agent about an edit; undefined: nothing is left to do. */
+/** A message that tells the agent about a change. */
+interface ChangeMessage {
+  draft: InboundDraft;
+  /** It belongs to the running turn. */
+  mode?: "steer";
+}
+
+/** The longest reaction that the agent is shown: an emoji, or the name of one. */
+const maxReactionChars = 64;
+
+/** Applies a change. Returns a message for the agent; undefined: nothing is left to do. */
 export async function applyChange(
   deps: ChangeDeps,
   policy: AccessPolicy,
   changed: InboundChange,
-): Promise<InboundDraft | undefined> {
+): Promise<ChangeMessage | undefined> {
   const { channel, account, people } = policy;
   const { change, conversation, messageId, contact } = changed;
   deps.events.inbound(channel, "change", change.kind);
   if (change.kind === "membership") recordMembership(deps.log, policy, changed, change.joined);
-  if (change.kind !== "edited" && change.kind !== "deleted") return undefined;
+  if (change.kind !== "edited" && change.kind !== "deleted") return eventMessage(deps, policy, changed);
   const access = await accessOf(deps, policy, { ...changed, addressed: true });
   // A deletion only withdraws a message that was let in, so it needs no rights of its own.
   if (change.kind === "edited" && (access.verdict !== "let_in" || change.text.trim() === "")) return undefined;
@@ -41,7 +53,37 @@ export async function applyChange(
   });
   if (outcome === "changed") deps.refresh();
   if (change.kind !== "edited" || outcome !== "processed" || !reachesAgent(people.edits, running)) return undefined;
-  const { externalId, group, direct, replyTo } = changed;
+  const quote = { text, ofSender: true };
+  return { draft: draftOf(changed, `[I edited the quoted message. It now says:]\n${edited}`, quote), mode: "steer" };
+}
+
+/** The message about a reaction or a change of membership, if the account names the event and its person may write to the agent. */
+async function eventMessage(
+  deps: ChangeDeps,
+  policy: AccessPolicy,
+  changed: InboundChange,
+): Promise<ChangeMessage | undefined> {
+  const { channel, account, people } = policy;
+  const { change, conversation, messageId } = changed;
+  const isNamed = (name: "reaction" | "added") => people.events?.includes(name) === true;
+  const isReaction = change.kind === "reaction" && change.ofAgent && change.removed !== true && isNamed("reaction");
+  const isAdded = change.kind === "membership" && change.joined && isNamed("added");
+  if (!isReaction && !isAdded) return undefined;
+  const access = await accessOf(deps, policy, { ...changed, addressed: true });
+  if (access.verdict !== "let_in") return undefined;
+  if (!isReaction) return { draft: draftOf(changed, "[I added you to this group.]") };
+  const { text } = await deps.bus.request(store.outboxFind, { channel, account, conversation, messageId });
+  const reaction = oneLine(change.reaction, maxReactionChars);
+  return text === null
+    ? { draft: draftOf(changed, `[I reacted with ${reaction} to a message of yours.]`) }
+    : { draft: draftOf(changed, `[I reacted with ${reaction} to the quoted message.]`, { text, ofAgent: true }) };
+}
+
+function draftOf(
+  { externalId, conversation, group, contact, direct, replyTo }: InboundChange,
+  text: string,
+  quote?: InboundDraft["quote"],
+): InboundDraft {
   return {
     externalId,
     conversation,
@@ -50,8 +92,8 @@ export async function applyChange(
     direct,
     addressed: true,
     replyTo,
-    quote: { text, ofSender: true },
-    text: `[I edited the quoted message. It now says:]\n${edited}`,
+    ...(quote === undefined ? {} : { quote }),
+    text,
   };
 }
 

@@ -147,11 +147,11 @@ export class InboundHandler {
 
   /** Applies a change of an earlier message. Rejects when the store is unavailable; applying it again has no further effect. */
   async change(policy: AccessPolicy, change: InboundChange, position?: Position): Promise<AcceptResult> {
-    const draft = await applyChange({ ...this.#deps, refresh: () => this.#deps.live.refresh() }, policy, change);
-    // An edit runs no command and answers no question.
-    return draft === undefined
-      ? "ignored"
-      : this.accept(policy, draft, position, { kind: "message", text: draft.text, mode: "steer" });
+    const about = await applyChange({ ...this.#deps, refresh: () => this.#deps.live.refresh() }, policy, change);
+    if (about === undefined) return "ignored";
+    // An edit or a reaction runs no command and answers no question.
+    const { draft, ...mode } = about;
+    return this.accept(policy, draft, position, { kind: "message", text: draft.text, ...mode });
   }
 
   /**

@@ -20,6 +20,10 @@ import { joinFiles } from "./join-files.ts";
 import { noPreviewAhead, previewHandlers, resolvePreviews, supersedePreviews } from "./previews.ts";
 import type { Handlers } from "../handler.ts";
 
+/** `store.outbox.find` reads so many of the newest texts, and returns so much of one. */
+const findableTexts = 5_000;
+const foundTextChars = 2_000;
+
 interface Row {
   id: number;
   turn_id: string | null;
@@ -175,6 +179,16 @@ export const outboxHandlers = {
     );
     if (rows[0] === undefined) throw new WireError("NOT_FOUND", `no outbox row ${outboxId}`);
     return rows[0];
+  },
+
+  async outboxFind({ database }, { channel, account, conversation, messageId }) {
+    const { rows } = await database.query<{ body: string }>(
+      `SELECT body FROM (SELECT * FROM parley.outbox ORDER BY id DESC LIMIT ${findableTexts}) AS recent
+       WHERE channel = $1 AND account = $2 AND conversation = $3 AND $4 = ANY (provider_message_ids) LIMIT 1`,
+      [channel, account, conversation, messageId],
+    );
+    const [found] = rows;
+    return { text: found === undefined ? null : (JSON.parse(found.body) as string).slice(0, foundTextChars) };
   },
 
   outboxClaim({ database }, input) {
