@@ -1,5 +1,5 @@
 // The terminal chat and its sessions on a real pseudo-terminal: how a chat begins and ends, voice, questions of MCP servers, and what
-// another chat says. One cluster for the whole file.
+// another chat says; and how a channel is added. One cluster for the whole file.
 
 import assert from "node:assert/strict";
 import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 
 import { everything, ownServer } from "../../../services/tool-runner/test/mcp/programs.ts";
 import { parley } from "./support/parley.ts";
@@ -187,3 +187,29 @@ console.log("keeps the cluster:", (await opened.ended).keepsCluster);
   await terminal.shows(/keeps the cluster: true/);
   assert.equal(await terminal.ended(), 0);
 });
+
+test(
+  "adds a channel: asks for the token without showing it, and admits its first person as owner",
+  { skip },
+  async () => {
+    await using peer = await startTelegramPeer();
+    const command = ["channels", "add", "telegram:terminal", "--setting", `api_root=${peer.url}`];
+    await using terminal = parleyTerminal(cluster.home, command, { columns: 120, rows: 40 }, folder);
+    await terminal.shows(/^1\. .*@BotFather[^]*BotFather: *$/m);
+    terminal.type(`${peer.token}\r`);
+    await terminal.shows(/telegram:terminal is added: @parley_bot\.\nNow write to it/);
+    assert.ok(!terminal.all.includes(peer.token));
+    peer.say("hello");
+    const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec((await peer.untilSent(1))[0]?.text ?? "")?.[0] ?? "";
+    await terminal.shows(/User 42 \(42\) wrote to it and received a code\.[^]*enter the code/);
+    terminal.type("AAAA-AAAA\r");
+    await terminal.shows(/No open request has this code\./);
+    terminal.type(`${code}\r`);
+    assert.equal(await terminal.ended(), 0);
+    assert.match(terminal.all, /User 42 is the owner\./);
+    peer.say("say: you are the owner");
+    assert.equal((await peer.untilSent(2))[1]?.text, "you are the owner");
+    const { code: removed, stderr } = await parley(cluster.home, ["channels", "remove", "telegram:terminal"]).outcome();
+    assert.equal(removed, 0, stderr);
+  },
+);

@@ -144,6 +144,31 @@ describe("changes of messages", { concurrency: true }, () => {
     assert.deepEqual(stack.agent.heardOn("added"), ["[I added you to this group.]"]);
   });
 
+  test("a reaction on Telegram reaches the agent when the agent wrote the message", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "telegram", 'events = ["reaction"]');
+    peer.say("telegram: hello", { fields: { message_id: 100 } });
+    const [answer] = await peer.untilSent(1);
+    const messageId = answer?.messageId ?? 0;
+    const place = { channel: "telegram", account: "telegram", conversation: "42", messageId: String(messageId) };
+    const gatewayBus = await stack.stack.bus("channel-gateway");
+    // The message can be found once its outcome is stored.
+    while ((await gatewayBus.request(store.outboxFind, place)).text === null);
+    const react = (to: number, before: string[], now: string[]) => {
+      const user = { id: 42, is_bot: false, first_name: "User 42" };
+      const of = (emojis: string[]) => emojis.map((emoji) => ({ type: "emoji", emoji }));
+      const chat = { id: 42, type: "private", first_name: "User 42" };
+      const reactions = { old_reaction: of(before), new_reaction: of(now) };
+      peer.push("message_reaction", { chat, user, message_id: to, date: 1_790_000_000, ...reactions });
+    };
+    react(100, [], ["👎"]);
+    react(messageId, ["👎"], []);
+    react(messageId, ["👎"], ["👎", "🎉"]);
+    await peer.untilSent(2);
+    const heard = ["telegram: hello", "[I reacted with 🎉 to the quoted message.]"];
+    assert.deepEqual(stack.agent.heardOn("telegram"), heard);
+  });
+
   test("a reaction to an answer reaches the agent when the account asks for it", async () => {
     await using peer = await startSignalPeer();
     const settings = `

@@ -153,7 +153,7 @@ test("selects the largest size of a photo and the reported file otherwise", () =
 test("skips other updates with a reason", () => {
   assert.match(reasonOf({ edited_message: {} }), /invalid message/);
   assert.match(reasonOf({ my_chat_member: {} }), /invalid change/);
-  assert.match(reasonOf({ message_reaction: {} }), /message_reaction/);
+  assert.match(reasonOf({ poll_answer: {} }), /poll_answer/);
   assert.match(reasonOf({ hologram: {} }), /hologram/);
   assert.match(reasonOf({}), /empty/);
   assert.match(reasonOf({ message: { message_id: 1, chat: group, new_chat_title: "x" } }), /no sender/);

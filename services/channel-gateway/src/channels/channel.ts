@@ -76,8 +76,8 @@ export interface InboundChange extends Pick<
   change:
     | { kind: "edited"; text: string }
     | { kind: "deleted" }
-    /** `ofAgent`: the agent wrote the message. */
-    | { kind: "reaction"; reaction: string; removed?: true; ofAgent: boolean }
+    /** `ofAgent`: the agent wrote the message; `unknown`: the platform does not say who wrote it. */
+    | { kind: "reaction"; reaction: string; removed?: true; ofAgent: boolean | "unknown" }
     /** The agent was added to or removed from the conversation; `contact` did it. */
     | { kind: "membership"; joined: boolean };
 }

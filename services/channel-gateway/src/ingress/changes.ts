@@ -66,13 +66,15 @@ async function eventMessage(
   const { channel, account, people } = policy;
   const { change, conversation, messageId } = changed;
   const isNamed = (name: "reaction" | "added") => people.events?.includes(name) === true;
-  const isReaction = change.kind === "reaction" && change.ofAgent && change.removed !== true && isNamed("reaction");
+  const isReaction =
+    change.kind === "reaction" && change.ofAgent !== false && change.removed !== true && isNamed("reaction");
   const isAdded = change.kind === "membership" && change.joined && isNamed("added");
   if (!isReaction && !isAdded) return undefined;
   const access = await accessOf(deps, policy, { ...changed, addressed: true });
   if (access.verdict !== "let_in") return undefined;
   if (!isReaction) return { draft: draftOf(changed, "[I added you to this group.]") };
   const { text } = await deps.bus.request(store.outboxFind, { channel, account, conversation, messageId });
+  if (text === null && change.ofAgent === "unknown") return undefined;
   const reaction = oneLine(change.reaction, maxReactionChars);
   return text === null
     ? { draft: draftOf(changed, `[I reacted with ${reaction} to a message of yours.]`) }

@@ -15,6 +15,7 @@ import {
   CallbackQuery,
   MembershipUpdate,
   Message,
+  ReactionUpdate,
   type Attachment,
   type Entity,
   type Update,
@@ -32,11 +33,18 @@ export interface ParsedAction {
 export type Parsed = ParsedInput | ParsedAction | Skipped;
 
 /** The update types requested from Telegram. */
-export const allowedUpdates = ["message", "edited_message", "callback_query", "my_chat_member"] as const;
+export const allowedUpdates = [
+  "message",
+  "edited_message",
+  "callback_query",
+  "my_chat_member",
+  "message_reaction",
+] as const;
 
 export function parse(update: Update, me: User, account: string): Parsed {
   if ("callback_query" in update) return parseAction(update, account);
   if ("my_chat_member" in update) return parseMembership(update, account);
+  if ("message_reaction" in update) return parseReaction(update, account);
   if ("edited_message" in update) return parseEdit(update, me, account);
   if (!("message" in update)) {
     return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
@@ -96,6 +104,25 @@ function parseMembership(update: Update, account: string): Parsed {
   const joined = member.status !== "left" && member.status !== "kicked";
   const id = String(update.update_id);
   return changeOf(place, { externalId: id, messageId: id, change: { kind: "membership", joined } });
+}
+
+/** Telegram names the message, but not its author. A reaction in a topic does not name the topic. */
+function parseReaction(update: Update, account: string): Parsed {
+  const parsed = ReactionUpdate.safeParse(update.message_reaction);
+  if (!parsed.success) return skipped("invalid reaction");
+  const { chat, user, message_id: messageId, old_reaction: before, new_reaction: now } = parsed.data;
+  if (user === undefined || user.is_bot) return skipped("a reaction without a person");
+  const added = now.find(({ emoji }) => !before.some((each) => each.emoji === emoji));
+  if (added === undefined) return skipped("a reaction was taken back");
+  const conversation = String(chat.id);
+  const place = {
+    conversation,
+    contact: contactOf(String(user.id), nameOf(user)),
+    direct: chat.type === "private",
+    replyTo: { channel: "telegram", account, conversation },
+  };
+  const change = { kind: "reaction", reaction: added.emoji ?? "an emoji of its own", ofAgent: "unknown" } as const;
+  return changeOf(place, { externalId: String(update.update_id), messageId: String(messageId), change });
 }
 
 /** A topic is a conversation of its own; its group is the chat. */

@@ -106,6 +106,18 @@ export const CallbackQuery = z.object({
 /** The bot was added to or removed from a chat, or its rights there changed. */
 export const MembershipUpdate = z.object({ chat: Chat, from: User, new_chat_member: z.object({ status: z.string() }) });
 
+/** Custom reactions have no `emoji`. */
+const Reactions = z.array(z.object({ emoji: z.string().optional() }));
+
+/** The reactions of a person or an anonymous administrator to a message changed. */
+export const ReactionUpdate = z.object({
+  chat: Chat,
+  user: User.optional(),
+  message_id: z.number().int(),
+  old_reaction: Reactions,
+  new_reaction: Reactions,
+});
+
 /** One raw update; only its id is guaranteed. */
 export const Update = z.looseObject({ update_id: z.number().int() });
 export type Update = z.infer<typeof Update>;
