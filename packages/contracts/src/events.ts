@@ -60,7 +60,13 @@ const QuestionAskedEvent = z.object({
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
 });
-const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
+const MessageEvent = z.object({
+  type: z.literal("message"),
+  seq: z.number().int(),
+  message: MessageSchema,
+  /** Of the model call that wrote the message; zero: the provider reported none. Left out: no complete model call wrote it. */
+  usage: UsageSchema.optional(),
+});
 
 /** An event of the session's log; also the row format of `store.event.list`. */
 export const DurableEventSchema = z.discriminatedUnion("type", [

@@ -111,7 +111,7 @@ export class SdkMessages {
       case "tool.finished":
         return turn.finished(event.callId, atMs, event.durationMs);
       case "message":
-        return this.#message(turn, turnId, event.message, atMs);
+        return this.#message(turn, turnId, event, atMs);
       case "turn.finished":
         return this.#end(turn, event, atMs);
       case "turn.parked":
@@ -180,7 +180,7 @@ export class SdkMessages {
     return streamed(turn.partial.delta(messageId(turnId, turn.modelCalls + 1), kind, delta, this.#init.model));
   }
 
-  #message(turn: SdkTurn, turnId: string, message: Message, atMs: number): SdkBody[] {
+  #message(turn: SdkTurn, turnId: string, { message, usage: spent }: Event<"message">, atMs: number): SdkBody[] {
     switch (message.role) {
       case "user":
         return this.#heard(message);
@@ -190,10 +190,12 @@ export class SdkMessages {
         const { model } = message;
         const content = blocksOf(message.parts);
         const stopReason = stopReasonOf(message);
-        const partial = this.#options.partial ? streamed(turn.partial.commit({ id, model, content, stopReason })) : [];
+        const usage = sdkUsage(spent ?? noUsage);
+        const reply = { id, model, content, stopReason, usage };
+        const partial = this.#options.partial ? streamed(turn.partial.commit(reply)) : [];
         if (content.length === 0) return partial;
         const said = { id, type: "message", role: "assistant", model, content } as const;
-        const end = { stop_reason: stopReason, stop_sequence: null, usage: sdkUsage(noUsage) };
+        const end = { stop_reason: stopReason, stop_sequence: null, usage };
         return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...said, ...end } }];
       }
       case "tool": {

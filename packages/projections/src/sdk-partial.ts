@@ -18,6 +18,7 @@ export interface CommittedReply {
   model: string | null;
   content: readonly ContentBlock[];
   stopReason: string | null;
+  usage: SdkUsage;
 }
 
 export class PartialMessages {
@@ -65,7 +66,7 @@ export class PartialMessages {
   }
 
   /** Completes the message of a committed reply. Its tool calls come at once: the live events do not contain their arguments. */
-  commit({ id, model, content, stopReason }: CommittedReply): StreamEvent[] {
+  commit({ id, model, content, stopReason, usage }: CommittedReply): StreamEvent[] {
     this.#doneStep = this.#step;
     const calls = content.filter((block) => block.type === "tool_use");
     const events: StreamEvent[] = [];
@@ -80,7 +81,7 @@ export class PartialMessages {
       const delta = { type: "input_json_delta", partial_json: json } as const;
       events.push({ type: "content_block_delta", index: this.#index, delta }, this.#stopBlock());
     }
-    return [...events, ...this.#end(stopReason)];
+    return [...events, ...this.#end(stopReason, usage)];
   }
 
   /** Closes a message that will never be committed. */
@@ -113,9 +114,9 @@ export class PartialMessages {
     return [this.#stopBlock()];
   }
 
-  #end(stopReason: string | null): StreamEvent[] {
+  #end(stopReason: string | null, usage = unknownUsage): StreamEvent[] {
     this.#open = false;
     const delta = { stop_reason: stopReason, stop_sequence: null };
-    return [{ type: "message_delta", delta, usage: unknownUsage }, { type: "message_stop" }];
+    return [{ type: "message_delta", delta, usage }, { type: "message_stop" }];
   }
 }

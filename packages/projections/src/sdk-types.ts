@@ -172,7 +172,7 @@ export type StreamEvent =
         | { type: "input_json_delta"; partial_json: string };
     }
   | { type: "content_block_stop"; index: number }
-  /** `usage`: zero, because the stream does not contain the tokens of a single call; the result contains the sum. */
+  /** `usage`: of the model call; zero in a message that is not committed, or if the provider reported none. */
   | { type: "message_delta"; delta: { stop_reason: string | null; stop_sequence: null }; usage: SdkUsage }
   | { type: "message_stop" };
 
@@ -190,7 +190,7 @@ type Body =
         content: readonly ContentBlock[];
         stop_reason: string | null;
         stop_sequence: null;
-        /** Zero: the stream does not contain the tokens of a single call; the result contains the sum. */
+        /** Of the model call; zero: the provider reported none. */
         usage: SdkUsage;
       };
     }

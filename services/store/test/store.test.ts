@@ -260,6 +260,8 @@ describe("steps", () => {
       events.map((each) => each.seq),
       [1, 2, 3, 4],
     );
+    const usage = events.map((each) => each.type === "message" && each.usage?.outputTokens);
+    assert.deepEqual(usage, [undefined, 5, undefined, false]);
   });
 });
 

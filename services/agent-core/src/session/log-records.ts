@@ -9,6 +9,7 @@ import type {
   ToolCall,
   ToolResult,
   ToolStep,
+  Usage,
 } from "@parley/contracts";
 import type { ToolSource } from "../policy/tool-traits.ts";
 
@@ -48,11 +49,13 @@ interface Written {
   note: Part[];
   finish: Finish | null;
   tainted: boolean;
+  /** Of the model call. */
+  callUsage: Usage;
 }
 
 /** The events of a commit in log order, built here because the store returns their positions only. */
 export function committedEvents(
-  { turnId, results, parts, model, note, finish, tainted }: Written,
+  { turnId, results, parts, model, note, finish, tainted, callUsage }: Written,
   { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at }: Positions,
 ): DurableEvent[] {
   const common = { turnId, createdAt: at, ...(tainted ? { tainted } : {}) };
@@ -61,7 +64,12 @@ export function committedEvents(
     messages.unshift({ seq: resultsSeq, role: "tool", parts: [...results], model: null, ...common });
   }
   if (noteSeq !== null) messages.push({ seq: noteSeq, role: "user", parts: note, model: null, ...common });
-  const events: DurableEvent[] = messages.map((message) => ({ type: "message", seq: message.seq, message }));
+  const events: DurableEvent[] = messages.map((message) => ({
+    type: "message",
+    seq: message.seq,
+    message,
+    ...(message.role === "assistant" ? { usage: callUsage } : {}),
+  }));
   if (finish !== null && finishSeq !== null) {
     events.push({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });
   }

@@ -71,6 +71,7 @@ export async function commitReply(
   const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, turn.toolbox)) : [];
   const note = decision.next === "again" ? decision.note : [];
   const costMicros = models.costOf(turn.model, reply.usage, Date.now());
+  const usage = reply.usage ?? noUsage;
   if (turn.newPrefix) await prefixes.keep(turn.prefix);
   const tainted = isTurnTainted(deps, turn);
   const committed = await deps.leaderStore.request(store.stepCommit, {
@@ -78,7 +79,7 @@ export async function commitReply(
     n,
     model: reply.model,
     stopReason: reply.rawStopReason,
-    usage: reply.usage ?? noUsage,
+    usage,
     ...(costMicros === null ? {} : { costMicros }),
     parts,
     results: results.length,
@@ -92,7 +93,7 @@ export async function commitReply(
   });
   turn.newPrefix = false;
   budgets.spend(claimed, costMicros);
-  const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted };
+  const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted, callUsage: usage };
   follow(turn, deps, committedEvents(written, committed));
   turn.streamedText = "";
   resultsWritten(turn);

@@ -45,7 +45,8 @@ test("commits a call of an unknown tool like any other, as repeatable", () => {
 test("returns the events of a commit in log order: results, reply, note, end", () => {
   const parts = [text("done")];
   const results = [{ type: "tool_result" as const, id: "c1", name: "read", content: "…", isError: false }];
-  const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")], tainted: false };
+  const callUsage = { ...noUsage, inputTokens: 4, outputTokens: 2 };
+  const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")], tainted: false, callUsage };
   const at = "2026-01-01T00:00:00.000Z";
   const spent = { usage: noUsage, cost: noCost, at };
   const told = committedEvents(
@@ -59,6 +60,10 @@ test("returns the events of a commit in log order: results, reply, note, end", (
       [8, "assistant"],
       [9, "user"],
     ],
+  );
+  assert.deepEqual(
+    told.map((event) => event.type === "message" && event.usage),
+    [undefined, callUsage, undefined],
   );
   const finish = { state: "done" as const, exitReason: "end_turn" as const, text: "done" };
   const last = committedEvents(

@@ -9,6 +9,7 @@ import {
   type OutputOf,
   type SessionOverrides,
   type SessionSummary,
+  type Usage,
 } from "@parley/contracts";
 import { and, eq, inArray, or, sql } from "drizzle-orm";
 import { withClient, type Database } from "../../db/database.ts";
@@ -182,8 +183,12 @@ export const sessionHandlers = {
 
   /** The session's log: messages and events in sequence order. */
   async eventList({ database }, input) {
-    const page = await database.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
-      `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
+    const page = await database.query<MessageRow & { fits: boolean; kind: DurableEvent["type"]; usage: string | null }>(
+      `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits,
+         CASE WHEN role = 'assistant' THEN (
+           SELECT usage FROM parley.steps s WHERE s.turn_id = page.turn_id AND s.message_seq = page.seq AND s.kind = 'model'
+         ) END AS usage
+       FROM (
          SELECT * FROM (
            SELECT 'message' AS kind, ${messageColumns}, octet_length(parts) AS size
            FROM parley.messages WHERE session_id = $1 AND seq > $2
@@ -199,7 +204,10 @@ export const sessionHandlers = {
     const ends = await database.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
     const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
     const found = fitting.flatMap<DurableEvent>((row) => {
-      if (row.kind === "message") return [{ type: "message", seq: row.seq, message: messageOf(row) }];
+      if (row.kind === "message") {
+        const usage = row.usage === null ? {} : { usage: JSON.parse(row.usage) as Usage };
+        return [{ type: "message", seq: row.seq, message: messageOf(row), ...usage }];
+      }
       if (row.kind !== "turn.finished") {
         const body = JSON.parse(row.parts) as object;
         return [DurableEventSchema.parse({ type: row.kind, seq: row.seq, turnId: row.turn_id, ...body })];
