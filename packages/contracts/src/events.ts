@@ -145,6 +145,8 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     sessionId: z.string(),
     profile: z.string(),
     mode: z.enum(["wait", "background"]),
+    /** Position of the sub-agent's log before this task. Left out by older versions, and after a retry. */
+    afterSeq: z.number().int().optional(),
   }),
   /** Information for a person that is not an answer: a hook's message, a limit that is close. */
   z.object({ type: z.literal("notice"), ...inTurn, text: z.string() }),

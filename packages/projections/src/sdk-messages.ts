@@ -71,9 +71,14 @@ export class SdkMessages {
 
   /** The result of a message that started no turn: a command's answer, a refusal, or a limit of the run. */
   outside(text: string, reason: "end_turn" | "error" | "max_turns" | "max_budget"): SdkMessage {
-    this.#outside += 1;
     const turn = { text, durationMs: 0, toolMs: 0, stopReason: null, denials: [] };
-    return this.#envelope(resultOf(reason, turn, this.#totals), "outside", this.#outside);
+    return this.extra(resultOf(reason, turn, this.#totals));
+  }
+
+  /** A message that no event caused. */
+  extra(body: SdkBody): SdkMessage {
+    this.#outside += 1;
+    return this.#envelope(body, "outside", this.#outside);
   }
 
   /** The number of model calls of the ended turns of the run. */
@@ -149,9 +154,12 @@ export class SdkMessages {
       }
       case "tool.input":
         return over(turn, "waiting");
-      case "tool.denied":
-        turn.denied(event.callId, event.tool);
-        return [];
+      case "tool.denied": {
+        const { callId, tool, reason: message } = event;
+        if (!turn.denied(callId, tool)) return [];
+        const call = { tool_name: ownToolName(tool), tool_use_id: callId };
+        return [{ type: "system", subtype: "permission_denied", ...call, message }];
+      }
       case "question.asked": {
         const { callId, question, options, expiresAt } = event;
         const asked = { tool_use_id: callId, question, options, expires_at: expiresAt };

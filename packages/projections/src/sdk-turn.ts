@@ -120,15 +120,16 @@ export class SdkTurn {
     );
   }
 
-  /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. */
-  denied(callId: string, tool: string): void {
-    if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return;
+  /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. False: it is recorded. */
+  denied(callId: string, tool: string): boolean {
+    if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return false;
     const input = this.#calls.get(callId)?.input;
     this.denials.push({
       tool_name: ownToolName(tool),
       tool_use_id: callId,
       tool_input: input === undefined ? null : jsonOr(input),
     });
+    return true;
   }
 }
 

@@ -138,7 +138,22 @@ type SystemBody =
       allowed: boolean;
       by: string;
     }
-  | { subtype: "notice"; text: string };
+  /** No person decided; `message` is what the model receives. */
+  | { subtype: "permission_denied"; tool_name: string; tool_use_id: string; message: string }
+  | { subtype: "notice"; text: string }
+  /** A hook of the program is called; `hook_name`: the event, and the tool if there is one. */
+  | { subtype: "hook_started"; hook_id: string; hook_name: string; hook_event: string }
+  | {
+      subtype: "hook_response";
+      hook_id: string;
+      hook_name: string;
+      hook_event: string;
+      /** JSON text that the hook returned, or the error. */
+      output: string;
+      stdout: string;
+      stderr: string;
+      outcome: "success" | "error";
+    };
 
 /** Partial messages in the format of a streamed model reply. A `message_start` restarts the text. */
 export type StreamEvent =
@@ -181,7 +196,8 @@ type Body =
   | { type: "stream_event"; parent_tool_use_id: null; event: StreamEvent }
   | {
       type: "assistant";
-      parent_tool_use_id: null;
+      /** Null: a message of the run itself. Otherwise the call that started the sub-agent whose message it is. */
+      parent_tool_use_id: string | null;
       message: {
         id: string;
         type: "message";
@@ -197,7 +213,7 @@ type Body =
   /** Tool results or, with `isSynthetic`, a note of the loop to the model. */
   | {
       type: "user";
-      parent_tool_use_id: null;
+      parent_tool_use_id: string | null;
       message: { role: "user"; content: readonly (ToolResultBlock | { type: "text"; text: string })[] };
       isSynthetic?: true;
     }

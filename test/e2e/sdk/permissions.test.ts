@@ -121,6 +121,10 @@ test("denies at once without a callback", async () => {
     run.result.permission_denials.map(({ tool_name }) => tool_name),
     ["write"],
   );
+  const [denied] = run.system("permission_denied");
+  assert.ok(denied?.subtype === "permission_denied");
+  assert.equal(denied.tool_name, "write");
+  assert.ok(toolResults(run).includes(JSON.stringify(denied.message)));
   assert.match(run.stderr, /denied: write/);
 });
 

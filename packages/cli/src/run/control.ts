@@ -1,6 +1,6 @@
 // Executes control requests of a program during a run, or refuses them with a reason.
 
-import { efforts, errorMessage, type SessionSummary } from "@parley/contracts";
+import { efforts, errorMessage, type SessionSummary, slashCommands } from "@parley/contracts";
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
@@ -9,7 +9,7 @@ import { api } from "../cluster/api.ts";
 import { firstIssue } from "../io/io.ts";
 import type { ControlRequest } from "./input.ts";
 import { permissionModeNames, readPermissionMode } from "@parley/projections";
-import { commandNames, serverStatus } from "./agent-info.ts";
+import { serverStatus } from "./agent-info.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
@@ -20,6 +20,8 @@ export interface ControlDeps {
   registerHooks(hooks: unknown): void;
   /** Sets instructions for the agent, sent with the next message. */
   instruct(text: string): void;
+  /** The program also wants the texts of sub-agents. */
+  forwardTexts(): void;
 }
 
 export type ControlAnswer =
@@ -133,35 +135,57 @@ function serverName({ serverName: camel, server_name: snake = camel, ...request 
   return read(z.object({ server_name: z.string().min(1) }), { ...request, server_name: snake }).server_name;
 }
 
+/** Options of `initialize` that change the answer and cannot be honoured, with the reason. */
+const unsupportedOptions = [
+  ["agents", "define profiles of sub-agents in parley.toml, [profiles.<name>]"],
+  ["mcpServers", addServers],
+  ["plugins", "hooks, skills and MCP servers belong to the cluster"],
+  ["skills", "skills belong to the cluster"],
+  ["toolAliases", "tools have fixed names"],
+  ["planModeInstructions", "the cluster has its own instructions for the plan mode"],
+] as const;
+
 const Initialize = z.object({
   hooks: z.unknown().optional(),
   sdkMcpServers: z.array(z.string()).nullish(),
   systemPrompt: z.union([z.string(), z.array(z.string())]).nullish(),
   appendSystemPrompt: z.string().nullish(),
-  agents: z.record(z.string(), z.unknown()).nullish(),
-  jsonSchema: z.unknown().optional(),
   title: z.string().nullish(),
+  forwardSubagentText: z.boolean().nullish(),
 });
+
+/** Absent or without content. */
+function isUnset(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.keys(value).length === 0;
+  return value === undefined || value === null || value === "";
+}
 
 /** Throws ControlRequestError for options that the cluster cannot apply. */
 async function initialize(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
   const options = read(Initialize, request);
-  const { sdkMcpServers: servers, agents, jsonSchema } = options;
+  const { sdkMcpServers: servers } = options;
   if (servers?.length)
     throw new ControlRequestError(
       `MCP servers of the program (${servers.join(", ")}) cannot be reached; ${addServers}`,
     );
-  if (agents && Object.keys(agents).length > 0)
-    throw new ControlRequestError("agents: define profiles of sub-agents in parley.toml, [profiles.<name>]");
-  if (jsonSchema !== undefined && jsonSchema !== null) throw new ControlRequestError("outputFormat: answers are text");
+  if (request["jsonSchema"] !== undefined && request["jsonSchema"] !== null)
+    throw new ControlRequestError("outputFormat: answers are text");
+  for (const [name, reason] of unsupportedOptions) {
+    if (!isUnset(request[name])) throw new ControlRequestError(`${name}: ${reason}`);
+  }
   deps.registerHooks(options.hooks ?? {});
+  if (options.forwardSubagentText === true) deps.forwardTexts();
   const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
   const text = instructions.filter((each) => each.trim() !== "").join("\n\n");
   if (text !== "") deps.instruct(text);
   const agent = await deps.gateway.run(api.agent).catch(() => null);
   return {
     subtypes,
-    commands: commandNames.map((name) => ({ name, description: "", argumentHint: "" })),
+    commands: slashCommands.map(({ name, usage, summary }) => ({
+      name: name.slice(1),
+      description: summary,
+      argumentHint: usage.slice(name.length).trim(),
+    })),
     agents: (agent?.profiles ?? []).map((name) => ({ name, description: "" })),
     models: agent?.model === null || agent === null ? [] : [modelInfo(agent.model)],
     output_style: "default",

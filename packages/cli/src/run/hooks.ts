@@ -1,6 +1,9 @@
 // Hooks of the program that drives a run: registered by `initialize`, called by control requests `hook_callback`.
 
-import { toolNamesOf } from "@parley/contracts";
+import { randomUUID } from "node:crypto";
+
+import { errorMessage, toolNamesOf } from "@parley/contracts";
+import type { SdkBody } from "@parley/projections";
 import { z } from "zod";
 
 import { firstIssue } from "../io/io.ts";
@@ -82,16 +85,21 @@ interface Callback {
 
 const defaultTimeoutMs = 60_000;
 
+/** The beginning or the end of one call of a hook. */
+export type HookReport = Extract<SdkBody, { subtype: "hook_started" | "hook_response" }>;
+
 export class ProgramHooks {
   readonly #send: (request: object) => void;
+  readonly #report: (report: HookReport) => void;
   readonly #callbacks = new Map<HookEvent, Callback[]>();
   readonly #open = new Map<string, (answer: Pick<ProgramAnswer, "failure" | "decision">) => void>();
   #count = 0;
   #closed = false;
 
-  /** `send` writes a control request to the program. */
-  constructor(send: (request: object) => void) {
+  /** `send` writes a control request to the program. `report` gets the beginning and the end of each call. */
+  constructor(send: (request: object) => void, report: (report: HookReport) => void = () => undefined) {
     this.#send = send;
+    this.#report = report;
   }
 
   /** Throws Error that names a hook event which cannot run here. */
@@ -125,7 +133,22 @@ export class ProgramHooks {
     let verdict = noVerdict;
     for (const { id, timeoutMs } of this.#matching(event, tool)) {
       const body = { ...input, hook_event_name: event };
-      verdict = addOutput(verdict, await this.#ask(id, body, callId, timeoutMs));
+      const about = {
+        hook_id: randomUUID(),
+        hook_name: tool === undefined ? event : `${event}:${tool}`,
+        hook_event: event,
+      };
+      this.#report({ type: "system", subtype: "hook_started", ...about });
+      const ended = (outcome: "success" | "error", output: string): void =>
+        this.#report({ type: "system", subtype: "hook_response", ...about, output, stdout: "", stderr: "", outcome });
+      try {
+        const output = await this.#ask(id, body, callId, timeoutMs);
+        verdict = addOutput(verdict, output);
+        ended("success", JSON.stringify(output ?? {}));
+      } catch (error) {
+        ended("error", errorMessage(error));
+        throw error;
+      }
     }
     return verdict;
   }

@@ -39,6 +39,8 @@ export interface RunOptions {
   readonly instructions: string | null;
   /** With stream input: the program answers approval questions. */
   readonly programApproves: boolean;
+  /** Report the calls of the program's hooks in the stream. */
+  readonly hookEvents: boolean;
   /** Repeat the program's messages in the stream. */
   readonly replay: boolean;
   /** Null: read it from standard input. */
@@ -81,6 +83,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     attach,
     instructions: null,
     programApproves: streamInput,
+    hookEvents: false,
     replay: false,
     prompt: prompt === "-" ? null : prompt,
   };

@@ -1,8 +1,8 @@
 // Approval questions that a program answers. If an answer cannot be applied completely, the call is denied and the program gets an error
 // response.
 
-import { errorMessage } from "@parley/contracts";
-import { omitUndefined } from "@parley/kit";
+import { errorMessage, ownToolName, type SessionEvent } from "@parley/contracts";
+import { omitUndefined, parseJson } from "@parley/kit";
 import { z } from "zod";
 
 import { api } from "../cluster/api.ts";
@@ -19,6 +19,18 @@ export interface PermissionQuestion {
   readonly reason?: string;
   /** The call's arguments, if the gateway sends them. */
   readonly input?: unknown;
+  /** The session of the sub-agent that makes the call. Left out: the run itself makes it. */
+  readonly agent_id?: string;
+}
+
+/** The question of a sub-agent about a call of its own. */
+export function subagentQuestion(
+  event: Extract<SessionEvent, { type: "approval.requested" }>,
+  sessionId: string,
+): PermissionQuestion {
+  const { approvalId: request_id, tool, callId: tool_use_id, summary: description, reason, input } = event;
+  const args = input === undefined ? {} : { input: parseJson(input) };
+  return { request_id, tool_name: ownToolName(tool), tool_use_id, description, reason, ...args, agent_id: sessionId };
 }
 
 export type Decision =
@@ -116,9 +128,9 @@ export class PermissionQuestions {
   }
 
   /** Builds the control request for a question. */
-  ask({ request_id, tool_name, tool_use_id, description, reason, input = {} }: PermissionQuestion) {
+  ask({ request_id, tool_name, tool_use_id, description, reason, input = {}, agent_id }: PermissionQuestion) {
     this.#open.set(request_id, { call: tool_use_id, input });
-    const about = omitUndefined({ tool_name, tool_use_id, description, decision_reason: reason, input });
+    const about = omitUndefined({ tool_name, tool_use_id, description, decision_reason: reason, input, agent_id });
     const request = { subtype: "can_use_tool", ...about, permission_suggestions: suggestionOf(tool_name) };
     return { type: "control_request", request_id, request } as const;
   }

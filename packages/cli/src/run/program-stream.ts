@@ -38,7 +38,8 @@ export class ProgramStream {
 
   message(message: SdkMessage): void {
     const { hooks, print } = this.#deps;
-    if (!hooks.has("Stop")) print(message);
+    const isHookReport = message.type === "system" && message.subtype.startsWith("hook_");
+    if (isHookReport || !hooks.has("Stop")) print(message);
     else {
       this.#tail = this.#printAfter(this.#tail, message);
     }
@@ -88,6 +89,8 @@ export class ProgramStream {
   }
 
   #afterTools(message: SdkMessage): void {
+    const isOfSubagent = "parent_tool_use_id" in message && message.parent_tool_use_id !== null;
+    if (isOfSubagent) return;
     if (message.type === "assistant") {
       for (const block of message.message.content) {
         if (block.type === "tool_use") this.#calls.set(block.id, { tool: block.name, input: block.input });

@@ -51,6 +51,7 @@ export async function runWith(options: RunOptions, target: Target, io: Io): Prom
       return interrupts.happened() ? exitCodes.interrupted : code;
     } finally {
       interrupts.stop();
+      running.close();
       chat.close();
     }
   } finally {

@@ -15,14 +15,15 @@ import { stripControl } from "../tables/format.ts";
 import { agentInfo, workspaceFolder } from "./agent-info.ts";
 import { storeFiles } from "./attachments.ts";
 import { carryOut } from "./control.ts";
-import { ProgramHooks } from "./hooks.ts";
+import { type HookReport, ProgramHooks } from "./hooks.ts";
 import { type ProgramAnswer, readInput, type UserInput } from "./input.ts";
+import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
-import { interrupts, PermissionQuestions } from "./permission-questions.ts";
 import { sessionOf } from "./place.ts";
-import { decideForProgram, type ProgramApprovalDeps } from "./program-approval.ts";
+import { ProgramApprovals } from "./program-approval.ts";
 import { ProgramStream } from "./program-stream.ts";
 import { limitText, RunStream } from "./stream.ts";
+import { Subagents } from "./subagents.ts";
 
 export interface RunDeps {
   readonly gateway: Gateway;
@@ -38,7 +39,7 @@ export class Running {
   readonly #io: Io;
   readonly #stream: RunStream;
   readonly #hooks: ProgramHooks;
-  readonly #approval: ProgramApprovalDeps;
+  readonly #approvals: ProgramApprovals;
   readonly #program: ProgramStream;
   #chat: OpenChat | null = null;
   #sessionId: string | null;
@@ -53,8 +54,9 @@ export class Running {
   /** With a limit of the run, a message is sent after the previous one is answered. */
   #previous: Promise<unknown> = Promise.resolve();
   readonly #pending = new Set<Promise<void>>();
-  /** Open questions of this run's turns: call id to turn id. */
-  readonly #openQuestions = new Map<string, string>();
+  readonly #openQuestions = new OpenQuestions();
+  readonly #subagents: Subagents;
+  #forwardsTexts = false;
 
   /** `sessionId`: the continued session. `conversation`: the name of the chat. */
   constructor(deps: RunDeps, options: RunOptions, sessionId: string | null, conversation: string) {
@@ -66,16 +68,17 @@ export class Running {
     this.#io = io;
     this.#instructions = options.instructions === null ? [] : [options.instructions];
     const send = (request: object): void => print(io, JSON.stringify(request));
-    this.#hooks = new ProgramHooks(send);
-    this.#approval = {
+    const report = options.hookEvents ? (body: HookReport) => this.#stream.extra(body) : undefined;
+    this.#hooks = new ProgramHooks(send, report);
+    this.#approvals = new ProgramApprovals({
       gateway,
-      questions: new PermissionQuestions(gateway),
       hooks: this.#hooks,
       programApproves: options.programApproves,
       hookContext: () => this.#hookContext(),
       send,
       note: (text) => note(io, text),
-    };
+      start: (work) => this.#start(work),
+    });
     this.#program = new ProgramStream({
       hooks: this.#hooks,
       hookContext: () => this.#hookContext(),
@@ -84,13 +87,22 @@ export class Running {
       stop: () => this.#interrupt(),
       again: (text) => this.#start(this.say({ text, files: [], content: text, uuid: null })),
     });
-    this.#stream = new RunStream(options, {
-      message: (message) => this.#show(message),
+    this.#stream = new RunStream(options, { message: (message) => this.#show(message) });
+    this.#subagents = new Subagents(deps.target, {
+      event: (event, atMs) => this.#stream.event(event, atMs),
+      subagentEvent: (subagent, event, atMs) => {
+        this.#stream.subagentEvent({ ...subagent, texts: this.#forwardsTexts }, event, atMs);
+        if (options.streamInput) this.#approvals.subagentEvent(event, subagent.sessionId);
+      },
     });
   }
 
   attach(chat: OpenChat): void {
     this.#chat = chat;
+  }
+
+  close(): void {
+    this.#subagents.close();
   }
 
   listener() {
@@ -100,10 +112,11 @@ export class Running {
           note(this.#io, `${event.tool} needs approval: ${stripControl(event.summary)}`);
           note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
         }
-        this.#follow(event);
+        this.#openQuestions.follow(event);
         if (event.type === "tool.denied")
           note(this.#io, `denied: ${ownToolName(event.tool)}: ${stripControl(event.reason)}`);
-        this.#stream.event(event, Date.now());
+        if (this.#options.output === "stream-json") this.#subagents.receive(event, Date.now());
+        else this.#stream.event(event, Date.now());
       },
       frame: (frame: { type: string; sessionId?: string }): void => {
         if (frame.type === "accepted" && frame.sessionId !== undefined) this.#begin(frame.sessionId);
@@ -114,7 +127,7 @@ export class Running {
   /** Sends one message and waits for its outcome. */
   async say(input: UserInput): Promise<void> {
     // Each text is a turn of its own, except the answer to an open question of this run.
-    const answers = this.#openQuestions.size > 0;
+    const answers = !this.#openQuestions.isEmpty;
     const { maxModelCalls, maxUsd } = this.#options;
     if (answers || (maxModelCalls === null && maxUsd === null)) return this.#send(input, answers);
     const sent = this.#previous.then(() => this.#send(input, false));
@@ -220,12 +233,7 @@ export class Running {
   #show(message: SdkMessage): void {
     if (this.#options.output !== "stream-json") return;
     this.#program.message(message);
-    if (!this.#options.streamInput || message.type !== "system") return;
-    const { questions } = this.#approval;
-    if (message.subtype === "permission_request") this.#start(decideForProgram(this.#approval, message));
-    if (message.subtype === "permission_decided" && questions.withdraw(message.request_id)) {
-      print(this.#io, JSON.stringify({ type: "control_cancel_request", request_id: message.request_id }));
-    }
+    if (this.#options.streamInput) this.#approvals.message(message);
   }
 
   async #control(id: string, request: { subtype: string }): Promise<void> {
@@ -236,6 +244,7 @@ export class Running {
       gateway: this.#deps.gateway,
       registerHooks: (hooks: unknown) => this.#hooks.register(hooks),
       instruct: (text: string) => void this.#instructions.push(text),
+      forwardTexts: () => void (this.#forwardsTexts = true),
     };
     const response = await carryOut(deps, id, request);
     // Programs go on after this error, without the hooks and servers that they asked for.
@@ -249,16 +258,9 @@ export class Running {
     print(this.#io, JSON.stringify({ type: "user", message, ...about }));
   }
 
-  #follow(event: SessionEvent): void {
-    if (event.type === "question.asked") this.#openQuestions.set(event.callId, event.turnId);
-    else if (event.type === "tool.finished") this.#openQuestions.delete(event.callId);
-    else if (event.type === "turn.finished") {
-      for (const [call, turnId] of this.#openQuestions) if (turnId === event.turnId) this.#openQuestions.delete(call);
-    }
-  }
-
   async #settled({ state, text }: Outcome): Promise<void> {
     await this.#ensureBegun();
+    await this.#subagents.passed();
     if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
       this.#stream.outside(text, state === "command" ? "end_turn" : "error");
     }
@@ -288,9 +290,8 @@ export class Running {
 
   /** Applies an approval answer; a failure becomes an error response. */
   async #answer(answer: ProgramAnswer): Promise<void> {
-    const { questions } = this.#approval;
-    if (questions.isOpen(answer.requestId) && interrupts(answer)) this.#interrupted = true;
-    const response = await questions.answer(answer);
+    if (this.#approvals.endsTurn(answer)) this.#interrupted = true;
+    const response = await this.#approvals.answer(answer);
     if (response === null) return;
     this.#failed = true;
     print(this.#io, JSON.stringify({ type: "control_response", response }));

@@ -3,7 +3,14 @@
 
 import type { SessionEvent } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
-import { type SdkInit, type SdkMessage, SdkMessages } from "@parley/projections";
+import {
+  type SdkBody,
+  type SdkInit,
+  type SdkMessage,
+  SdkMessages,
+  SdkSubagentMessages,
+  type SubagentOptions,
+} from "@parley/projections";
 
 export type RunResult = Extract<SdkMessage, { type: "result" }>;
 export type Limit = "max_turns" | "max_budget";
@@ -36,7 +43,10 @@ export class RunStream {
   readonly #options: StreamOptions;
   readonly #listener: RunListener;
   #messages: SdkMessages | null = null;
-  #waiting: { event: SessionEvent; atMs: number }[] = [];
+  #init: SdkInit | null = null;
+  /** The streams of sub-agents, by their session and the call that started them. */
+  readonly #subagents = new Map<string, SdkSubagentMessages>();
+  #waiting: (() => void)[] = [];
   #result: RunResult | null = null;
 
   constructor(options: StreamOptions, listener: RunListener) {
@@ -67,21 +77,38 @@ export class RunStream {
   /** Starts the stream with the agent's data. Further calls have no effect. */
   begin(init: SdkInit): void {
     if (this.#messages !== null) return;
+    this.#init = init;
     this.#messages = new SdkMessages(init, { partial: this.#options.partial });
     this.#tell(this.#messages.begin());
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const { event, atMs } of waiting) this.event(event, atMs);
+    for (const pass of waiting) pass();
   }
 
   /** `atMs`: time of receipt, in milliseconds since 1970. */
   event(event: SessionEvent, atMs: number): void {
     const messages = this.#messages;
-    if (messages === null) {
-      this.#waiting.push({ event, atMs });
+    if (messages === null) this.#waiting.push(() => this.event(event, atMs));
+    else this.#tell(messages.event(event, atMs));
+  }
+
+  /** An event of a sub-agent's session. */
+  subagentEvent(subagent: SubagentOptions, event: SessionEvent, atMs: number): void {
+    const init = this.#init;
+    if (init === null) {
+      this.#waiting.push(() => this.subagentEvent(subagent, event, atMs));
       return;
     }
-    this.#tell(messages.event(event, atMs));
+    const name = `${subagent.sessionId}/${subagent.toolUseId}`;
+    const stream = this.#subagents.get(name) ?? new SdkSubagentMessages(init, subagent);
+    this.#subagents.set(name, stream);
+    this.#tell(stream.event(event, atMs));
+  }
+
+  /** A message that no event caused. */
+  extra(body: SdkBody): void {
+    if (this.#messages === null) this.#waiting.push(() => this.extra(body));
+    else this.#tell([this.#messages.extra(body)]);
   }
 
   /** The outcome of a message without a turn: a command's result, a refusal, or a limit of the run. */

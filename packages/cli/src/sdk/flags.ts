@@ -29,9 +29,11 @@ const flagNames = new Set([
   "input-format",
   "include-partial-messages",
   "replay-user-messages",
+  "include-hook-events",
   "permission-mode",
   "dangerously-skip-permissions",
   "permission-prompt-tool",
+  "permission-prompts",
   "model",
   "agent",
   "effort",
@@ -55,6 +57,7 @@ const withoutValue = new Set([
   ...switches,
   "include-partial-messages",
   "replay-user-messages",
+  "include-hook-events",
   "dangerously-skip-permissions",
   "continue",
   "c",
@@ -79,6 +82,8 @@ const refusals: Readonly<Record<string, string>> = {
   "resume-session-at": "resume the whole session, or copy it with --fork-session",
   "resume-drops-turn": "resume the whole session, or copy it with --fork-session",
   "no-session-persistence": "Parley stores every session; `[session] call_retention_days` deletes those of runs",
+  "session-mirror": "Parley stores every session itself",
+  "project-config-root": "settings belong to parley.toml",
   "add-dir": "tools run in the cluster's workspace",
   agents: "define profiles of sub-agents in parley.toml, [profiles.<name>]",
   "plugin-dir": "hooks, skills and MCP servers belong to the cluster",
@@ -102,6 +107,7 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
   const prompts = text("permission-prompt-tool");
   if (prompts !== undefined && prompts !== "stdio")
     throw new UsageError("--permission-prompt-tool: only stdio is supported: the program that starts the run answers.");
+  const asksNobody = choice("permission-prompts", text("permission-prompts") ?? "host", ["host", "none"]) === "none";
   refuseMcpServers(flags.get("mcp-config") ?? []);
   const instructions = [text("system-prompt"), text("append-system-prompt")].filter((each) => each?.trim());
   const resume = text("resume");
@@ -130,7 +136,8 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
     fork: flags.has("fork-session"),
     attach: [],
     instructions: instructions.length === 0 ? null : instructions.join("\n\n"),
-    programApproves: streamInput && prompts === "stdio",
+    programApproves: streamInput && prompts === "stdio" && !asksNobody,
+    hookEvents: flags.has("include-hook-events"),
     replay: flags.has("replay-user-messages"),
     prompt: streamInput ? null : (operands.at(-1) ?? null),
   };

@@ -199,7 +199,13 @@ export const turnSpawn = storeRequest({
     announce: z.enum(["steer", "queue"]),
   }),
   output: z.discriminatedUnion("status", [
-    z.object({ status: z.literal("started"), sessionId: z.string(), step: ToolStepSchema }),
+    z.object({
+      status: z.literal("started"),
+      sessionId: z.string(),
+      step: ToolStepSchema,
+      /** Position of the child's log before the task; left out: a retry found the sub-agent already started. */
+      afterSeq: z.number().int().optional(),
+    }),
     /** Too many children at work, or no such child to resume; the step is unchanged. */
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),

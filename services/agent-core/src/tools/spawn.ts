@@ -91,6 +91,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
     sessionId: started.sessionId,
     profile,
     mode,
+    ...(started.afterSeq === undefined ? {} : { afterSeq: started.afterSeq }),
   });
   const { result } = started.step;
   return result === null ? { status: "waiting" } : { status: "settled", result };

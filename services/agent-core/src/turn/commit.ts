@@ -93,7 +93,16 @@ export async function commitReply(
   });
   turn.newPrefix = false;
   budgets.spend(claimed, costMicros);
-  const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted, callUsage: usage };
+  const written = {
+    turnId: claimed.turnId,
+    results,
+    parts,
+    model: reply.model,
+    note,
+    finish,
+    tainted,
+    callUsage: usage,
+  };
   follow(turn, deps, committedEvents(written, committed));
   turn.streamedText = "";
   resultsWritten(turn);

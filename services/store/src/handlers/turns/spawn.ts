@@ -58,15 +58,16 @@ export const spawnHandlers = {
         if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
         const idle = input.resume ?? (input.reuse === true ? await idleChild(client, input, parent) : undefined);
         const sessionId = idle ?? (await openSession(client, input, parent));
+        const afterSeq = idle === undefined ? 0 : await positionOf(client, idle);
         await giveTask(client, input, parent, sessionId);
         wakes.push({ sessionId, priority: priorityOf.user });
         const settled = await settleStep(client, input, step, sessionId);
-        const result: Output = { status: "started", sessionId, step: toolStepOf(settled) };
-        return { result, memo: { sessionId } };
+        const result: Output = { status: "started", sessionId, step: toolStepOf(settled), afterSeq };
+        return { result, memo: { sessionId, afterSeq } };
       },
       async replay(client, memo) {
-        const { sessionId } = memo as { sessionId: string };
-        return { status: "started", sessionId, step: toolStepOf(await readStep(client, input)) };
+        const started = memo as { sessionId: string; afterSeq?: number };
+        return { status: "started", ...started, step: toolStepOf(await readStep(client, input)) };
       },
     });
     publishReady(bus, wakes);
@@ -112,6 +113,11 @@ async function idleChild(client: PoolClient, { profile }: Input, parent: ParentR
     [parent.session_id, profile],
   );
   return rows[0]?.id;
+}
+
+async function positionOf(client: PoolClient, sessionId: string): Promise<number> {
+  const { rows } = await client.query<{ seq: number }>("SELECT seq FROM parley.sessions WHERE id = $1", [sessionId]);
+  return singleRow(rows).seq;
 }
 
 async function openSession(client: PoolClient, input: Input, parent: ParentRow): Promise<string> {
