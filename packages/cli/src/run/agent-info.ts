@@ -13,7 +13,7 @@ import { type Io, note } from "../io/io.ts";
 const skillFile = /^skills\/([^/]+)\/SKILL\.md$/;
 
 /** Names of the commands of a chat, without the slash. */
-export const commandNames: readonly string[] = slashCommands.map(({ name }) => name.slice(1));
+const commandNames: readonly string[] = slashCommands.map(({ name }) => name.slice(1));
 
 /** The folder of the tools' files, if the cluster of this data folder runs on this machine. */
 export function workspaceFolder({ home, explicitUrl }: Target): string | null {
