@@ -10,6 +10,7 @@ import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import { store } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "@parley/testing";
+import { Client } from "pg";
 import { StreamedText } from "../src/delivery/streamed-text.ts";
 import { owned, startProcess } from "./support/gateway-process.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
@@ -63,14 +64,20 @@ function writing(said: string): Writing {
 }
 
 let stack: GatewayStack;
+let sql: Client;
 before(async () => {
   stack = await startGatewayStack();
+  sql = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+  await sql.connect();
   stack.agent.script = (said) => ({
     deltas: writings.get(said) ?? ["You said: ", said],
     unsent: said.startsWith("silent"),
   });
 });
-after(() => stack[Symbol.asyncDispose]());
+after(async () => {
+  await sql.end();
+  await stack[Symbol.asyncDispose]();
+});
 
 /** The first message of a conversation: events of the next turns are heard from their beginning. */
 async function greet(peer: TelegramPeer, chat = 42): Promise<void> {
@@ -201,6 +208,24 @@ describe("previews", { concurrency: true }, () => {
     answer.end();
     await untilDeleted(5);
     assert.deepEqual(textsIn(peer, 5), ["in between", "I begin and end"]);
+  });
+
+  test("shows an answer when the first request to open its preview got no response in time", async () => {
+    const answer = await asked("slow", 9);
+    // An opening locks the turn against its end, so it waits for this transaction.
+    await sql.query("BEGIN");
+    await sql.query(
+      `SELECT FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id
+       WHERE t.state = 'running' AND s.key LIKE '%:9' FOR UPDATE OF t`,
+    );
+    answer.write("I begin");
+    // Longer than the gateway waits for a preview before it is due, and for the response to the request.
+    await sql.query("SELECT pg_sleep(4.5)");
+    await sql.query("COMMIT");
+    await untilShown(9);
+    answer.end();
+    await untilText(9, "I begin");
+    assert.equal(sentTo(peer, 9).length, 1);
   });
 
   test("sends the answer as a message of its own when somebody deleted the preview", async () => {

@@ -71,6 +71,18 @@ test("gives the answer to the process that edits the preview, until that has rel
   assert.deepEqual(await claim(two), [["answer to c1", "77"]]);
 });
 
+test("opens a preview once when the opening is repeated, also while the first one runs", async () => {
+  for (const concurrent of [false, true]) {
+    const conversation = concurrent ? "at once" : "later";
+    const { turnId } = await fixture.begun({ conversation });
+    const address = { channel: "telegram", account: "main", conversation };
+    const opening = { opId: randomUUID(), turnId, ...address, owner: one, address, claimMs: 60_000 };
+    const open = () => fixture.gateway.request(store.previewOpen, opening);
+    const verdicts = concurrent ? await Promise.all([open(), open()]) : [await open(), await open()];
+    assert.deepEqual(verdicts, [{ verdict: "open" }, { verdict: "open" }], conversation);
+  }
+});
+
 test("lets texts of a conversation wait while the send of a preview is in flight", async () => {
   const { settle, finish } = await opened("c2");
   await finish();

@@ -70,6 +70,8 @@ class Preview {
   readonly #streamed = new StreamedText();
   readonly #everyMs: number;
   #turnId: string | undefined;
+  /** The operation of an opening whose response has not arrived. */
+  #openId: string | undefined;
   #messageId: string | undefined;
   #shown = "";
   #dueAtMs = 0;
@@ -172,11 +174,14 @@ class Preview {
   async #send(turnId: string, text: RenderedText, lease: LeaseRef | undefined): Promise<void> {
     const { bus, adapter } = this.#deps;
     const ref = lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } };
+    // A repetition after a lost response is the same operation: a second opening would be refused, and the preview never shown.
+    const opId = (this.#openId ??= randomUUID());
     const { verdict } = await bus.request(
       store.previewOpen,
-      { opId: randomUUID(), ...this.#key(turnId), address: this.#address, claimMs, ...ref, ...this.#rates() },
+      { opId, ...this.#key(turnId), address: this.#address, claimMs, ...ref, ...this.#rates() },
       { timeoutMs: answerMs },
     );
+    this.#openId = undefined;
     if (verdict === "never") this.#stopped = true;
     if (verdict !== "open") return;
     faultPoint("preview.after_open");

@@ -1,5 +1,6 @@
 // A minimal agent-core for tests: it claims turns, answers by a script, commits and publishes events like the real one.
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
 import {
   controlCancel,
@@ -16,6 +17,9 @@ import {
   type LiveEvent,
   type SessionEvent,
 } from "@parley/contracts";
+
+/** A turn that runs for longer after its test is never ended by it. */
+const abandonedMs = 10_000;
 
 interface Answer {
   /** Published as deltas, at once or as they come. */
@@ -97,11 +101,11 @@ export class TestAgent {
     await Promise.all(this.#busy.values());
   }
 
-  /** Starts no further turns and waits for the running ones. */
+  /** Starts no further turns and waits for the running ones, except those that a failed test has left without an end. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#hints?.close();
-    await this.idle();
+    await Promise.race([this.idle(), delay(abandonedMs, undefined, { ref: false })]);
   }
 
   /** A refusal by the store ends that turn; any other error is an unhandled rejection, which fails the test. */

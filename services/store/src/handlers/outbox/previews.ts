@@ -121,7 +121,8 @@ export const previewHandlers = {
              VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 millisecond') ON CONFLICT DO NOTHING`,
             [...keyOf(input), address.context ?? null, owner.replica, owner.incarnation, claimMs],
           );
-          if (rowCount === 0) return { result: { verdict: "never" } };
+          // With a memo, the operation ends as its concurrent repetition, which has opened the preview.
+          if (rowCount === 0) return { result: { verdict: "never" }, memo: { verdict: "never" } };
           await debit(client, input, [conversation]);
           return { result: { verdict: "open" }, memo: { verdict: "open" } };
         },
