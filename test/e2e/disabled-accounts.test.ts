@@ -1,14 +1,12 @@
 // Accounts and webhooks that cannot be used: each is disabled on its own, status and logs report the reason, and the gateway continues.
 // An account that is added while the cluster runs needs no file and no restart.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { apiClient, Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 import type { TelegramPeer } from "@parley/testing";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
-const cli = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 const goodToken = "123456789:good-token-of-the-test-bot-000000000";
 const wrongToken = "987654321:wrong-token-of-the-test-bot-00000000";
 let cluster: TestCluster;
@@ -58,18 +56,9 @@ function parley(...args: string[]): Promise<{ code: number; output: string }> {
 }
 
 /** `input`: what the command reads from standard input. */
-function parleyWith(input: string, ...args: string[]): Promise<{ code: number; output: string }> {
-  return new Promise((resolve) => {
-    const { PATH = "/usr/bin:/bin", NODE_COMPILE_CACHE = "" } = process.env;
-    const env = { PATH, NODE_COMPILE_CACHE };
-    const child = execFile(
-      process.execPath,
-      ["--conditions=@parley/source", cli, ...args, "--home", cluster.home],
-      { env },
-      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr }),
-    );
-    child.stdin?.end(input);
-  });
+async function parleyWith(input: string, ...args: string[]): Promise<{ code: number; output: string }> {
+  const { code, stdout, stderr } = await runParley(cluster.home, args, { input });
+  return { code, output: stdout + stderr };
 }
 
 test("runs and reports the reason for each account when secrets are missing or wrong", async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { parley, runParley } from "../../packages/cli/test/support/parley.ts";
+import { runParley } from "../../packages/cli/test/support/parley.ts";
 import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -78,10 +78,7 @@ test("runs a profile by itself with its own words, tools, limits and session", a
 
 // design: 001.33
 test("runs a profile from the command line, with limits and as a named conversation", async () => {
-  const run = async (...args: string[]) =>
-    parley(fixture.cluster.home, ["run", ...args])
-      .endInput()
-      .outcome();
+  const run = async (...args: string[]) => runParley(fixture.cluster.home, ["run", ...args]);
   const { code, stdout } = await run("--profile", "worker", "--max-turns", "3", `${exec}\nthen\nsay: by the worker`);
   assert.deepEqual([code, stdout], [0, "by the worker\n"]);
   assert.deepEqual(fixture.lastRequest().tools, ["exec"]);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
-import { parley } from "../../packages/cli/test/support/parley.ts";
+import { parley, runParley } from "../../packages/cli/test/support/parley.ts";
 import { startClusterFixture, waitingFor, type ClusterFixture } from "./presets/support/fixture.ts";
 import { completion } from "./support/callers.ts";
 
@@ -23,10 +23,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 const slow = (file: string, answer: string) => `${waitingFor(file)}\nthen\nsay: ${answer}`;
 const call = (text: string, conversation?: string) =>
   completion({ url: fixture.cluster.httpUrl, token: fixture.cluster.token, text, conversation });
-const run = (...args: string[]) =>
-  parley(fixture.cluster.home, ["run", ...args])
-    .endInput()
-    .outcome();
+const run = (...args: string[]) => runParley(fixture.cluster.home, ["run", ...args]);
 
 /** Resolves when the turn that runs this command has started it. */
 const commandStarted = (file: string) =>
