@@ -1,6 +1,7 @@
 // Edits, deletions and membership: what the agent reads after a person changed a message, on a real store and a strict Telegram peer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { pollUntil } from "@parley/testing/until";
 import { isDeepStrictEqual } from "node:util";
 import { parseSettings } from "@parley/chassis";
 import { store } from "@parley/contracts";
@@ -153,7 +154,10 @@ describe("changes of messages", { concurrency: true }, () => {
     const place = { channel: "telegram", account: "telegram", conversation: "42", messageId: String(messageId) };
     const gatewayBus = await stack.stack.bus("channel-gateway");
     // The message can be found once its outcome is stored.
-    while ((await gatewayBus.request(store.outboxFind, place)).text === null);
+    await pollUntil(
+      async () => (await gatewayBus.request(store.outboxFind, place)).text !== null,
+      "the stored outcome",
+    );
     const react = (to: number, before: string[], now: string[]) => {
       const user = { id: 42, is_bot: false, first_name: "User 42" };
       const of = (emojis: string[]) => emojis.map((emoji) => ({ type: "emoji", emoji }));
@@ -184,7 +188,10 @@ events = ["reaction"]`;
     const place = { channel: "signal", account: "reactions", conversation: peer.ann.uuid, messageId };
     // The message can be found once its outcome is stored.
     const gatewayBus = await stack.stack.bus("channel-gateway");
-    while ((await gatewayBus.request(store.outboxFind, place)).text === null);
+    await pollUntil(
+      async () => (await gatewayBus.request(store.outboxFind, place)).text !== null,
+      "the stored outcome",
+    );
     const react = (emoji: string, isRemove: boolean, from = peer.ann) => {
       const target = { targetAuthorNumber: peer.number, targetSentTimestamp: answer?.timestamp };
       peer.say("", { from, fields: { message: null, reaction: { emoji, isRemove, ...target } } });

@@ -283,9 +283,10 @@ async function openSlack(): Promise<Opened> {
 }
 
 async function openMatrix(): Promise<Opened> {
-  const synapse = await startSynapse();
+  await using opening = new AsyncDisposableStack();
+  const synapse = opening.use(await startSynapse());
   const ann = await synapse.person("ann");
-  const agent = await MatrixAgent.open(synapse, "parley", { owners: [ann.userId] });
+  const agent = opening.use(await MatrixAgent.open(synapse, "parley", { owners: [ann.userId] }));
   const room = await agent.direct(ann);
   const subject = subjectOf(agent.adapter, agent.host, room, {
     nowhere: "nonsense",
@@ -296,13 +297,8 @@ async function openMatrix(): Promise<Opened> {
     },
     secrets: [agent.account.token],
   });
-  return {
-    subject,
-    [Symbol.asyncDispose]: async () => {
-      await agent[Symbol.asyncDispose]();
-      await synapse[Symbol.asyncDispose]();
-    },
-  };
+  const opened = opening.move();
+  return { subject, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 async function openSignal(): Promise<Opened> {
