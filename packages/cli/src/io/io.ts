@@ -103,9 +103,10 @@ export async function ask(
   question: string,
   { hidden = false } = {},
 ): Promise<string> {
-  if (hidden) stdout.write(question);
   const output = hidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : stdout;
   const lines = createInterface({ input: stdin, output, terminal: true });
+  // From here on the terminal echoes nothing: what somebody pastes at once after the question is hidden too.
+  if (hidden) stdout.write(question);
   const answer = await new Promise<string>((resolve) => {
     lines.once("close", () => {
       if (!hidden) stdout.write("\n");
