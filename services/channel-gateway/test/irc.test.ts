@@ -255,6 +255,31 @@ describe("the IRC channel", { concurrency: 12 }, () => {
     assert.deepEqual(host.texts, ["one"]);
   });
 
+  test("reads messages again that it received and could not store before it lost the lease", async () => {
+    const at = (ms: number, id: string) => `time=${new Date(Date.now() + ms).toISOString()};msgid=${id}`;
+    const [one, two] = [at(60_000, "1"), at(90_000, "2")];
+    let connections = 0;
+    await using server = await startScriptedIrc(async (client) => {
+      await letIn(client, modern);
+      const [tag, first, last] =
+        (connections += 1) > 1 ? ["batch=h;", "BATCH +h chathistory #agents", "BATCH -h"] : [""];
+      client.say(
+        ...(first === undefined ? [] : [first]),
+        `@${tag}${one} :ann!a@h PRIVMSG #agents :parley: one`,
+        `@${tag}${two} :ann!a@h PRIVMSG #agents :parley: two`,
+        ...(last === undefined ? [] : [last]),
+      );
+    });
+    const adapter = createIrc("main", settingsFor(server.port), {}, swift);
+    const host = new TestHost();
+    for (let count = 0; count < 2; count += 1)
+      host.refuseNext(new WireError("FENCED", "another replica holds the lease"));
+    await assert.rejects(connecting(adapter, host, host.lease().lease), /another replica/);
+    await using second = await running(adapter, host);
+    await second.host.untilAccepted(2);
+    assert.deepEqual(host.texts, ["one", "two"]);
+  });
+
   test("ignores a netsplit and stays connected", async () => {
     await using server = await startScriptedIrc(async (client) => {
       await letIn(client, modern);

@@ -56,23 +56,24 @@ export function createIrc(
     waiting.delete(go);
     signal.removeEventListener("abort", go);
   };
-  /** The time of the newest received message, including messages that the gateway ignored. */
-  let seenUntilMs: number | null = null;
+  /** When this process first connected without a cursor. */
+  let startedMs: number | null = null;
 
   /** Saves when the account was first connected, so that its next connection reads what was missed even if no message arrived before. */
   const saveStart = (host: ChannelHost, lease: LeaseRef): void => {
-    seenUntilMs ??= Date.now();
-    host.checkpoint({ lease, cursor: new Date(seenUntilMs).toISOString() }).catch((error: unknown) => {
-      host.log.warn({ channel: "irc", account, reason: errorMessage(error) }, "connection time not saved");
+    startedMs ??= Date.now();
+    host.checkpoint({ lease, cursor: new Date(startedMs).toISOString() }).catch((error: unknown) => {
+      host.log.warn({ reason: errorMessage(error) }, "connection time not saved");
     });
   };
 
   const connect = async (host: ChannelHost, lease: LeaseRef): Promise<void> => {
-    const about = { channel: "irc", account };
     const intake = new InboundQueue(host, lease);
     const history = new Set<string>();
     const keptUntilMs = lease.cursor === null ? Number.NaN : Date.parse(lease.cursor);
-    const openedWith = seenUntilMs ?? (Number.isNaN(keptUntilMs) ? null : keptUntilMs);
+    // What an earlier connection received counts only if it was stored.
+    const openedWith = Number.isNaN(keptUntilMs) ? startedMs : keptUntilMs;
+    let seenUntilMs = openedWith ?? 0;
     const senders = new WeakMap<IrcConnection, Sender>();
 
     const onLine = (line: IrcLine, connection: IrcConnection): void => {
@@ -91,10 +92,10 @@ export function createIrc(
         const missed = atMs >= since;
         if (!missed || !line.tags.has("msgid")) return;
       }
-      seenUntilMs = Math.max(seenUntilMs ?? 0, atMs);
+      seenUntilMs = Math.max(seenUntilMs, atMs);
       intake.push(parsed.draft, new Date(seenUntilMs).toISOString());
     };
-    const onNotice = (message: string): void => host.log.warn(about, message);
+    const onNotice = (message: string): void => host.log.warn({}, message);
 
     const connection = await IrcConnection.open(
       { host: server, port, tls, nick, password: secrets.password ?? null, channels: groups, times },
@@ -112,7 +113,7 @@ export function createIrc(
     for (const go of waiting) go();
     host.report({ state: "connected", as: nick });
     if (openedWith === null) saveStart(host, lease);
-    host.log.info({ ...about, server, nick, capabilities: connection.capabilities }, "connected");
+    host.log.info({ server, nick, capabilities: connection.capabilities }, "connected");
     const { promise: aborted, resolve } = Promise.withResolvers<null>();
     const onAbort = (): void => resolve(null);
     lease.signal.addEventListener("abort", onAbort, { once: true });
@@ -120,7 +121,7 @@ export function createIrc(
     try {
       const reason = await Promise.race([connection.closed, aborted, intake.fenced]);
       if (reason !== null) {
-        host.log.warn({ ...about, reason }, "connection lost");
+        host.log.warn({ reason }, "connection lost");
         host.report({ state: "failing", reason });
       }
     } finally {
