@@ -53,6 +53,9 @@ export async function runLeases(seconds: number, report: (line: string) => void)
   };
   while ((await owners()).size < accounts) await delay(50);
   await Promise.all(bots.map((bot) => bot.connected()));
+  // IRC has no message from before an account was first connected, which its cursor tells.
+  const unsaved = "SELECT count(*)::int AS open FROM parley.leases WHERE cursor IS NULL AND name LIKE 'irc:%'";
+  while ((await sql.query<{ open: number }>(unsaved)).rows[0]?.open !== 0) await delay(50);
 
   const watching = new AbortController();
   const watched = watchOwners(sql, watching.signal);
