@@ -311,8 +311,7 @@ describe("operations", () => {
     assert.deepEqual(withText(/\.registerTool\(/), ["http/mcp/tools.ts"]);
     assert.deepEqual(withText(/\bendpoints\.(add|document)\(|\b(app|scope)\.(get|post|all|route)\b[<(]/), [
       // Platforms call the adapters.
-      "channels/slack/events-api.ts",
-      "channels/telegram/webhook.ts",
+      "channels/webhook-route.ts",
       "channels/whatsapp/webhook.ts",
       "http/attachments.ts",
       "http/console/documentation.ts",

@@ -28,7 +28,7 @@ export class InboundQueue {
   }
 
   push(draft: InboundDraft, cursor: string): void {
-    const about = { channel: draft.replyTo.channel, account: draft.replyTo.account, conversation: draft.conversation };
+    const about = { conversation: draft.conversation };
     if (this.#waiting >= mostWaiting) {
       this.#host.log.error(about, "message dropped: too many messages wait for the store");
       return;

@@ -65,7 +65,6 @@ export function resultOf<Result>(answer: Answer<Result>, platform: string, advic
   if (answer.kind === "refused" && answer.status === 401) {
     throw new AccountRejectedError(`token refused by ${platform} (${answer.reason})${advice}`);
   }
-  const whats = { refused: "responded with an error", unreached: "could not be reached", lost: "did not respond" };
-  const what = whats[answer.kind];
+  const what = answer.kind === "refused" ? "responded with an error" : "could not be reached";
   throw new PlatformUnavailableError(`${platform} ${what} (${answer.reason})`);
 }

@@ -49,7 +49,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
   };
   const register = async (host: ChannelHost): Promise<void> => {
     const reason = await registerCommands(call, host.commands, AbortSignal.timeout(registerWithinMs));
-    if (reason !== null) host.log.warn({ channel: "discord", account, reason }, "slash commands not registered");
+    if (reason !== null) host.log.warn({ reason }, "slash commands not registered");
   };
   // A message that mentions the bot has its content without the privileged intent.
   const needsContent = !settings.require_mention;

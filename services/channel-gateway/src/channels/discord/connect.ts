@@ -44,7 +44,7 @@ export async function holdConnection(discord: Discord, host: ChannelHost, lease:
   while (!lease.signal.aborted) {
     const end = await connectOnce(discord, host, lease, cursor);
     if (lease.signal.aborted) return;
-    host.log.warn({ channel: "discord", account: discord.account, reason: end.reason }, "connection lost");
+    host.log.warn({ reason: end.reason }, "connection lost");
     if (end.kind === "rejected") throw new AccountRejectedError(end.reason);
     host.report({ state: "failing", reason: end.reason });
     if (end.kind === "lost") return;
@@ -80,7 +80,7 @@ async function connectOnce(
       queue.push(event);
       if (event.type !== "READY" && event.type !== "RESUMED") return;
       host.report({ state: "connected", as: me.username });
-      host.log.info({ channel: "discord", account, as: me.username, resumed: event.type === "RESUMED" }, "connected");
+      host.log.info({ as: me.username, resumed: event.type === "RESUMED" }, "connected");
     },
     signal: AbortSignal.any([lease.signal, ending.signal]),
   });
@@ -109,7 +109,7 @@ async function gatewayUrl(call: Call, signal: AbortSignal): Promise<string> {
 
 /** Reads the messages after the cursor in its conversations and the groups. A channel that cannot be read is skipped with a log line. */
 async function readChannels(
-  { account, call, groups, shards }: Discord,
+  { call, groups, shards }: Discord,
   host: ChannelHost,
   { message, conversations }: Cursor,
   { signal, slot = 0 }: LeaseRef,
@@ -121,8 +121,7 @@ async function readChannels(
   for (const id of new Set([...groups, ...conversations])) {
     const channel = await settled(() => call({ method: "GET", path: `/channels/${id}` }, Channel, timely()), signal);
     if (channel.kind === "refused" && channel.status !== 401) {
-      const about = { channel: "discord", account, conversation: id, reason: channel.reason };
-      host.log.warn(about, "missed messages not read");
+      host.log.warn({ conversation: id, reason: channel.reason }, "missed messages not read");
       continue;
     }
     const { type, guild_id: guildId, last_message_id: last } = required(channel);

@@ -147,15 +147,14 @@ export class EventQueue {
 
   /** Returns whether the cursor was saved, or is being saved, with the input. Rejects when it must be passed again. */
   async #store(parsed: Parsed, cursor: string, { interaction, acknowledged }: QueuedEvent): Promise<boolean> {
-    const { host, lease, call, account } = this.#deps;
-    const about = { channel: "discord", account };
-    if (parsed.kind === "skipped") host.log.info({ ...about, reason: parsed.reason }, "event skipped");
+    const { host, lease, call } = this.#deps;
+    if (parsed.kind === "skipped") host.log.info({ reason: parsed.reason }, "event skipped");
     if (parsed.kind === "skipped" || parsed.kind === "ignored") return false;
     const position = { lease, cursor };
     const show = (response: (to: Interaction) => Promise<void>): void => {
       if (interaction !== undefined) void acknowledged?.then(() => response(interaction));
     };
-    const done = await skipUnstorable(host.log, about, async () => {
+    const done = await skipUnstorable(host.log, {}, async () => {
       if (parsed.kind === "action") {
         const { name, id } = parsed.action.contact;
         const result = await host.act(parsed.action, position);

@@ -2,9 +2,8 @@
 // The library @discordjs/ws is not used: its heartbeats and RESUME name the last received event, and Discord may forget an event that was
 // confirmed so, although it is not stored yet. Here both name the last stored one.
 import { setTimeout as delay } from "node:timers/promises";
-import { WebSocket } from "ws";
 import { z } from "zod";
-import { parseJson } from "@parley/kit";
+import { JsonSocket } from "../json-socket.ts";
 
 export interface GatewayEvent {
   type: string;
@@ -30,9 +29,8 @@ export interface SocketOptions {
 
 /** A new connection must have a session within this time. */
 const openWithinMs = 20_000;
-const closeWithinMs = 500;
 const lateReadMs = 500;
-const maxPayloadBytes = 32 * 1024 * 1024;
+const maxMessageBytes = 32 * 1024 * 1024;
 /** Any code but 1000 and 1001, which would end the session. */
 const resumableClose = 4_000;
 
@@ -48,12 +46,6 @@ const Hello = z.object({ heartbeat_interval: z.number().min(50).max(600_000) });
 export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> {
   const { signal, resume, token } = options;
   if (signal.aborted) return { kind: "lost", reason: "cancelled" };
-  const socket = new WebSocket(`${options.url.replace(/\/+$/, "")}/?v=10&encoding=json`, {
-    perMessageDeflate: false,
-    maxPayload: maxPayloadBytes,
-    handshakeTimeout: openWithinMs,
-  });
-  const closed = Promise.withResolvers<void>();
   const ending = new AbortController();
   let end: ConnectionEnd | null = null;
   const finish = (kind: ConnectionEnd["kind"], reason: string): void => {
@@ -62,9 +54,7 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
     ending.abort();
     socket.close(resumableClose);
   };
-  const send = (op: number, d: unknown): void => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ op, d }));
-  };
+  const send = (op: number, d: unknown): void => socket.send({ op, d });
   let acknowledged = true;
   const beat = (): void => {
     acknowledged = false;
@@ -81,9 +71,9 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
       if (!acknowledged) return finish("lost", "a heartbeat was not acknowledged");
     }
   };
-  const receive = (text: string): void => {
-    const payload = Payload.safeParse(parseJson(text));
-    if (!payload.success) return;
+  const receive = (message: unknown): void => {
+    const payload = Payload.safeParse(message);
+    if (!payload.success || end !== null) return;
     const { op, d, s, t } = payload.data;
     if (op === 0 && typeof s === "number" && typeof t === "string") {
       if (t === "READY" || t === "RESUMED") clearTimeout(opening);
@@ -106,27 +96,20 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
         });
     }
   };
+  const socket = new JsonSocket({
+    url: `${options.url.replace(/\/+$/, "")}/?v=10&encoding=json`,
+    maxMessageBytes,
+    openWithinMs,
+    onMessage: receive,
+  });
   const opening = setTimeout(() => finish("lost", "no session within 20 s"), openWithinMs);
   const onAbort = (): void => finish("lost", "cancelled");
   signal.addEventListener("abort", onAbort, { once: true });
-  socket.on("message", (data: Buffer) => {
-    if (end === null) receive(data.toString("utf8"));
-  });
-  socket.on("error", (error) => finish("lost", reasonOf(error)));
-  socket.on("close", (code) => {
-    end ??= endOf(code);
-    ending.abort();
-    closed.resolve();
-  });
-  // A peer that is gone does not answer the close either.
-  ending.signal.addEventListener("abort", () => {
-    const force = setTimeout(() => socket.terminate(), closeWithinMs);
-    void closed.promise.then(() => clearTimeout(force));
-  });
-  await closed.promise;
+  const { code, error } = await socket.closed;
+  ending.abort();
   clearTimeout(opening);
   signal.removeEventListener("abort", onAbort);
-  return end ?? { kind: "lost", reason: "closed" };
+  return end ?? (error === null ? endOf(code) : { kind: "lost", reason: error });
 }
 
 /** What to do after Discord closed the connection: https://discord.com/developers/docs/topics/opcodes-and-status-codes */
@@ -145,9 +128,4 @@ function endOf(code: number): ConnectionEnd {
     kind: code === 4007 || code === 4009 ? "session_lost" : "lost",
     reason: `Discord closed the connection (${code})`,
   };
-}
-
-/** The code of the system where there is one; messages of `ws` contain no secret. */
-function reasonOf(error: Error): string {
-  return "code" in error && typeof error.code === "string" ? error.code : error.message;
 }

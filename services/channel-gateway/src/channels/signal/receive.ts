@@ -53,7 +53,6 @@ export async function requireAccount(call: Call, number: string, signal: AbortSi
 export async function receive({ account, settings, call, silenceMs }: Receiving, host: ChannelHost, lease: LeaseRef) {
   const { number, daemon_url: daemonUrl, data_dir: dataDir } = settings;
   const { signal } = lease;
-  const about = { channel: "signal", account };
   const received = settings.start_daemon && dataDir !== undefined ? new ReceivedLog(dataDir, number) : null;
   let daemon: Daemon | null = null;
   let [storedId = "", lastEventId] = lease.cursor?.split(" ") ?? [];
@@ -64,12 +63,12 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
     lastEventId = eventId ?? lastEventId;
     const parsed = parse(parseJson(data), { account, number });
     if (parsed.kind === "skipped") {
-      host.log.info({ ...about, reason: parsed.reason }, "event skipped");
+      host.log.info({ reason: parsed.reason }, "event skipped");
       return;
     }
     const externalId = idOf(parsed);
     const position = { lease, cursor: [externalId, ...(lastEventId === undefined ? [] : [lastEventId])].join(" ") };
-    await untilStored(host.log, { ...about, externalId }, signal, async () => store(host, parsed, position));
+    await untilStored(host.log, { externalId }, signal, async () => store(host, parsed, position));
     storedId = externalId;
   };
   const isStored = (line: string): boolean => storedId !== "" && externalIdOf(line, { account, number }) === storedId;
@@ -88,7 +87,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
     await requireAccount(call, number, within(signal, checkWithinMs));
     const onOpen = async (): Promise<void> => {
       failures = 0;
-      host.log.info(about, "connected");
+      host.log.info({}, "connected");
       host.report({ state: "connected", as: number });
       await received?.replay(isStored, (line) => take(line, undefined));
     };
@@ -107,7 +106,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
         failures += 1;
         const waitMs = reconnectPauseMs(failures);
         const reason = errorMessage(error);
-        host.log.warn({ ...about, reason, waitMs }, "connection lost");
+        host.log.warn({ reason, waitMs }, "connection lost");
         host.report({ state: "failing", reason });
         await delay(waitMs, undefined, { signal }).catch(() => undefined);
       }

@@ -1,11 +1,11 @@
 // Receives deliveries over HTTP: events, presses of buttons and slash commands, each signed by Slack. It responds 200 only after the gateway
 // has stored the delivery; after any other status Slack delivers an event up to three more times. The header with the number of the retry
 // decides nothing: the first try may have been lost.
-import { errorMessage } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
 import { hmacSha256, sameDigest } from "../digest.ts";
+import { webhookRoute } from "../webhook-route.ts";
 import type { Take } from "./socket.ts";
 
 /** How far the clock of a request may be from ours: https://docs.slack.dev/authentication/verifying-requests-from-slack */
@@ -18,23 +18,18 @@ export function eventRoutes(
   host: ChannelHost,
   take: Take,
 ): void {
-  app.post(`/channels/slack/${account}/events`, async (request, reply) => {
-    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-    const { "x-slack-request-timestamp": timestamp, "x-slack-signature": signature } = request.headers;
-    if (!isSigned(body, String(timestamp), String(signature), secret, Date.now())) {
-      return reply.code(401).send({ error: "The signature is missing, wrong or older than five minutes." });
-    }
-    const delivery = deliveryOf(body.toString("utf8"), request.headers["content-type"] ?? "");
-    if (delivery === null) return reply.code(400).send({ error: "Not a delivery of Slack." });
-    if (delivery.type === "url_verification") return reply.code(200).send({ challenge: delivery.payload });
-    try {
-      await take(delivery.type, delivery.payload);
-    } catch (error) {
-      host.log.warn({ reason: errorMessage(error) }, "event not stored: Slack will deliver it again");
-      return reply.code(503).send({ error: "The delivery was not stored." });
-    }
-    // An empty answer to a command shows nothing.
-    return reply.code(200).send();
+  webhookRoute(app, host, {
+    url: `/channels/slack/${account}/events`,
+    platform: "Slack",
+    isAuthentic: (body, { "x-slack-request-timestamp": timestamp, "x-slack-signature": signature }) =>
+      isSigned(body, String(timestamp), String(signature), secret, Date.now()),
+    parse: (body, headers) => deliveryOf(body, headers["content-type"] ?? ""),
+    receive: async ({ type, payload }) => {
+      if (type === "url_verification") return { challenge: payload };
+      await take(type, payload);
+      // An empty answer to a command shows nothing.
+      return undefined;
+    },
   });
 }
 

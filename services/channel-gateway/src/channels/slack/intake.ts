@@ -97,7 +97,7 @@ export class Intake {
     const untilMs = performance.now() + retryForMs;
     for (;;) {
       try {
-        await skipUnstorable(this.#host.log, this.#about(id), async () => store(this.#host, parsed));
+        await skipUnstorable(this.#host.log, { eventId: id }, async () => store(this.#host, parsed));
         return;
       } catch (error) {
         if (performance.now() >= untilMs) throw error;
@@ -127,11 +127,7 @@ export class Intake {
     }
   }
 
-  #skip(reason: string, id?: string): void {
-    this.#host.log.info({ ...this.#about(id), reason }, "event skipped");
-  }
-
-  #about(id: string | undefined) {
-    return { channel: "slack", account: this.#app.account, ...(id === undefined ? {} : { eventId: id }) };
+  #skip(reason: string, eventId?: string): void {
+    this.#host.log.info({ eventId, reason }, "event skipped");
   }
 }

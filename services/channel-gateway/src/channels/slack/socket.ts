@@ -1,16 +1,15 @@
 // One connection of socket mode (https://docs.slack.dev/apis/events-api/using-socket-mode). An envelope is acknowledged on the connection
 // that delivered it, after it was processed. When Slack announces that it closes a connection, the next one is opened first.
-import { WebSocket } from "ws";
 import { errorMessage } from "@parley/contracts";
-import { parseJson } from "@parley/kit";
 import type { ChannelHost } from "../channel.ts";
+import { JsonSocket } from "../json-socket.ts";
 import { Frame } from "./schema.ts";
 
 const helloWithinMs = 10_000;
 const pingEveryMs = 10_000;
 /** Without a frame for this long the connection is dead. */
 const deadAfterMs = 30_000;
-const maxFrameBytes = 4 * 1024 * 1024;
+const maxMessageBytes = 4 * 1024 * 1024;
 /** How long deliveries in progress may take before a connection is closed. */
 const settleWithinMs = 1_000;
 
@@ -21,12 +20,11 @@ export class SlackSocket {
   readonly leaving: Promise<string>;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
-  readonly #socket: WebSocket;
+  readonly #socket: JsonSocket;
   readonly #host: ChannelHost;
   readonly #take: Take;
   readonly #hello = Promise.withResolvers<void>();
   readonly #leaving = Promise.withResolvers<string>();
-  readonly #closed = Promise.withResolvers<void>();
   readonly #working = new Set<Promise<void>>();
   readonly #watch: NodeJS.Timeout;
   #lastFrameMs = performance.now();
@@ -35,24 +33,17 @@ export class SlackSocket {
     this.#host = host;
     this.#take = take;
     this.leaving = this.#leaving.promise;
-    this.closed = this.#closed.promise;
-    this.#socket = new WebSocket(url, { maxPayload: maxFrameBytes, handshakeTimeout: helloWithinMs });
-    const alive = (): void => void (this.#lastFrameMs = performance.now());
-    this.#socket.on("message", (data: Buffer) => {
-      alive();
-      this.#receive(data.toString("utf8"));
+    this.#socket = new JsonSocket({
+      url,
+      maxMessageBytes,
+      openWithinMs: helloWithinMs,
+      onMessage: (message) => this.#receive(message),
+      onFrame: () => void (this.#lastFrameMs = performance.now()),
     });
-    this.#socket.on("ping", alive).on("pong", alive);
-    // The message of an error may contain the address, which is a secret.
-    this.#socket.on("error", () => this.#socket.terminate());
-    this.#socket.on("close", () => {
-      clearInterval(this.#watch);
-      this.#hello.reject(new Error("Slack closed the connection before its greeting"));
-      this.#closed.resolve();
-    });
+    this.closed = this.#untilClosed();
     this.#watch = setInterval(() => {
       if (performance.now() - this.#lastFrameMs > deadAfterMs) this.#socket.terminate();
-      else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+      else this.#socket.ping();
     }, pingEveryMs);
   }
 
@@ -81,8 +72,14 @@ export class SlackSocket {
     await this.closed;
   }
 
-  #receive(text: string): void {
-    const parsed = Frame.safeParse(parseJson(text));
+  async #untilClosed(): Promise<void> {
+    await this.#socket.closed;
+    clearInterval(this.#watch);
+    this.#hello.reject(new Error("Slack closed the connection before its greeting"));
+  }
+
+  #receive(message: unknown): void {
+    const parsed = Frame.safeParse(message);
     if (!parsed.success) return;
     const { type, envelope_id: envelopeId, payload, reason = "" } = parsed.data;
     if (type === "hello") this.#hello.resolve();
@@ -101,6 +98,6 @@ export class SlackSocket {
       this.#host.log.warn({ reason: errorMessage(error) }, "event not stored: Slack will deliver it again");
       return;
     }
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ envelope_id: envelopeId }));
+    this.#socket.send({ envelope_id: envelopeId });
   }
 }

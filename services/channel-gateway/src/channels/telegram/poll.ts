@@ -27,7 +27,7 @@ interface Polling {
 
 /** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRejectedError when the token is refused. */
 export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef): Promise<void> {
-  const { call, account, identify } = polling;
+  const { call, identify } = polling;
   const { signal } = lease;
   let failures = 0;
   let me: User | null = null;
@@ -46,7 +46,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: LeaseRef)
     const { status, retryAfterMs = null } = answer.kind === "refused" ? answer : {};
     host.report({ state: "failing", reason: `${what}: ${reason}` });
     const waitMs = retryAfterMs ?? Math.max(status === 409 ? conflictPauseMs : 0, backoffMs(failures, pauses));
-    host.log.warn({ channel: "telegram", account, waitMs, status, reason }, `${what} failed: retried later`);
+    host.log.warn({ waitMs, status, reason }, `${what} failed: retried later`);
     await delay(waitMs, undefined, { signal }).catch(() => {});
     return null;
   };

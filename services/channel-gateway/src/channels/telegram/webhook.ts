@@ -1,11 +1,11 @@
-// Receives updates by webhook. It responds 200 only after the gateway has stored the update; after any other status Telegram retries.
-// The operator registers the URL with Telegram (setWebhook).
-import { errorMessage } from "@parley/contracts";
+// Receives updates by webhook. The operator registers the URL with Telegram (setWebhook).
 import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
 import { sameDigest, sha256 } from "../digest.ts";
 import type { Answer } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
+import { webhookRoute } from "../webhook-route.ts";
 import { showCommands } from "./actions.ts";
 import type { Call } from "./api.ts";
 import { handleUpdate } from "./handle-update.ts";
@@ -22,35 +22,17 @@ interface Hook {
 }
 
 export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHost): void {
-  const { account, secret } = hook;
   void showCommands(hook.call, host.commands);
-  app.post(`/channels/telegram/${account}/webhook`, async (request, reply) => {
-    const given = request.headers["x-telegram-bot-api-secret-token"];
-    if (typeof given !== "string" || !sameDigest(sha256(given), sha256(secret))) {
-      return reply.code(401).send({ error: "The secret token is missing or wrong." });
-    }
-    const update = Update.safeParse(jsonOf(request.body));
-    if (!update.success) return reply.code(400).send({ error: "Not a Telegram update." });
-    const me = await hook.identify(AbortSignal.timeout(identifyWithinMs));
-    if (me.kind !== "ok") {
-      host.log.warn({ channel: "telegram", account, reason: me.reason }, "update refused: getMe failed");
-      return reply.code(503).send({ error: "Not ready: the bot could not be identified." });
-    }
-    try {
-      await handleUpdate(host, hook, me.result, update.data);
-    } catch (error) {
-      const reason = errorMessage(error);
-      host.log.warn(
-        { channel: "telegram", account, updateId: update.data.update_id, reason },
-        "update not stored: Telegram will retry",
-      );
-      return reply.code(503).send({ error: "The update was not stored." });
-    }
-    return reply.code(200).send({});
+  webhookRoute(app, host, {
+    url: `/channels/telegram/${hook.account}/webhook`,
+    platform: "Telegram",
+    isAuthentic: (_body, { "x-telegram-bot-api-secret-token": given }) =>
+      typeof given === "string" && sameDigest(sha256(given), sha256(hook.secret)),
+    parse: (body) => Update.safeParse(parseJson(body)).data ?? null,
+    receive: async (update) => {
+      const me = resultOf(await hook.identify(AbortSignal.timeout(identifyWithinMs)), "Telegram");
+      await handleUpdate(host, hook, me, update);
+      return {};
+    },
   });
-}
-
-/** Parses the body from the host: raw bytes, text, or an already parsed value. */
-function jsonOf(body: unknown): unknown {
-  return typeof body === "string" || Buffer.isBuffer(body) ? parseJson(body.toString("utf8")) : body;
 }

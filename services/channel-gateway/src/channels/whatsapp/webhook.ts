@@ -1,12 +1,12 @@
 // The webhook: Meta's verification of the address, and signed deliveries with several messages and statuses. It responds 200 only after the
 // gateway has stored everything in a delivery; after any other status Meta repeats the delivery for up to 7 days.
-import { errorMessage } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { LRUCache } from "lru-cache";
 import { hmacSha256, sameDigest, sha256 } from "../digest.ts";
 import type { ChannelHost, InboundAction } from "../channel.ts";
 import { skipUnstorable, store } from "../parsed.ts";
+import { webhookRoute } from "../webhook-route.ts";
 import type { Graph } from "./graph.ts";
 import { parseMessage, type SeenMessage } from "./parse.ts";
 import { windowEndedCode } from "./outcome.ts";
@@ -51,20 +51,16 @@ export function webhookRoutes(receiver: Receiver, app: FastifyInstance, host: Ch
     return reply.code(200).type("text/plain").send(given.data["hub.challenge"]);
   });
 
-  app.post(url, { bodyLimit: maxBodyBytes }, async (request, reply) => {
-    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-    if (!isSigned(body, request.headers["x-hub-signature-256"], appSecret)) {
-      return reply.code(401).send({ error: "The signature is missing or wrong." });
-    }
-    const delivery = Delivery.safeParse(parseJson(body.toString("utf8")));
-    if (!delivery.success) return reply.code(400).send({ error: "Not a delivery of a WhatsApp account." });
-    try {
-      for (const value of valuesOf(delivery.data)) await handleValue(receiver, host, handled, value);
-    } catch (error) {
-      host.log.warn({ reason: errorMessage(error) }, "delivery not stored: the platform will repeat it");
-      return reply.code(503).send({ error: "The delivery was not stored." });
-    }
-    return reply.code(200).send({});
+  webhookRoute(app, host, {
+    url,
+    platform: "WhatsApp",
+    maxBodyBytes,
+    isAuthentic: (body, headers) => isSigned(body, headers["x-hub-signature-256"], appSecret),
+    parse: (body) => Delivery.safeParse(parseJson(body)).data ?? null,
+    receive: async (delivery) => {
+      for (const value of valuesOf(delivery)) await handleValue(receiver, host, handled, value);
+      return {};
+    },
   });
 }
 
