@@ -7,6 +7,9 @@ export function chartFiles(read: (path: string) => string, version: string): Map
   for (const name of base) files.set(`templates/${name}.yaml`, withValues(read(`k8s/base/${name}.yaml`), version));
   const components: [name: string, condition: string, path: string][] = [
     ["autoscalers", "autoscaling.enabled", "k8s/components/hpa/autoscalers.yaml"],
+    ["collector-network-policy", "otel.enabled", "k8s/components/otel/network-policy.yaml"],
+    ["external-secrets", "externalSecrets.enabled", "k8s/components/external-secrets/secrets.yaml"],
+    ["scaled-objects", "keda.enabled", "k8s/components/keda/scaled-objects.yaml"],
     ["web-network-policy", "web.enabled", "k8s/components/web/network-policy.yaml"],
     ["prometheus-pod-monitor", "prometheus.enabled", "k8s/components/prometheus/pod-monitor.yaml"],
     ["prometheus-rules", "prometheus.enabled", "k8s/components/prometheus/rules.yaml"],
@@ -14,6 +17,8 @@ export function chartFiles(read: (path: string) => string, version: string): Map
   ];
   for (const [name, condition, path] of components)
     files.set(`templates/${name}.yaml`, when(condition, escaped(read(path))));
+  const backup = withImages(escaped(read("k8s/components/backup/backup.yaml")));
+  files.set("templates/backup.yaml", when("backup.enabled", backup));
   files.set("templates/ingress.yaml", ingress(read("k8s/overlays/prod/ingress.yaml")));
   files.set("templates/boards.yaml", boards());
   for (const board of ["channels", "cluster", "cost", "turn"])
@@ -36,11 +41,15 @@ function when(condition: string, text: string): string {
   return `{{- if .Values.${condition} }}\n${generated}${text}{{- end }}\n`;
 }
 
+function withImages(text: string): string {
+  return text
+    .replace(/^( +)image: parley\/([a-z-]+):\S+$/gm, "$1image: {{ .Values.image.registry }}/$2:{{ .Values.image.tag }}")
+    .replaceAll("imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}");
+}
+
 /** The values of the chart, by the text of the manifests that they replace. A text that is missing is an error. */
 function withValues(manifest: string, version: string): string {
-  let text = escaped(manifest)
-    .replace(/^( +)image: parley\/([a-z-]+):\S+$/gm, "$1image: {{ .Values.image.registry }}/$2:{{ .Values.image.tag }}")
-    .replaceAll("imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}")
+  let text = withImages(escaped(manifest))
     .replaceAll(`migrate-${version.replaceAll(".", "-")}`, 'migrate-{{ .Values.image.tag | replace "." "-" }}')
     .replaceAll("name: parley-config", 'name: {{ include "parley.config" . }}');
   const service = /^kind: Deployment\nmetadata:\n {2}name: (\S+)$/m.exec(manifest)?.[1];
@@ -51,12 +60,26 @@ function withValues(manifest: string, version: string): string {
     text = replaced(
       text,
       "  replicas: 2",
-      scaled ? `  {{- if not .Values.autoscaling.enabled }}\n${replicas}\n  {{- end }}` : replicas,
+      scaled
+        ? `  {{- if not (or .Values.autoscaling.enabled .Values.keda.enabled) }}\n${replicas}\n  {{- end }}`
+        : replicas,
     );
   }
+  if (service !== undefined) text = replaced(text, "          env:\n", `          env:\n${variables(service)}`);
   if (service === "channel-gateway")
     text = replaced(text, 'value: "channel-gateway"', "value: {{ .Values.allowedHosts | quote }}");
   if (service === "tool-runner") {
+    text = replaced(
+      text,
+      "      serviceAccountName: tool-runner\n",
+      [
+        "      serviceAccountName: tool-runner",
+        "      {{- if .Values.gvisor.enabled }}",
+        "      runtimeClassName: gvisor",
+        "      {{- end }}",
+        "",
+      ].join("\n"),
+    );
     text = replaced(
       text,
       '            - name: PARLEY_EXEC_ISOLATION\n              value: "container"',
@@ -82,6 +105,20 @@ function withValues(manifest: string, version: string): string {
     );
   }
   return generated + text;
+}
+
+/** Variables that components add to a service. */
+function variables(service: string): string {
+  const added: [condition: string, name: string, value: string][] = [
+    ["otel.enabled", "OTEL_EXPORTER_OTLP_ENDPOINT", "{{ .Values.otel.endpoint | quote }}"],
+  ];
+  if (service === "tool-runner") added.push(["gvisor.enabled", "PARLEY_EXEC_MIN_ISOLATION", '"gvisor"']);
+  return added
+    .map(
+      ([condition, name, value]) =>
+        `            {{- if .Values.${condition} }}\n            - name: ${name}\n              value: ${value}\n            {{- end }}\n`,
+    )
+    .join("");
 }
 
 function replaced(text: string, from: string, to: string): string {

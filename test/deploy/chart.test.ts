@@ -90,9 +90,16 @@ describe("renders the same objects as kustomize", { skip }, () => {
       overlay: { components: ["../../components/prometheus"] },
       values: ["prometheus.enabled=true"],
     },
+    "with KEDA": { overlay: { components: ["../../components/keda"] }, values: ["keda.enabled=true"] },
+    "with traces": {
+      overlay: { components: ["../../components/otel"] },
+      values: ["otel.enabled=true"],
+    },
     "with all of them, an ingress and other images": {
       overlay: {
-        components: ["../../components/hpa", "../../components/web", "../../components/prometheus"],
+        components: ["hpa", "web", "prometheus", "otel", "external-secrets", "backup", "gvisor"].map(
+          (name) => `../../components/${name}`,
+        ),
         resources: ["../../base", "ingress.yaml"],
         images: ["migrate", "store", "agent-core", "tool-runner", "channel-gateway"].map((name) => ({
           name: `parley/${name}`,
@@ -110,6 +117,10 @@ describe("renders the same objects as kustomize", { skip }, () => {
         "autoscaling.enabled=true",
         "web.enabled=true",
         "prometheus.enabled=true",
+        "otel.enabled=true",
+        "externalSecrets.enabled=true",
+        "backup.enabled=true",
+        "gvisor.enabled=true",
         "ingress.enabled=true",
         "image.registry=registry.example.com/x",
         "replicas.store=3",
@@ -144,6 +155,8 @@ describe("renders the same objects as kustomize", { skip }, () => {
       "web.execIsolation=off",
       "workspace.accessMode=ReadOnlyMany",
       "autoscaling=true",
+      "otel.endpoint=collector:4318",
+      "autoscaling.enabled=true,keda.enabled=true",
     ]) {
       const { status, stderr } = spawnSync(programs.helm, ["template", chart, "--set", wrong], { encoding: "utf8" });
       assert.notEqual(status, 0, wrong);
