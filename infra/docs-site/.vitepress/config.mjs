@@ -89,6 +89,7 @@ const config = {
           page("API tokens and audit log", "api-tokens"),
           page("Isolation", "isolation"),
           page("Taint", "taint"),
+          page("Licences", "licenses"),
           page("Architecture", "architecture"),
         ],
       },
