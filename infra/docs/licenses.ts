@@ -105,10 +105,12 @@ export function isAllowed(expression: string | undefined): boolean {
 /** The whole page. */
 export function licensesDocument(packages: readonly LicensedPackage[]): string {
   const byLicense = Map.groupBy(packages, ({ license = "not stated" }) => license);
-  const sections = [...byLicense].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([license, of]) => {
-    const names = [...new Set(of.map(({ name }) => `\`${name}\``))].toSorted();
-    return `## ${license}\n\n${names.join(", ")}\n`;
-  });
+  const sections = [...byLicense]
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([license, of]) => {
+      const names = [...new Set(of.map(({ name }) => `\`${name}\``))].toSorted();
+      return `## ${license}\n\n${names.join(", ")}\n`;
+    });
   return `# Licences
 
 Generated from \`pnpm-lock.yaml\` by \`npm run docs\`; do not edit. Parley is licensed under Apache-2.0. The images and the command line contain the packages below, each with its
