@@ -13,11 +13,25 @@ export function seedVariable(role: Role): string {
   return `NATS_${variablePart(role)}_SEED`;
 }
 
+/** The environment variable of the server with a role's password, for `passwords` of `natsConf`. */
+export function passwordVariable(role: Role): string {
+  return `NATS_${variablePart(role)}_PASSWORD`;
+}
+
 function variablePart(role: Role): string {
   return role.replaceAll("-", "_").toUpperCase();
 }
 
-export function natsConf(namespace: string): string {
+export interface NatsConfOptions {
+  /** Admits a second user per role, with a password and the same permissions: for an upgrade from a version whose services used passwords. */
+  passwords?: boolean;
+}
+
+export function natsConf(namespace: string, { passwords = false }: NatsConfOptions = {}): string {
+  const users = roles.flatMap((role) => [
+    user(role, namespace, `nkey: $${publicKeyVariable(role)}`),
+    ...(passwords ? [user(role, namespace, `user: ${role}\n      password: $${passwordVariable(role)}`)] : []),
+  ]);
   return `# Generated from the registry of packages/contracts; do not edit. To generate it again:
 #   node infra/local/bootstrap.mjs infra/nats/write-conf.ts
 # Each public key comes from the environment of the server; infra/nats/nkeys.mjs creates keys. Only the services know the seeds.
@@ -28,17 +42,17 @@ max_payload: 1MB
 
 authorization {
   users: [
-${roles.map((role) => user(role, namespace)).join("\n")}
+${users.join("\n")}
   ]
 }
 `;
 }
 
-function user(role: Role, namespace: string): string {
+function user(role: Role, namespace: string, login: string): string {
   const { publish, subscribe, allowResponses } = natsPermissions(role, namespace);
   return `    {
       # ${role}
-      nkey: $${publicKeyVariable(role)}
+      ${login}
       permissions: {
         publish: ${allow(publish)}
         subscribe: ${allow(subscribe)}

@@ -15,7 +15,7 @@ import { freePort, SHARED_CACHE_DIR } from "@parley/local";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 
 import { findServer } from "../../infra/local/src/servers/locate.ts";
-import { publicKeyVariable } from "../../infra/nats/conf.ts";
+import { natsConf, publicKeyVariable } from "../../infra/nats/conf.ts";
 import { createUserKey } from "../../infra/nats/nkeys.mjs";
 import { read } from "./support/repository.ts";
 
@@ -28,10 +28,10 @@ let reload: (conf: string) => Promise<void>;
 const seedOf = (role: Role): string => keys.get(role)?.seed ?? "";
 
 /** The configuration as it is in the repository, on other ports. */
-function confOnPort(): string {
-  return read("infra/nats/nats.conf")
-    .replace("port: 4222", `listen: 127.0.0.1:${port}`)
-    .replace("http: 127.0.0.1:8222\n", "");
+const confOnPort = (): string => onPort(read("infra/nats/nats.conf"));
+
+function onPort(conf: string): string {
+  return conf.replace("port: 4222", `listen: 127.0.0.1:${port}`).replace("http: 127.0.0.1:8222\n", "");
 }
 
 before(async () => {
@@ -121,6 +121,25 @@ test("uses a new key after its file and the server's configuration changed, with
   writeFileSync(file, next.seed);
   await reconnected;
   assert.deepEqual(await core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 8 });
+});
+
+test("admits services of an older version by password during an upgrade, with the same permissions", async () => {
+  // The environment of the server has no passwords: they are in this configuration instead.
+  const both = onPort(natsConf("parley", { passwords: true })).replace(/\$NATS_(\w+)_PASSWORD/g, "pw$1");
+  await reload(both);
+  const current = await connectAs("store", { PARLEY_NATS_SEED: seedOf("store") });
+  current.bus.serve(store.leadershipAcquire, async () => ({ epoch: 9 }));
+  await current.bus.flush();
+  const older = await connectAs("agent-core", { PARLEY_NATS_URL: `nats://agent-core:pwAGENT_CORE@127.0.0.1:${port}` });
+  assert.deepEqual(await older.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 9 });
+  await assert.rejects(async () => {
+    older.bus.serve(healthReports.store, async () => assert.fail("served"));
+    await older.bus.permitted();
+  }, /NATS denies agent-core the subscription/);
+  // The end of the upgrade.
+  const gone = older.disconnected;
+  await reload(confOnPort());
+  await gone;
 });
 
 test("refuses a seed that is none, at the start", () => {
