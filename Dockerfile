@@ -13,12 +13,14 @@ COPY patches ./patches
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm install --global "pnpm@$(node --print 'require("./package.json").config.pnpm')" && pnpm fetch
 COPY . .
+# Only the store needs the patched package.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     pnpm install --frozen-lockfile --prefer-offline \
     && node_modules/.bin/tsc -b tsconfig.build.json \
     && node packages/console/node_modules/vite/bin/vite.js build packages/console \
     && for service in store agent-core tool-runner channel-gateway; do \
-         pnpm deploy --prod --legacy --prefer-offline --filter "@parley/$service" "/out/$service" || exit 1; \
+         pnpm --config.allow-unused-patches=true deploy --prod --legacy --prefer-offline \
+           --filter "@parley/$service" "/out/$service" || exit 1; \
        done
 
 FROM ${NODE_IMAGE} AS runtime

@@ -14,7 +14,7 @@ export function seedVariable(role: Role): string {
 }
 
 /** The environment variable of the server with a role's password, for `passwords` of `natsConf`. */
-export function passwordVariable(role: Role): string {
+function passwordVariable(role: Role): string {
   return `NATS_${variablePart(role)}_PASSWORD`;
 }
 

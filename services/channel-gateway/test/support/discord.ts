@@ -46,7 +46,13 @@ export function keepConnected(host: TestHost, adapter: ChannelAdapter, slot = 0)
   };
 }
 
-export async function connectedDiscord(options: DiscordPeerOptions = {}, more: object = {}) {
+export interface ConnectedDiscord extends HeldConnection {
+  peer: DiscordPeer;
+  host: TestHost;
+  adapter: ChannelAdapter;
+}
+
+export async function connectedDiscord(options: DiscordPeerOptions = {}, more: object = {}): Promise<ConnectedDiscord> {
   const peer = await startDiscordPeer(options);
   const host = new TestHost();
   const adapter = discordAdapter(peer, more);
