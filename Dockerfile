@@ -21,7 +21,9 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     && for service in store agent-core tool-runner channel-gateway; do \
          pnpm --config.allow-unused-patches=true deploy --prod --legacy --prefer-offline \
            --filter "@parley/$service" "/out/$service" || exit 1; \
-       done
+       done \
+    # Node never loads these from packages.
+    && find /out -path '*/node_modules/*' -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \) -delete
 
 FROM ${NODE_IMAGE} AS runtime
 ENV NODE_ENV=production \

@@ -59,8 +59,8 @@ const patterns = [
   "Dockerfile",
 ];
 
-/** This file and the texts of applied migrations that a database compares by name; both quote the words. */
-const exempt = new Set(["test/language.test.ts"]);
+/** This file quotes the words; the list of licences contains names of packages. */
+const exempt = new Set(["test/language.test.ts", "docs/licenses.md"]);
 
 const baseline = z
   .record(z.string(), z.number().int().nonnegative())

@@ -1,0 +1,125 @@
+// npm run test:images: builds the images and tests what runs in them: sizes, users, missing programs, health, and that commands in the tool-runner's
+// container cannot read its secrets. It uses the Docker engine of the machine, or starts one (root on Linux with apt).
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { SHARED_CACHE_DIR } from "@parley/local";
+import { ensureBaseImage } from "./base-image.ts";
+import { openEngine, type Engine } from "./engine.ts";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const baseImage = "node:24-bookworm-slim";
+const targets = ["store", "migrate", "agent-core", "tool-runner", "channel-gateway"] as const;
+type Target = (typeof targets)[number];
+
+/** Above the base image, in millions of bytes. */
+const maxMegabytes = (target: Target): number => (target === "tool-runner" ? 80 : 60);
+const nameOf = (target: Target): string => `parley-test/${target}`;
+/** How long a process may take to open its health listener, or to end. */
+const waitMs = 60_000;
+
+/** As in docker-compose.yml and k8s/base. */
+const hardened = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--network", "none"];
+const folders = ["/tmp", "/workspace", "/checkpoints", "/state", "/.workspace-mcp"].flatMap((path) => [
+  "--tmpfs",
+  `${path}:uid=10001,gid=10001`,
+]);
+const seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+/** Servers that never answer: a service waits for them. */
+const environment = Object.entries({
+  PARLEY_NATS_URL: "nats://127.0.0.1:1",
+  PARLEY_NATS_SEED: seed,
+  DATABASE_URL: "postgres://parley_store:x@127.0.0.1:1/parley",
+  REDIS_URL: "redis://127.0.0.1:1",
+  PARLEY_TOKEN_SHA256: "0".repeat(64),
+}).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
+
+async function build({ docker }: Engine, target: Target): Promise<void> {
+  const npmrc = join(homedir(), ".npmrc");
+  const secret = existsSync(npmrc) ? ["--secret", `id=npmrc,src=${npmrc}`] : [];
+  await docker("build", "--network", "host", ...secret, "--target", target, "--tag", nameOf(target), root);
+}
+
+/** Megabytes above the base image. */
+async function checkImage({ docker }: Engine, target: Target): Promise<number> {
+  const sizeOf = async (image: string) => Number(await docker("image", "inspect", "--format", "{{.Size}}", image));
+  const megabytes = Math.round(((await sizeOf(nameOf(target))) - (await sizeOf(baseImage))) / 1e6);
+  assert.ok(megabytes <= maxMegabytes(target), `${target}: ${megabytes} MB above the base image`);
+  assert.equal(await docker("image", "inspect", "--format", "{{.Config.User}}", nameOf(target)), "10001:10001");
+  const look = ["run", "--rm", ...hardened, "--entrypoint", "sh", nameOf(target), "-c"];
+  assert.equal(await docker(...look, "command -v npm npx corepack yarn || echo none"), "none", target);
+  assert.equal(await docker(...look, "touch /written 2>/dev/null && echo written || echo refused"), "refused", target);
+  return megabytes;
+}
+
+/** Runs a service without its servers: it lives, says what it waits for, and ends on SIGTERM. */
+async function checkService(engine: Engine, target: Exclude<Target, "migrate">): Promise<string> {
+  const { docker } = engine;
+  const container = await docker("run", "--detach", ...hardened, ...folders, ...environment, nameOf(target));
+  try {
+    const get = (path: string) =>
+      docker(
+        "exec",
+        container,
+        "node",
+        "--eval",
+        `fetch("http://127.0.0.1:8080${path}").then(async (r) => console.log(r.status, await r.text()))`,
+      );
+    const deadline = Date.now() + waitMs;
+    let alive = "";
+    while (!alive.startsWith("200") && Date.now() < deadline) {
+      alive = await get("/livez").catch(() => "");
+      await delay(500);
+    }
+    assert.match(alive, /^200/, `${target}: ${await docker("logs", container)}`);
+    const waiting = await get("/startupz");
+    assert.match(waiting, /^503 .*(?:NATS|bus|127\.0\.0\.1:1)/s, target);
+    if (target === "tool-runner") await checkSecrets(engine, container);
+    await docker("stop", "--time", "30", container);
+    assert.equal(await docker("inspect", "--format", "{{.State.ExitCode}}", container), "0", target);
+    return waiting.trim();
+  } finally {
+    await docker("rm", "--force", container);
+  }
+}
+
+/** What a command in the container, which runs as the service's user, reads of the other processes. */
+async function checkSecrets({ docker }: Engine, container: string): Promise<void> {
+  const script = `
+    for process in /proc/[0-9]*; do
+      name=$(cat $process/comm)
+      case $name in tini|node|MainThread)
+        kill -USR1 \${process#/proc/} 2>/dev/null
+        if cat $process/environ >/dev/null 2>&1; then echo "$name readable"; else echo "$name hidden"; fi ;;
+      esac
+    done
+    sleep 1
+    grep -q ":240D " /proc/net/tcp /proc/net/tcp6 && echo debugger
+    if cat /usr/local/bin/health-shell >/dev/null 2>&1; then echo "health-shell readable"; else echo "health-shell hidden"; fi`;
+  const lines = (await docker("exec", container, "sh", "-c", script)).split("\n").toSorted();
+  assert.equal(lines.filter((line) => line.endsWith("hidden")).length, lines.length, lines.join(", "));
+  assert.equal(lines.length, 3, lines.join(", "));
+}
+
+const say = (line: string): void => console.error(line);
+const folder = join(SHARED_CACHE_DIR, "docker");
+mkdirSync(folder, { recursive: true });
+const engine = await openEngine(folder, say);
+try {
+  say(`base image: ${await ensureBaseImage(engine, baseImage, folder, say)}`);
+  for (const target of targets) {
+    const begin = performance.now();
+    await build(engine, target);
+    const megabytes = await checkImage(engine, target);
+    const waits = target === "migrate" ? "" : `; ${await checkService(engine, target)}`;
+    say(
+      `${target}: ${megabytes} MB above the base image, ${Math.round((performance.now() - begin) / 1_000)} s${waits}`,
+    );
+  }
+} finally {
+  await engine.close();
+}
