@@ -6,8 +6,8 @@ import { memory, percentile } from "../measure.ts";
 import { clusterPids } from "./throughput.ts";
 
 export async function idle(cluster: Cluster, readyMs: number): Promise<Row[]> {
-  // Services collect the memory of their start after 5 s.
-  await delay(8_000);
+  // Services collect the memory of their start after 5 s, and the store closes connections that are idle for 10 s.
+  await delay(20_000);
   const services = cluster
     .replicas()
     .flatMap((replica) =>

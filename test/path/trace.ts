@@ -27,15 +27,15 @@ const Approvals = z.object({ approvals: z.array(z.object({ id: z.string() })) })
 
 /** The requests that are traced, and the number of files they may enter. */
 export const requests = {
-  message: { title: "plain message", maxFiles: 92, run: (client: ApiClient) => answered(client, "say: hello") },
+  message: { title: "plain message", maxFiles: 90, run: (client: ApiClient) => answered(client, "say: hello") },
   ls: {
     title: "one `ls` call",
-    maxFiles: 148,
+    maxFiles: 146,
     run: (client: ApiClient) => answered(client, "tool: ls {}\nthen\nsay: done"),
   },
   exec: {
     title: "one approved `exec` call",
-    maxFiles: 190,
+    maxFiles: 188,
     run: (client: ApiClient) => approved(client, 'tool: exec {"command":"touch a.txt"}\nthen\nsay: done'),
   },
 };

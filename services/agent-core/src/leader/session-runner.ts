@@ -39,12 +39,15 @@ export class SessionRunner {
   readonly #shortening = new Set<string>();
   /** Compactions that people requested and that wait for the end of a turn. */
   readonly #requestedCompactions = new Map<string, CompactionRequest>();
+  /** Replaces results of earlier leaders that a hook should have received and did not. */
+  readonly #withhold: { withhold?: string };
   #handingOver = false;
   readonly #over = new AbortController();
 
   constructor(deps: TurnDeps, setup: TurnPreparer, maxViews: number) {
     this.#deps = deps;
     this.#setup = setup;
+    this.#withhold = hasOutputHooks(deps.settings.hooks) ? { withhold: redactedText } : {};
     this.#views = new Views(maxViews);
     this.#slots = new FairSemaphore(deps.settings.agent.max_concurrent_turns);
     this.#childSlots = new FairSemaphore(deps.settings.subagents.max_concurrent);
@@ -222,7 +225,7 @@ export class SessionRunner {
       order: settings.queue.order,
       ageingSeconds: settings.queue.ageing_seconds,
       ...(limits.max_iterations_per_session + limits.max_usd_per_session > 0 ? { withEarlier: true } : {}),
-      ...(hasOutputHooks(settings.hooks) ? { withhold: redactedText } : {}),
+      ...this.#withhold,
     });
     faultPoint("agent.after_claim");
     if (claim.status === "empty") return false;

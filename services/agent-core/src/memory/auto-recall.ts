@@ -1,6 +1,5 @@
 // Automatic recall: searches memory for a person's message and returns the results as a note to append. Failures never stop a turn.
 import type { Logger } from "@parley/chassis";
-import type { ParleySettings } from "@parley/contracts";
 import type { Memory } from "./memory.ts";
 import { recallNote } from "./format-hits.ts";
 
@@ -9,13 +8,13 @@ const timeoutMs = 2_000;
 /** Results with a lower score are omitted. */
 const leastScore = 0.15;
 
+/** Null if nothing relevant was found. `limit`: maximum number of results. */
 export async function recallNotes(
-  { memory, settings, log }: { memory: Memory; settings: ParleySettings; log: Logger },
+  { memory, log, limit }: { memory: Memory; log: Logger; limit: number },
   turnId: string,
   said: string,
 ): Promise<string | null> {
-  const limit = settings.memory.auto_recall;
-  if (limit === 0 || said.trim() === "") return null;
+  if (said.trim() === "") return null;
   try {
     const { hits } = await memory.search(turnId, said, limit, { timeoutMs });
     const good = hits.filter(({ score }) => score >= leastScore);

@@ -98,7 +98,8 @@ async function recalledBy(
   deps: TurnDeps,
   messages: readonly Message[],
 ): Promise<string | null> {
-  if (claimed.parent !== null) return null;
+  const { auto_recall: limit } = deps.settings.memory;
+  if (limit === 0 || claimed.parent !== null) return null;
   const userTexts = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
-  return recallNotes({ ...deps, ...deps.enrichment }, claimed.turnId, userTexts.join("\n"));
+  return recallNotes({ ...deps.enrichment, log: deps.log, limit }, claimed.turnId, userTexts.join("\n"));
 }
