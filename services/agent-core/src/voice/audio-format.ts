@@ -26,7 +26,7 @@ export async function audioFormat(
   { text, voice, signal }: AudioFormatOf,
 ): Promise<Attachment | null> {
   const { max_characters: max, format } = synthesizer.settings;
-  // Loaded with the first text: its Markdown parser takes 2 MiB, and most sessions have no speech.
+  // Loaded with the first text: its Markdown parser takes 2 MiB of heap, and most sessions have no speech.
   const { speakable } = await import("./speakable.ts");
   const words = speakable(text, max);
   if (words === "") return null;

@@ -24,7 +24,7 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
   // Each tool checks its scope.
   app.post("/mcp", { config: { scope: null } }, async (request, reply) => {
     const signal = deps.waiters.signalFor(reply);
-    // Loaded with the first request: the library takes 5 MiB, and most clusters have no MCP clients.
+    // Loaded with the first request: the library takes 4 MiB, and most clusters have no MCP clients.
     const [{ createMcpHandler }, { parleyServer }] = await Promise.all([
       import("@modelcontextprotocol/server"),
       import("./tools.ts"),
