@@ -25,6 +25,13 @@ interface Stream {
   text: string;
 }
 
+interface Subagent {
+  /** Its session. */
+  id: string;
+  /** Left out: it was started before this client connected. */
+  profile?: string;
+}
+
 interface Turn {
   calls: ToolCalls;
   stream: Stream | null;
@@ -40,12 +47,14 @@ interface Turn {
 export class StreamFrames {
   readonly #turns = new Map<string, Turn>();
   readonly #position = new Position();
+  /** Running sub-agents, by the call that waits for one, otherwise by their session. */
+  readonly #subagents = new Map<string, Subagent>();
 
   event(event: SessionEvent): StreamFrame[] {
     if (this.#position.isOld(event)) return [];
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
     const turn = this.#turnOf(turnId);
-    const news = turn.calls.event(event).map(wordOf);
+    const news = turn.calls.event(event).flatMap((update) => [wordOf(update), ...this.#ended(update)]);
     switch (event.type) {
       case "turn.started":
         turn.attempt = event.attempt;
@@ -53,16 +62,16 @@ export class StreamFrames {
       case "text.delta":
         return chunk(turn, turnId, event);
       case "message":
-        return [...(event.message.role === "assistant" ? committed(turn, turnId, event.message) : []), ...news];
-      case "subagent.started":
         return [
-          {
-            type: "event",
-            category: "subagent",
-            event: "spawned",
-            data: { id: event.sessionId, profile: event.profile },
-          },
+          ...(event.message.role === "assistant" ? committed(turn, turnId, event.message) : []),
+          ...news,
+          ...this.#reported(event.message),
         ];
+      case "subagent.started": {
+        const { sessionId: id, profile, mode, callId } = event;
+        this.#subagents.set(mode === "wait" ? callId : id, { id, profile });
+        return [subagent("spawned", { id, profile })];
+      }
       case "turn.finished": {
         this.#turns.delete(turnId);
         const rest = turn.told.some((text) => positionAfter(event.text, text) === event.text.length)
@@ -79,6 +88,23 @@ export class StreamFrames {
       default:
         return news;
     }
+  }
+
+  /** The end of a sub-agent that this call waited for. */
+  #ended(update: ToolCallUpdate): StreamFrame[] {
+    const ended = update.news === "finished" ? this.#subagents.get(update.id) : undefined;
+    if (ended === undefined) return [];
+    this.#subagents.delete(update.id);
+    return [subagent("completed", ended)];
+  }
+
+  /** The end of a background sub-agent, whose report is input of the session. */
+  #reported({ from }: Message): StreamFrame[] {
+    if (from?.origin !== "subagent") return [];
+    const { id } = from.contact;
+    const ended = this.#subagents.get(id) ?? { id };
+    this.#subagents.delete(id);
+    return [subagent("completed", ended)];
   }
 
   #turnOf(turnId: string): Turn {
@@ -131,6 +157,11 @@ function end(turn: Turn, discarded: boolean): StreamFrame[] {
   const { stream } = turn;
   turn.stream = null;
   return stream === null ? [] : [{ type: "stream_end", msg_id: stream.id, discarded }];
+}
+
+function subagent(event: "spawned" | "completed", { id, profile }: Subagent): StreamFrame {
+  const data = { id, ...(profile === undefined ? {} : { profile }) };
+  return { type: "event", category: "subagent", event, data };
 }
 
 function agent(event: string, data: Readonly<Record<string, unknown>>): StreamFrame {

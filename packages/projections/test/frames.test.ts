@@ -1,6 +1,7 @@
 // The three other projections: a client reconstructs the texts of a turn from each of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { SimpleEvents } from "../src/simple-events.ts";
@@ -137,5 +138,40 @@ test("stream frames show every committed text once by id when events are lost", 
       assert.deepEqual(texts, [...committed.values()]);
     }),
     { numRuns: propertyRuns(3_000) },
+  );
+});
+
+// design: 004.17
+test("frames by call report the start and the end of each sub-agent once", () => {
+  const view = new StreamFrames();
+  const base = { model: null, createdAt: "2026-11-23T10:00:00.000Z" };
+  const result = { type: "tool_result" as const, id: "c", name: "spawn", content: "found", isError: false };
+  const from = {
+    channel: "internal",
+    account: "subagent",
+    conversation: "s",
+    contact: { id: "background" },
+    role: "owner" as const,
+    origin: "subagent" as const,
+  };
+  const text = { type: "text" as const, text: "[Sub-agent has finished]\n\ndone" };
+  const started = { type: "subagent.started" as const, turnId: "t", profile: "reader" };
+  const events: SessionEvent[] = [
+    { ...started, callId: "c", sessionId: "waited", mode: "wait" },
+    { ...started, callId: "d", sessionId: "background", mode: "background" },
+    { type: "message", seq: 3, message: { ...base, seq: 3, turnId: "t", role: "tool", parts: [result] } },
+    { type: "message", seq: 4, message: { ...base, seq: 4, turnId: "u", role: "user", parts: [text], from } },
+  ];
+  const told = [...events, ...events.slice(2)].flatMap((event) => view.event(event));
+  assert.deepEqual(
+    told.flatMap((frame) =>
+      frame.type === "event" && frame.category === "subagent" ? [[frame.event, frame.data]] : [],
+    ),
+    [
+      ["spawned", { id: "waited", profile: "reader" }],
+      ["spawned", { id: "background", profile: "reader" }],
+      ["completed", { id: "waited", profile: "reader" }],
+      ["completed", { id: "background", profile: "reader" }],
+    ],
   );
 });

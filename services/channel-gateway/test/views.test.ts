@@ -90,7 +90,38 @@ test("?format=stream answers pings and refuses empty messages", async () => {
   ws.socket.close();
 });
 
-// design: 004.16
+// design: 004.18
+test("?format=stream sends what was said before, once, and then only what is new", async () => {
+  const address = "?format=stream&conversation=history";
+  const first = await WsReader.open(gateway, {}, [], address);
+  for (const [at, text] of ["one", "two"].entries()) {
+    first.say({ type: "message", text });
+    await heard(first, at + 1, (frame) => frame.type === "event" && frame["event"] === "thinking_finished");
+  }
+  first.socket.close();
+  const second = await WsReader.open(gateway, {}, [], address);
+  const history = await second.until(({ type }) => type === "history");
+  const Said = z.array(z.object({ role: z.string(), content: z.string(), at: z.iso.datetime() }));
+  assert.deepEqual(
+    Said.parse(history["messages"]).map(({ role, content }) => [role, content]),
+    [
+      ["user", "one"],
+      ["assistant", "You said: one"],
+      ["user", "two"],
+      ["assistant", "You said: two"],
+    ],
+  );
+  second.say({ type: "message", text: "three" });
+  await heard(second, 1, (frame) => frame.type === "event" && frame["event"] === "thinking_finished");
+  assert.equal(second.heard[0]?.type, "history", "nothing before the history");
+  assert.deepEqual(
+    second.heard.filter(({ type }) => type === "history" || type === "response"),
+    [history],
+  );
+  second.socket.close();
+});
+
+// design: 004.16, 004.19
 test("?format=stream sends each model call as a stream with its own id, without repetition", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
   const isEnd = (frame: ReceivedFrame) => frame.type === "event" && frame["event"] === "thinking_finished";

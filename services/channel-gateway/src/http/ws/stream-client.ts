@@ -1,7 +1,7 @@
 // One WebSocket client that follows one conversation in the format of another protocol, from now on. A slow reader loses live events
 // but no durable ones; the view repairs itself from these.
 import { randomUUID } from "node:crypto";
-import { operations } from "@parley/contracts";
+import { operations, store } from "@parley/contracts";
 import { StreamFrames } from "@parley/projections";
 import type { WebSocket } from "ws";
 import { approvalOperations } from "../../operations/approvals.ts";
@@ -12,10 +12,20 @@ import { subscribe, type Subscription } from "../../live/subscribe.ts";
 import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { toHttpError } from "../errors.ts";
-import { decisionIn, readViewFrame, type ViewClientFrame, type ViewServerFrame } from "./stream-frames.ts";
+import {
+  decisionIn,
+  historyFrame,
+  readViewFrame,
+  type HistoryFrame,
+  type ViewClientFrame,
+  type ViewServerFrame,
+} from "./stream-frames.ts";
 import { WsPeer } from "./peer.ts";
 
 const decide = approvalOperations.filter(({ definition }) => definition === operations.approvalsDecide);
+
+/** Messages of the log that the history is taken from, as in the design. */
+const historyMessages = 50;
 
 export class ViewClient {
   readonly #peer: WsPeer;
@@ -26,6 +36,10 @@ export class ViewClient {
   readonly #gone = new AbortController();
   #following: Subscription | undefined;
   #moves: { close(): void } | undefined;
+  /** Frames that wait for the history. */
+  #held: ViewServerFrame[] | undefined;
+  /** Position of the first durable event that was received. */
+  #firstSeq: number | undefined;
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #session = 0;
 
@@ -63,7 +77,12 @@ export class ViewClient {
     );
     const session = await sessions.find(this.#route);
     if (session !== null) {
+      // Events wait for the history, so that a client can append them to it.
+      const held: ViewServerFrame[] = (this.#held = []);
       await this.#follow(session.sessionId, undefined);
+      const history = await this.#history(session.sessionId);
+      this.#held = undefined;
+      for (const frame of [history, ...held]) this.#say(frame);
       return;
     }
     // Not awaited: the message that creates the session may arrive over this socket.
@@ -73,6 +92,14 @@ export class ViewClient {
       .catch((error: unknown) => this.#lost(error));
   }
 
+  /** The last messages before the first event that is sent. */
+  async #history(sessionId: string): Promise<HistoryFrame> {
+    const range = { sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: historyMessages };
+    const { messages } = await this.#deps.bus.request(store.sessionMessages, range);
+    const first = this.#firstSeq;
+    return historyFrame(first === undefined ? messages : messages.filter(({ seq }) => seq < first));
+  }
+
   async #follow(sessionId: string, after: number | undefined): Promise<void> {
     const session = ++this.#session;
     const view = new StreamFrames();
@@ -80,6 +107,7 @@ export class ViewClient {
       begin: () => undefined,
       send: ({ event, seq }) => {
         if (seq === undefined && this.#peer.isSlow) return;
+        this.#firstSeq ??= seq;
         for (const frame of view.event(event)) this.#say(frame);
       },
       fail: () => this.#lost(undefined),
@@ -131,6 +159,10 @@ export class ViewClient {
   }
 
   #say(frame: ViewServerFrame): void {
+    if (this.#held !== undefined) {
+      this.#held.push(frame);
+      return;
+    }
     this.#peer.send(JSON.stringify(frame));
   }
 

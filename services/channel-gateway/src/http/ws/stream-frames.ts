@@ -1,4 +1,5 @@
 // The frames of a WebSocket that shows one conversation in the format of another protocol, in both directions.
+import { textOf, type Message } from "@parley/contracts";
 import type { StreamFrame } from "@parley/projections";
 import { z } from "zod";
 import { HttpError } from "../errors.ts";
@@ -29,7 +30,25 @@ const ViewClientFrame = z.discriminatedUnion("type", [
 ]);
 export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
 
-export type ViewServerFrame = StreamFrame | { type: "pong" } | { type: "error"; message: string };
+export type ViewServerFrame = StreamFrame | HistoryFrame | { type: "pong" } | { type: "error"; message: string };
+
+/** What was said before the client connected, oldest first. */
+export interface HistoryFrame {
+  type: "history";
+  messages: { role: "user" | "assistant"; content: string; at: string }[];
+}
+
+/** The texts of people and of the agent; tool calls, results and notes of the loop are left out. Pure. */
+export function historyFrame(messages: readonly Message[]): HistoryFrame {
+  return {
+    type: "history",
+    messages: messages.flatMap(({ role, parts, from, createdAt }) => {
+      const content = textOf(parts);
+      if (role === "tool" || content === "" || (role === "user" && from === undefined)) return [];
+      return [{ role, content, at: createdAt }];
+    }),
+  };
+}
 
 /** Throws HttpError for an invalid frame. */
 export function readViewFrame(data: string): ViewClientFrame {
