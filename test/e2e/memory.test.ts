@@ -104,7 +104,7 @@ test("finds, cites, reads and deletes a note that another conversation wrote", a
   const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
   const [place] = results(written.log);
   assert.match(place ?? "", /^Written to MEMORY\.md, line \d+\.$/);
-  const found = await turn(call("memory_search", { query: "sundial" }));
+  const found = await turn(call("memory_recall", { query: "sundial" }));
   assert.match(results(found.log)[0] ?? "", /MEMORY\.md#L\d.*\n(?:> .*\n)*> - The sundial stands in the walled yard\./);
   const read = await turn(call("memory_get", { path: "MEMORY.md" }));
   assert.match(results(read.log)[0] ?? "", /\d+\t- The sundial stands in the walled yard\./);

@@ -32,6 +32,7 @@ function dyingAfterTheRequest() {
   return { inbound: new InboundHandler(deps as unknown as InboundDeps), kept };
 }
 
+// design: 004.37
 test("stores the text with the code together with the request, as the last store request", async () => {
   const { inbound, kept } = dyingAfterTheRequest();
   const people: PeoplePolicy = {

@@ -121,6 +121,22 @@ test("finishes and settles a running call on SIGTERM, then exits with 0", async 
   assert.equal(await exited, 0);
 });
 
+// design: 000.36b
+test("exits at once with 1 at a second signal, while a call still runs", async () => {
+  const runner = await launch(stage, "impatient");
+  const [request] = await stage.plan([
+    { tool: "exec", class: "once", input: { command: "echo x >> impatient; sleep 600" } },
+  ]);
+  assert.ok(request !== undefined);
+  stage.call(request, 3_000).catch(() => undefined);
+  await until(() => effects("impatient") === 1);
+  const exited = new Promise((resolve) => runner.once("exit", resolve));
+  // Two kinds, because two equal pending signals are one.
+  runner.kill("SIGTERM");
+  runner.kill("SIGINT");
+  assert.equal(await exited, 1);
+});
+
 // design: 000.35
 test("exits with 78 when bubblewrap is required but does not work", async () => {
   await assert.rejects(

@@ -99,6 +99,16 @@ describe("loop", () => {
     assert.deepEqual(responses.refusals, []);
   });
 
+  // design: 001.20c
+  test("tells a person on Telegram that their turn has failed", async () => {
+    const before = telegram.sent.length;
+    fixture.cluster.scripted?.failNext({ status: 400 });
+    telegram.say("say: never");
+    const sent = await telegram.untilSent(before + 1);
+    assert.ok((sent[before]?.text ?? "").length > 20);
+    assert.doesNotMatch(sent[before]?.text ?? "", /never/);
+  });
+
   // design: 001.3
   test("reminds the model once to use the tool when a turn ends without a message", async () => {
     const turn = await fixture.turn("say: nobody hears this");

@@ -92,12 +92,24 @@ describe("tools", () => {
     );
   });
 
-  test("run sequentially", async () => {
-    const turn = await fixture.turn(
-      'tool: write_file {"path":"n.txt","content":"first"}\ntool: exec {"command":"cat n.txt"}\nthen\nsay: ok',
-      "tools",
+  // design: 004.9
+  test("answer to the names and arguments of the design, one after another", async () => {
+    const calls = [
+      'write_file {"path":"names/n.txt","content":"first"}',
+      'edit_file {"path":"names/n.txt","old_text":"first","new_text":"second"}',
+      'read_file {"path":"names/n.txt"}',
+      'list_dir {"path":"names"}',
+      'exec {"command":"cat n.txt","working_dir":"names"}',
+    ];
+    const turn = await fixture.turn(`${calls.map((each) => `tool: ${each}`).join("\n")}\nthen\nsay: ok`, "tools");
+    assert.ok(
+      turn.results.every(({ isError }) => !isError),
+      JSON.stringify(turn.results),
     );
-    assert.match(turn.results[1]?.content ?? "", /first/);
+    const contents = turn.results.map(({ content }) => content);
+    assert.match(contents[2] ?? "", /second/);
+    assert.match(contents[3] ?? "", /n\.txt/);
+    assert.match(contents[4] ?? "", /^second/);
   });
 
   // design: 004.8
@@ -155,7 +167,7 @@ describe("sub-agents", () => {
   });
 
   // design: 004.10
-  test("have neither message nor spawn, and at most fifteen model calls", async () => {
+  test("have no tool message, and at most fifteen model calls", async () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const task = [...rounds(20), "say: never"].join("\nthen\n");
     const turn = await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "fifteen");
@@ -250,6 +262,15 @@ test("asks again for an empty answer, at most twice", async () => {
   assert.deepEqual([none.text, none.modelSteps], ["(I have nothing to add.)", 3]);
 });
 
+// design: 004.36c
+test("continues an answer that its length has cut", async () => {
+  const { sessionId } = await fixture.turn("say: begin", "cut");
+  await fixture.useModel(sessionId, "rehearsal");
+  const turn = await fixture.turn("say: the first half\nstop: max_tokens\nthen\nsay: and the rest", "cut");
+  assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 2]);
+  assert.match(turn.text ?? "", /^the first half\s+and the rest$/);
+});
+
 // design: 004.4
 test("reports a failed model call in the chat and answers the next message", async () => {
   fixture.cluster.scripted?.failNext({ status: 400 });
@@ -261,13 +282,17 @@ test("reports a failed model call in the chat and answers the next message", asy
 
 // design: 004.16, 004.17
 test("publishes text by model call, and tools with results and durations", async () => {
-  const turn = await fixture.turn("tool: ls {}\nthen\nsay: one two three four five six seven eight", "stream");
+  const turn = await fixture.turn(
+    "say: let me see\ntool: ls {}\nthen\nsay: one two three four five six seven eight",
+    "stream",
+  );
   await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
   const mine = fixture.events.filter((event) => "turnId" in event && event.turnId === turn.turnId);
-  const pieces = mine.flatMap((event) => (event.type === "text.delta" ? [event] : []));
-  assert.ok(pieces.length > 1);
-  assert.equal(pieces.map(({ text }) => text).join(""), turn.text);
-  assert.equal(new Set(pieces.map(({ step }) => step)).size, 1);
+  const textOfStep = new Map<number, string>();
+  for (const event of mine) {
+    if (event.type === "text.delta") textOfStep.set(event.step, (textOfStep.get(event.step) ?? "") + event.text);
+  }
+  assert.deepEqual([...textOfStep.values()], ["let me see", "one two three four five six seven eight"]);
   const finished = mine.find((event) => event.type === "tool.finished");
   assert.ok(finished?.type === "tool.finished" && finished.durationMs >= 0);
 });

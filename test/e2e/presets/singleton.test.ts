@@ -275,7 +275,7 @@ describe("9 provider", () => {
 });
 
 describe("6 history after a compaction", () => {
-  // design: 000.4, 000.26
+  // design: 000.4, 000.26, 000.40b
   test("shows the model only summary and last request, and keeps the whole log", async () => {
     const small = await startClusterFixture(cleanup, "singleton", {
       processes: [],
@@ -293,6 +293,18 @@ describe("6 history after a compaction", () => {
     assert.match(messages[0] ?? "", /what now green/);
     assert.doesNotMatch(messages[0] ?? "", /(?:red ){50}/);
     assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.includes("remember the blue door")));
+
+    for (const colour of ["white", "black"]) await small.turn(`the ${colour} door\nsay: noted`);
+    // The second answer comes where the summary takes more than eight seconds.
+    assert.match(
+      await small.client.ask("/compact", "front"),
+      /^(?:Compacted: from about \S+ to |Compaction is in progress)/,
+    );
+    await small.happens((event) => event.type === "compacted" && event.trigger === "demand");
+    await small.turn("say: after the command");
+    const compacted = small.lastRequest().messages.join("\n");
+    assert.match(compacted, /\[CONTEXT SUMMARY\]/);
+    assert.doesNotMatch(compacted, /user: the (?:white|black) door/);
   });
 });
 

@@ -113,6 +113,15 @@ describe("add", () => {
     });
   }
 
+  // design: 000.31b
+  test("uses UTC when neither the call nor the settings name a time zone", async () => {
+    const settings = ParleySettingsSchema.parse({});
+    const { content } = await call({ action: "add", schedule: "0 9 * * *", prompt: "x" }, { ...context(), settings });
+    const job = await jobIn(content);
+    assert.equal(job.timeZone, "UTC");
+    assert.match(job.nextDue ?? "", /T09:00:00/);
+  });
+
   test("creates one job when the call is repeated after a crash", async () => {
     const turnId = randomUUID();
     const again = () => call({ action: "add", schedule: "every 1h", prompt: "again" }, context({ turnId }));
