@@ -61,6 +61,7 @@ describe("a checklist", () => {
     const text = heartbeatText({ text: "- [ ] water the plants\n", leftOut: 0 }, "ALL_QUIET");
     assert.match(text, /- \[ \] water the plants$/);
     assert.match(text, /ALL_QUIET/);
+    assert.match(text, /nobody wrote a message[^]*Do not ask questions; decide by yourself/);
     assert.doesNotMatch(text, /left out/);
   });
 
