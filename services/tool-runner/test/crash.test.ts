@@ -129,7 +129,7 @@ test("exits at once with 1 at a second signal, while a call still runs", async (
   ]);
   assert.ok(request !== undefined);
   stage.call(request, 3_000).catch(() => undefined);
-  await until(() => effects("impatient") === 1);
+  await pollUntil(() => effects("impatient") === 1);
   const exited = new Promise((resolve) => runner.once("exit", resolve));
   // Two kinds, because two equal pending signals are one.
   runner.kill("SIGTERM");
