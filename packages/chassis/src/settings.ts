@@ -80,6 +80,9 @@ interface Problem {
 function describe(issue: z.core.$ZodIssue): Problem[] {
   const table = issue.path.join(".");
   if (issue.code === "invalid_value") return [{ path: issue.path, text: `${table}: ${wrongWord(issue)}` }];
+  if (issue.code === "invalid_type") return [{ path: issue.path, text: `${table}: ${wrongType(issue)}` }];
+  if (issue.code === "invalid_format" && issue.format === "url")
+    return [{ path: issue.path, text: `${table}: must be a URL such as https://example.org` }];
   if (issue.code !== "unrecognized_keys") return [{ path: issue.path, text: `${table}: ${issue.message}` }];
   const known = knownKeys(issue.path);
   return issue.keys.map((key) => ({
@@ -107,6 +110,25 @@ function suggestion(key: string, known: string[]): string {
   const near = nearestName(key, known);
   if (near !== null) return `; did you mean "${near}"?`;
   return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
+}
+
+/** The types of values, as parley.toml writes them. */
+const typeNames: Readonly<Record<string, string>> = {
+  string: "a text in quotes",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list in brackets",
+  object: "a table",
+  record: "a table",
+};
+
+/** The problem of a value of another type, without the value, which may be a secret; needs `reportInput`. */
+function wrongType({ input, expected }: z.core.$ZodIssueInvalidType): string {
+  const wanted = typeNames[expected] ?? expected;
+  if (input === undefined) return `is missing; it must be ${wanted}`;
+  const given = Array.isArray(input) ? "array" : typeof input;
+  return `must be ${wanted}, not ${typeNames[given] ?? given}`;
 }
 
 /** The problem of a value outside of an enum; needs `reportInput`. */

@@ -26,6 +26,22 @@ const refused = (path: string | undefined, env: Record<string, string>, message:
     (error: unknown) => error instanceof ConfigError && message.test(error.message),
   );
 
+describe("wrong values", () => {
+  test("are described in the words of parley.toml, without the value", () => {
+    const telegram = (line: string) => file(`[channels.telegram.main]\n${line}\n`);
+    const token = 'token_env = "PARLEY_CHANNEL_X"';
+    refused(
+      telegram(`${token}\napi_root = "localhost 99"`),
+      {},
+      /main\.api_root: must be a URL such as https:\/\/example\.org$/,
+    );
+    refused(telegram('owners = ["1"]'), {}, /main\.token_env: is missing; it must be a text in quotes$/);
+    refused(telegram(`${token}\nowners = [4711]`), {}, /main\.owners\.0: must be a text in quotes, not a number$/);
+    refused(telegram(`${token}\nowners = "1"`), {}, /main\.owners: must be a list in brackets, not a text in quotes$/);
+    refused(file("[limits]\nmax_iterations = true"), {}, /max_iterations: must be a number, not true or false$/);
+  });
+});
+
 describe("precedence", () => {
   // design: 001.27
   test("prefers flags to variables, the file, its preset and defaults, and names each source", () => {

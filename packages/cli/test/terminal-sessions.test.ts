@@ -131,6 +131,45 @@ test("continues the newest session, or a copy of it that leaves the original as 
   assert.doesNotMatch(original.screen, /only in the copy/);
 });
 
+test("follows a turn that was running when the chat is opened again", { skip }, async () => {
+  {
+    await using first = await open(["--conversation", "reopened"]);
+    first.send('tool: ask_user {"question":"Red or blue?","options":["red","blue"]}', "then", "say: painted");
+    await first.shows(/Red or blue\?/);
+  }
+  await using terminal = await open(["--conversation", "reopened"]);
+  await terminal.shows(/thinking \d+ s|waiting/);
+  terminal.send("blue");
+  await terminal.shows(/^painted$/m);
+});
+
+test("begins with the model of --model", { skip }, async () => {
+  await using terminal = await open(["--conversation", "model", "--model", "rehearsal"]);
+  await terminal.shows(/This session uses rehearsal from now on\./);
+  terminal.send("/model");
+  await terminal.shows(/This session's model is rehearsal; \/model default resets it\./);
+  await terminal.shows(/\/model <name> uses one of them/);
+});
+
+test("starts the session with the profile of --profile", { skip }, async () => {
+  await using terminal = await open(["--conversation", "profile", "--profile", "reader"]);
+  terminal.send("say: read by the reader");
+  await terminal.shows(/^read by the reader$/m);
+  const { stdout } = await parley(cluster.home, ["sessions", "--json"]).outcome();
+  const { sessions } = JSON.parse(stdout) as { sessions: { key: string; profile: string | null }[] };
+  const profiles = sessions.filter(({ key }) => key.endsWith(":profile@reader")).map(({ profile }) => profile);
+  assert.deepEqual(profiles, ["reader"]);
+});
+
+test("sends messages with the mode of --mode while the agent is busy", { skip }, async () => {
+  await using terminal = await open(["--conversation", "mode", "--mode", "interrupt"]);
+  terminal.send("pause: 120000", "say: never shown");
+  await terminal.shows(/thinking \d+ s/);
+  terminal.send("say: shown at once");
+  await terminal.shows(/^shown at once$/m);
+  assert.doesNotMatch(terminal.screen, /^never shown$/m);
+});
+
 test("shows what another chat of the same name says", { skip }, async () => {
   await using terminal = await open(["--conversation", "shared"]);
   await say("shared", "say: from the other chat");

@@ -443,3 +443,26 @@ test("lists what waits, takeovers and dead letters, and retries a dead letter on
   assert.equal((await textsOf(sessionId)).filter((text) => text === "crashes every time").length, 2);
   await assert.rejects(gateway.request(store.inboxRetry, { inboxId }), failsWith("NOT_FOUND"));
 });
+
+test("reports how long model calls took, and when their first token came", async () => {
+  const sessionId = await say("timed:a", "quick");
+  const today = new Date().toISOString().slice(0, 10);
+  for (const [durationMs, firstTokenMs] of [
+    [100, 10],
+    [300, null],
+    [200, 30],
+  ] as const) {
+    const { turnId, nextStep } = await begin(sessionId);
+    await commit(turnId, nextStep, { timing: { durationMs, firstTokenMs } });
+    const { spans } = await gateway.request(store.turnTrace, { turnId });
+    const { firstTokenMs: reported } = spans.find(({ kind }) => kind === "model") ?? {};
+    assert.equal(reported ?? null, firstTokenMs);
+    await say("timed:a", "again");
+  }
+  const { latency } = await gateway.request(store.usageReport, { sinceDay: today, sessionId });
+  const times = { calls: 3, p50Ms: 200, p95Ms: 300, firstTokenP50Ms: 10, firstTokenP95Ms: 30 };
+  assert.deepEqual(
+    latency.map((row) => ({ ...row, day: "" })),
+    [{ day: "", ...times }],
+  );
+});

@@ -11,6 +11,7 @@ const part = (kind: TracePart["kind"], started: number | null, ended: number | n
   started_at: started === null ? null : at(started),
   ended_at: ended === null ? null : at(ended),
   usage: null,
+  first_token_ms: null,
 });
 const seconds = (time: string | null) => (time === null ? null : new Date(time).getUTCSeconds());
 

@@ -109,6 +109,14 @@ export interface Connection {
   send(frame: ClientFrame): void;
 }
 
+/** A turn of a conversation that ran before the conversation was opened. */
+export interface RunningTurn {
+  readonly turnId: string;
+  readonly sessionId: string;
+  /** Position in the session's log; later events are wanted. */
+  readonly afterSeq: number;
+}
+
 export interface ConversationOptions {
   /** The name of the chat on the gateway; null if it is read-only. */
   readonly conversation: string | null;
@@ -127,6 +135,8 @@ export interface ConversationOptions {
   readonly thread?: ThreadChoice | undefined;
   /** False: nobody here can answer approval questions. Default: true. */
   readonly interactive?: boolean;
+  /** Pass on this turn too. */
+  readonly running?: RunningTurn | undefined;
   /** The current state of a message. */
   lookUp(messageId: string): Promise<Answer<typeof api.message>>;
   /** Resolves after the pause before a failed look-up is retried. */

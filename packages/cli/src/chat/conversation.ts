@@ -36,7 +36,7 @@ export class Conversation implements LinkListener {
   readonly #subscriptions: SessionSubscriptions;
   readonly #sent = new SentMessages();
   readonly #turns: TurnOwners;
-  #running: string | null = null;
+  #running: string | null;
   #cancelWanted = false;
   #queue: Waiting[] = [];
   #pumping = false;
@@ -45,7 +45,9 @@ export class Conversation implements LinkListener {
     this.#options = options;
     this.#listener = listener;
     this.#turns = new TurnOwners(this.#sent, (id, turnId) => listener.taken?.(id, turnId));
-    this.#subscriptions = new SessionSubscriptions(options.sessions, (frame) => this.#send(frame));
+    this.#subscriptions = new SessionSubscriptions(options.sessions, (frame) => this.#send(frame), options.running);
+    this.#running = options.running?.turnId ?? null;
+    if (this.#running !== null) this.#turns.markOurs(this.#running);
     // A session that is followed by its id is known from the start.
     if (options.everything && options.sessions.length === 1) this.#subscriptions.session = options.sessions[0] ?? null;
   }
@@ -104,9 +106,7 @@ export class Conversation implements LinkListener {
   }
 
   #hearEvent(session: string, event: SessionEvent): void {
-    if ("seq" in event) {
-      if (!this.#subscriptions.isNew(session, event.seq)) return;
-    }
+    if ("seq" in event && !this.#subscriptions.isNew(session, event.seq)) return;
     this.#queue.push({ kind: "event", session, event });
   }
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { type QueueMode, queueModes } from "@parley/contracts";
 
-import { type Listener, ReconnectingSocket, type ThreadChoice } from "./connection.ts";
+import { type Listener, ReconnectingSocket, type RunningTurn, type ThreadChoice } from "./connection.ts";
 import { Conversation } from "./conversation.ts";
 import { api } from "../cluster/api.ts";
 import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
@@ -35,6 +35,8 @@ export interface ChatPlace {
   readonly thread?: ThreadChoice | undefined;
   /** False: nobody here answers approval questions. Left out: somebody does. */
   readonly interactive?: boolean;
+  /** A running turn of this chat, and the position of its session's log from which events are read. */
+  readonly running?: RunningTurn | undefined;
 }
 
 /** A command, or a text with a queue mode (`/steer`): both apply to the chat, not to a call with its own session. */
@@ -72,6 +74,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
       exclusive: place.exclusive === true,
       thread,
       interactive: place.interactive !== false,
+      running: place.running,
       lookUp: (id) => gateway.run(api.message, { id }),
       pause: () => delay(lookUpPauseMs),
     },

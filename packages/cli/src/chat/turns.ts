@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 
 import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
 
-import type { ClientFrame, MessageExtras } from "./connection.ts";
+import type { ClientFrame, MessageExtras, RunningTurn } from "./connection.ts";
 
 /** The outcome of a message. */
 export interface Outcome {
@@ -197,10 +197,14 @@ export class SessionSubscriptions {
   /** A subscription began without a position after a reconnect: earlier events may be missing, so the state of messages is looked up. */
   mayHaveMissedEvents = false;
 
-  /** `candidates`: the possible sessions. */
-  constructor(candidates: readonly string[], send: (frame: ClientFrame) => void) {
+  /** `candidates`: the possible sessions. `running`: the session is known, and events after a position of it are wanted. */
+  constructor(candidates: readonly string[], send: (frame: ClientFrame) => void, running?: RunningTurn) {
     this.#candidates = candidates;
     this.#send = send;
+    if (running === undefined) return;
+    this.session = running.sessionId;
+    this.#names.set(running.sessionId, running.sessionId);
+    this.#positions.set(running.sessionId, running.afterSeq);
   }
 
   /** Subscribes on a new connection; `isReconnect`: it is not the first one. */

@@ -24,7 +24,7 @@ import { type LocalCommand, localCommand, recentSessions } from "./local-command
 import { mentionedFiles } from "./mentions.ts";
 import { ChatModel, type ChatInput } from "./model.ts";
 import { Screen } from "./screen.ts";
-import { type ChatStart, chatPlace, currentSession, recapOf } from "./start.ts";
+import { type ChatStart, chatPlace, currentSession, recapOf, runningTurn } from "./start.ts";
 import { openQuestions } from "./state.ts";
 import { type Supervisor, supervisorOf } from "./supervisor.ts";
 import { themeOf } from "./theme.ts";
@@ -90,7 +90,8 @@ class TerminalChat {
     const leave = (): void => this.#left.resolve();
     process.once("SIGTERM", leave);
     process.once("SIGHUP", leave);
-    const place = await chatPlace(this.#gateway, this.#options);
+    const asked = await chatPlace(this.#gateway, this.#options);
+    const place = { ...asked, running: await runningTurn(this.#gateway, asked) };
     this.#model = new ChatModel(place.conversation);
     const chat = await openChat(this.#target, place, this.#listener());
     this.#chat = chat;
@@ -108,6 +109,7 @@ class TerminalChat {
     const recap = await recapOf(this.#gateway, this.#session);
     if (recap !== null) this.#apply({ type: "entry", entry: { kind: "recap", text: recap } });
     this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
+    if (place.running !== undefined) this.#follow(place.running.turnId);
     this.#screen.start();
     for (const command of this.#options.commands) void this.#said(command);
     await this.#left.promise;
@@ -126,6 +128,11 @@ class TerminalChat {
   #apply(input: ChatInput): void {
     this.#model.apply(input, Date.now());
     this.#screen.show(this.#model.state);
+  }
+
+  /** Shows that a turn works that began before the chat was opened. */
+  #follow(turnId: string): void {
+    this.#apply({ type: "event", event: { type: "turn.started", turnId, inboxIds: [], attempt: 1 } });
   }
 
   #note(text: string): void {

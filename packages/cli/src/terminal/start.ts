@@ -6,6 +6,7 @@ import type { Message, SessionSummary } from "@parley/contracts";
 import { textOf } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
+import type { RunningTurn } from "../chat/connection.ts";
 import { type ChatPlace, ownConversation, ownPrefix } from "../chat/open.ts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
@@ -52,6 +53,20 @@ export async function currentSession(
   id: string | null,
 ): Promise<SessionSummary | null> {
   return sessionOf(gateway, id ?? place.session ?? null, place.conversation).catch(() => null);
+}
+
+/** The running turn of a chat that was left and is opened again; undefined: none, or it belongs to another channel. */
+export async function runningTurn(gateway: Gateway, place: ChatPlace): Promise<RunningTurn | undefined> {
+  if (place.session !== undefined) return undefined;
+  const session = await currentSession(gateway, place, null);
+  if (session === null || session.runningTurnId === null) return undefined;
+  const { sessionId, seq: afterSeq, runningTurnId: turnId } = session;
+  const after = Math.max(0, afterSeq - recapEvents);
+  const found = await gateway.run(api.messages, { id: sessionId, after, limit: recapEvents }).catch(() => null);
+  const isOurs = found?.messages.some(
+    ({ turnId: of, from }) => of === turnId && from?.channel === "http" && from.conversation === place.conversation,
+  );
+  return isOurs === true ? { turnId, sessionId, afterSeq } : undefined;
 }
 
 /** The last events of a session that are read for the recap. */

@@ -3,11 +3,13 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
-import { call } from "../api/http.ts";
-import { compact, money } from "../parts/format.ts";
+import { call, type Result } from "../api/http.ts";
+import { compact, duration, money } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { byDay, byModel, totalOf, type DayUsage, type UsageRow } from "./usage-rows.ts";
 import { Fact } from "./cluster.tsx";
+
+type LatencyRow = Result<"usageGet">["latency"][number];
 
 export function Usage(): JSX.Element {
   const days = useSignal(30);
@@ -29,7 +31,9 @@ export function Usage(): JSX.Element {
         </select>
       </header>
       <Show of={loaded}>
-        {({ rows }) => (rows.length === 0 ? <NoUsage /> : <Report rows={rows} days={days.value} />)}
+        {({ rows, latency }) =>
+          rows.length === 0 ? <NoUsage /> : <Report rows={rows} latency={latency} days={days.value} />
+        }
       </Show>
     </div>
   );
@@ -43,7 +47,8 @@ function NoUsage(): JSX.Element {
   );
 }
 
-function Report({ rows, days }: { rows: readonly UsageRow[]; days: number }): JSX.Element {
+function Report(props: { rows: readonly UsageRow[]; latency: readonly LatencyRow[]; days: number }): JSX.Element {
+  const { rows, latency, days } = props;
   const total = totalOf(rows);
   const series = byDay(rows, days, new Date());
   return (
@@ -71,7 +76,16 @@ function Report({ rows, days }: { rows: readonly UsageRow[]; days: number }): JS
         series={series}
         values={[["cost", (day) => day.cost.micros / 1e6]]}
       />
-      <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
+      <Chart
+        label="Duration of a model call a day, in seconds"
+        series={series}
+        values={[
+          ["p95", (day) => secondsOn(latency, day, "p95Ms")],
+          ["p50", (day) => secondsOn(latency, day, "p50Ms")],
+        ]}
+      />
+      {latency.length > 0 && <Latency rows={latency} />}
+      <div class="table-frame" role="region" aria-label="Models" tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -98,6 +112,40 @@ function Report({ rows, days }: { rows: readonly UsageRow[]; days: number }): JS
         </table>
       </div>
     </>
+  );
+}
+
+function secondsOn(latency: readonly LatencyRow[], { day }: DayUsage, field: "p50Ms" | "p95Ms"): number {
+  return (latency.find((row) => row.day === day)?.[field] ?? 0) / 1_000;
+}
+
+function Latency({ rows }: { rows: readonly LatencyRow[] }): JSX.Element {
+  const text = (ms: number | null) => (ms === null ? "–" : duration(ms));
+  return (
+    <div class="table-frame" role="region" aria-label="Times of model calls" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th>Day (UTC)</th>
+            <th>Call, p50</th>
+            <th>p95</th>
+            <th>First token, p50</th>
+            <th>p95</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.toReversed().map(({ day, p50Ms, p95Ms, firstTokenP50Ms, firstTokenP95Ms }) => (
+            <tr key={day}>
+              <td>{day}</td>
+              <td>{text(p50Ms)}</td>
+              <td>{text(p95Ms)}</td>
+              <td>{text(firstTokenP50Ms)}</td>
+              <td>{text(firstTokenP95Ms)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -1,6 +1,6 @@
 // The bars of a turn, from its recorded times. Pure.
 import type { Result } from "../api/http.ts";
-import { compact } from "../parts/format.ts";
+import { compact, duration } from "../parts/format.ts";
 
 type Trace = Result<"turnsTrace">;
 type Span = Trace["spans"][number];
@@ -21,13 +21,14 @@ const badStates = new Set(["failed", "unknown", "cancelled", "denied", "expired"
 export function waterfall({ receivedAt, finishedAt, spans }: Trace, nowMs: number): { bars: Bar[]; totalMs: number } {
   const beginMs = Date.parse(receivedAt);
   const bars = spans.map((span): Bar => {
-    const { kind, name, state, startedAt, endedAt, exact, inputTokens, outputTokens = 0 } = span;
+    const { kind, name, state, startedAt, endedAt, exact, inputTokens, outputTokens = 0, firstTokenMs } = span;
     const fromMs = Date.parse(startedAt) - beginMs;
     const toMs = (endedAt === null ? nowMs : Date.parse(endedAt)) - beginMs;
     const tokens = inputTokens === undefined ? [] : [`${compact(inputTokens)} → ${compact(outputTokens)} tokens`];
     const notes = [
       ...(state === "done" ? [] : [state]),
       ...tokens,
+      ...(firstTokenMs === undefined ? [] : [`first token after ${duration(firstTokenMs)}`]),
       ...(exact ? [] : ["ended at that time or earlier"]),
     ];
     return {

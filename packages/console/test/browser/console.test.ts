@@ -306,7 +306,12 @@ describe("console", { skip }, () => {
     await page.reload();
     await page.locator(".composer textarea").waitFor();
     await page.reload();
-    await page.locator(".composer textarea").waitFor();
+    // The browser adds the entry of the paint some time after the paint itself.
+    await page.waitForFunction(
+      () =>
+        performance.getEntriesByName("first-contentful-paint").length > 0 &&
+        performance.getEntriesByName("parley-interactive").length > 0,
+    );
     const times = await page.evaluate(() => ({
       paintMs: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY,
       interactiveMs: performance.getEntriesByName("parley-interactive")[0]?.startTime ?? Number.POSITIVE_INFINITY,

@@ -78,7 +78,7 @@ export const agentGet = operation({
 
 export const usageGet = operation({
   name: "usage.get",
-  summary: "Model calls, tokens and cost by day (UTC) and model",
+  summary: "Model calls, tokens and cost by day (UTC) and model, and their times by day",
   role: "owner",
   input: z.strictObject({
     /** Includes today; 1 = today only. */

@@ -17,6 +17,8 @@ const TraceSpanSchema = z.object({
   /** Of model calls. */
   inputTokens: z.number().int().optional(),
   outputTokens: z.number().int().optional(),
+  /** Milliseconds until the first token, of a model call that streamed one. Left out: unknown. */
+  firstTokenMs: z.number().int().optional(),
 });
 export type TraceSpan = z.infer<typeof TraceSpanSchema>;
 

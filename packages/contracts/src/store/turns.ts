@@ -92,6 +92,10 @@ export const stepCommit = storeRequest({
     usage: UsageSchema,
     /** Millionths of a US dollar; left out: unknown price. */
     costMicros: z.number().int().nonnegative().optional(),
+    /** How long the call took in all, with retries, and until its first token; null: nothing was streamed. Left out: unknown. */
+    timing: z
+      .object({ durationMs: z.number().int().nonnegative(), firstTokenMs: z.number().int().nonnegative().nullable() })
+      .optional(),
     parts: z.array(PartSchema),
     /** How many tool results the leader has seen since the last message; CONFLICT when the store's count differs. */
     results: z.number().int().nonnegative(),

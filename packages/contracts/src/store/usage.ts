@@ -13,10 +13,27 @@ const UsageRowSchema = z.object({
   cost: CostSchema,
 });
 
+const LatencyRowSchema = z.object({
+  /** UTC, `YYYY-MM-DD`. */
+  day: z.string(),
+  /** Calls whose times are known: of turns, since the version that records them. */
+  calls: z.number().int(),
+  /** Milliseconds of the whole call, with retries. */
+  p50Ms: z.number(),
+  p95Ms: z.number(),
+  /** Milliseconds until the first token; null: no call streamed one. */
+  firstTokenP50Ms: z.number().nullable(),
+  firstTokenP95Ms: z.number().nullable(),
+});
+
 export const usageReport = storeRequest({
   subject: "store.usage.report",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Report model calls since the beginning of a day (UTC), by day and model, of one session or of all. Calls that write summaries count like others.",
+  doc: "Report model calls since the beginning of a day (UTC), by day and model, with the times of calls by day, of one session or of all. Calls that write summaries count like others.",
   input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),
-  output: z.object({ rows: z.array(UsageRowSchema) }),
+  output: z.object({
+    rows: z.array(UsageRowSchema),
+    /** Times of model calls, one row a day on which there were some. */
+    latency: z.array(LatencyRowSchema),
+  }),
 });

@@ -11,13 +11,13 @@ import {
   type ViewRecord,
 } from "@parley/contracts";
 import { appliesToOutput, redactedText } from "../hooks/matcher.ts";
-import type { ModelReply } from "../model/provider.ts";
 import { audienceOf, readsUntrusted } from "../policy/taint.ts";
 import { resolvePolicy } from "../policy/turn-policy.ts";
 import { closedParts, committedEvents, toolIntent, toolStep } from "../session/log-records.ts";
 import { appendMessages, applyRecord } from "../session/view.ts";
 import { textExpiryMs } from "../tools/message.ts";
 import type { TurnDeps } from "./dependencies.ts";
+import type { TimedReply } from "./model-step.ts";
 import { endWithAnswer, endWithMessages, endWithReport, type Decision } from "./next-action.ts";
 import { isTurnTainted, modelOf, okTokenOf, publish, taintShown, textsSent, type WritableTurn } from "./state.ts";
 import type { Round } from "./tool-round.ts";
@@ -61,7 +61,7 @@ export async function appendToLog(
 export async function commitReply(
   turn: WritableTurn,
   deps: TurnDeps,
-  reply: ModelReply,
+  reply: TimedReply,
   decision: Decision,
 ): Promise<{ queued: boolean } | undefined> {
   const { claimed, nextStep: n, results } = turn;
@@ -81,6 +81,7 @@ export async function commitReply(
     stopReason: reply.rawStopReason,
     usage,
     ...(costMicros === null ? {} : { costMicros }),
+    timing: reply.timing,
     parts,
     results: results.length,
     ...settledField(turn),

@@ -22,7 +22,7 @@ import { appendToLog, commitReply, park, recordRound, settleForNextLeader } from
 import { compactIfNeeded } from "./compact.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 import { failureNotice, finishTurn, reportEnd, stoppedByUser } from "./finish.ts";
-import { modelStep } from "./model-step.ts";
+import { modelStep, type TimedReply } from "./model-step.ts";
 import { nextAction, type Decision } from "./next-action.ts";
 import { runPromptHooks, runStartHooks } from "./prompt-hooks.ts";
 import {
@@ -198,7 +198,7 @@ async function runHooksOnInput(
   return undefined;
 }
 
-async function askModel(turn: WritableTurn, deps: TurnDeps, stop: AbortSignal): Promise<ModelReply> {
+async function askModel(turn: WritableTurn, deps: TurnDeps, stop: AbortSignal): Promise<TimedReply> {
   faultPoint("agent.before_model");
   const ask = () => modelStep(turn, deps, (text) => (turn.streamedText = text), stop);
   try {

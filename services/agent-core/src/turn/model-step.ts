@@ -14,6 +14,11 @@ import type { TurnDeps } from "./dependencies.ts";
 import { headingsOf, publish, visibleMessages, type TurnState } from "./state.ts";
 import { callToolName, unwrapCalls } from "../prompt/indirect-calls.ts";
 
+/** A reply, how long the call took with its retries, and until the first token; null: nothing was streamed. */
+export interface TimedReply extends ModelReply {
+  timing: { durationMs: number; firstTokenMs: number | null };
+}
+
 /**
  * Rejects with a ModelError or with the signal's reason. `streamed` receives the text of this call so far, whenever it
  * changes.
@@ -23,22 +28,33 @@ export async function modelStep(
   deps: TurnDeps,
   streamed: (text: string) => void,
   signal: AbortSignal,
-): Promise<ModelReply> {
+): Promise<TimedReply> {
   const { claimed, view, model, nextStep: step } = turn;
   const { all, requested } = visibleMessages(deps, turn);
   const request = requestOf(turn, deps, requested);
   checkPrefix(turn, deps, request);
   streamed("");
+  const beganAt = performance.now();
+  let firstTokenMs: number | null = null;
+  const observer = observerOf(turn, deps, streamed);
+  const timed: CallObserver = {
+    ...observer,
+    delta: (delta, attempt) => {
+      firstTokenMs ??= Math.round(performance.now() - beganAt);
+      observer.delta(delta, attempt);
+    },
+  };
   const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
-  const reply = await traceModelCall(traced, () =>
-    callModel(model, request, deps.model.retry, observerOf(turn, deps, streamed), signal),
-  ).finally(() => deps.model.streaming.end(claimed.sessionId));
+  const reply = await traceModelCall(traced, () => callModel(model, request, deps.model.retry, timed, signal)).finally(
+    () => deps.model.streaming.end(claimed.sessionId),
+  );
+  const timing = { durationMs: Math.round(performance.now() - beganAt), firstTokenMs };
   if (reply.usage !== null) {
     const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
   }
   const { toolbox } = turn;
-  return { ...reply, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
+  return { ...reply, timing, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
 }
 
 function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]): ModelRequest {

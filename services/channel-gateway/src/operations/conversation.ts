@@ -9,6 +9,7 @@ import {
   toolStop,
   type Cost,
   type OutputOf,
+  type ParleySettings,
 } from "@parley/contracts";
 import { nameUuid, oneLine, pluralize } from "@parley/kit";
 import { version } from "../version.ts";
@@ -181,6 +182,19 @@ async function compact(call: OperationCall, id: string, instructions: string | u
   }
 }
 
+/** The models that the settings name, and how to use one. Pure. */
+function modelsText({ agent, models, profiles }: ParleySettings): string {
+  const named = [
+    agent.model,
+    ...models.fallback,
+    ...Object.keys(models.known),
+    ...Object.values(profiles).map((profile) => profile.model),
+  ];
+  const known = [...new Set(named.filter((each) => each !== undefined))];
+  const list = known.length === 0 ? "The settings name no model." : `Models in the settings: ${known.join(", ")}.`;
+  return `${list} /model <name> uses one of them, or any other model of a provider whose key is set: anthropic:<id>, openai:<id>, rehearsal.`;
+}
+
 export const conversationOperations = [
   implement(operations.conversationStatus, (_input, call) => status(call)),
   implement(operations.conversationMore, (_input, call) => more(call)),
@@ -192,9 +206,10 @@ export const conversationOperations = [
     if (value === undefined) {
       const [session, model] = await Promise.all([sessions.find(id), acts.model()]);
       const own = session?.overrides.model;
-      if (own !== undefined) return `This session's model is ${own}; /model default resets it.`;
+      const others = modelsText(call.deps.settings);
+      if (own !== undefined) return `This session's model is ${own}; /model default resets it.\n${others}`;
       if (model === null) return "No agent-core is responding; try again in a moment.";
-      return `The model is ${model.model} (${model.provider}).${model.note === null ? "" : ` ${model.note}`}`;
+      return `The model is ${model.model} (${model.provider}).${model.note === null ? "" : ` ${model.note}`}\n${others}`;
     }
     const model = value.toLowerCase() === "default" ? null : value;
     await acts.override((await call.ensureSession(id)).sessionId, { model });

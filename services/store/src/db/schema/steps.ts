@@ -30,6 +30,8 @@ export const steps = parley.table(
     costMicros: counter("cost_micros"),
     claimHashes: text("claim_hashes").array(),
     hookOutcome: json<HookOutcome>("hook_outcome"),
+    durationMs: integer("duration_ms"),
+    firstTokenMs: integer("first_token_ms"),
   },
   (table) => [
     primaryKey({ columns: [table.turnId, table.n] }),

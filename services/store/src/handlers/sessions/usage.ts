@@ -1,4 +1,5 @@
 // Sums the usage and cost of model calls.
+import type { OutputOf, store } from "@parley/contracts";
 import type { Handlers } from "../handler.ts";
 
 interface Row {
@@ -28,8 +29,23 @@ const calls = `
   SELECT m.created_at, NULL, m.model, m.usage::json, m.cost_micros
   FROM parley.memory_consolidations m WHERE m.created_at >= $1::timestamptz`;
 
+/** Percentiles of the times of model calls, by day. */
+const latency = `
+  SELECT to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*)::int AS calls,
+    percentile_disc(0.5) WITHIN GROUP (ORDER BY s.duration_ms) AS "p50Ms",
+    percentile_disc(0.95) WITHIN GROUP (ORDER BY s.duration_ms) AS "p95Ms",
+    percentile_disc(0.5) WITHIN GROUP (ORDER BY s.first_token_ms) AS "firstTokenP50Ms",
+    percentile_disc(0.95) WITHIN GROUP (ORDER BY s.first_token_ms) AS "firstTokenP95Ms"
+  FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
+  WHERE s.kind = 'model' AND s.duration_ms IS NOT NULL AND s.created_at >= $1::timestamptz AND ($2::uuid IS NULL OR t.session_id = $2)
+  GROUP BY 1 ORDER BY 1`;
+
+type Latency = OutputOf<typeof store.usageReport>["latency"][number];
+
 export const usageHandlers = {
   async usageReport({ database }, { sinceDay, sessionId }) {
+    const of = [`${sinceDay}T00:00:00Z`, sessionId ?? null];
+    const times = await database.query<Latency>(latency, of);
     const { rows } = await database.query<Row>(
       `SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, model, count(*)::int AS calls,
               ${total("inputTokens")} AS input, ${total("outputTokens")} AS output,
@@ -37,9 +53,10 @@ export const usageHandlers = {
               coalesce(sum(cost_micros), 0)::bigint AS micros, count(*) FILTER (WHERE cost_micros IS NULL)::int AS unpriced
        FROM (${calls}) AS calls WHERE $2::uuid IS NULL OR session_id = $2
        GROUP BY 1, 2 ORDER BY 1, 2`,
-      [`${sinceDay}T00:00:00Z`, sessionId ?? null],
+      of,
     );
     return {
+      latency: times.rows,
       rows: rows.map((row) => ({
         day: row.day,
         model: row.model,

@@ -86,8 +86,8 @@ const commitStep = {
       INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, tainted)
       SELECT session.id, session.message_seq + 1, $1, 'user', $21, $23::boolean FROM session WHERE $21::text IS NOT NULL
     ), model_step AS (
-      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at)
-      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now() FROM session
+      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at, duration_ms, first_token_ms)
+      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now(), $24::int, $25::int FROM session
     ), tool_steps AS (
       INSERT INTO parley.steps (turn_id, n, kind, state, epoch, call_id, tool, class, input)
       SELECT $1, $3 + call.ordinality, 'tool', 'intended', $2, call.id, call.tool, call.class, call.input
@@ -145,6 +145,8 @@ function commitStatement(input: InputOf<typeof store.stepCommit>) {
       note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
       input.prefixHash ?? null,
       input.tainted === true ? true : null,
+      input.timing?.durationMs ?? null,
+      input.timing?.firstTokenMs ?? null,
     ],
   };
 }

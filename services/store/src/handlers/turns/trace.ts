@@ -19,6 +19,7 @@ export interface TracePart {
   started_at: string | null;
   ended_at: string | null;
   usage: string | null;
+  first_token_ms: number | null;
 }
 
 const maxParts = 500;
@@ -32,12 +33,12 @@ const turnOf = `
 const partsOf = `
   SELECT * FROM (
     SELECT kind, coalesce(tool, model) AS name, state, CASE kind WHEN 'tool' THEN coalesce(started_at, created_at) END AS started_at,
-      CASE kind WHEN 'tool' THEN finished_at ELSE created_at END AS ended_at, usage
+      CASE kind WHEN 'tool' THEN finished_at ELSE created_at END AS ended_at, usage, first_token_ms
     FROM parley.steps WHERE turn_id = $1
     UNION ALL
-    SELECT 'approval', tool, state, requested_at, decided_at, NULL FROM parley.approvals WHERE turn_id = $1
+    SELECT 'approval', tool, state, requested_at, decided_at, NULL, NULL FROM parley.approvals WHERE turn_id = $1
     UNION ALL
-    SELECT 'send', channel, state, created_at, settled_at, NULL FROM parley.outbox WHERE turn_id = $1
+    SELECT 'send', channel, state, created_at, settled_at, NULL, NULL FROM parley.outbox WHERE turn_id = $1
   ) AS parts ORDER BY coalesce(started_at, ended_at), ended_at LIMIT ${maxParts}`;
 
 export const traceHandlers = {
@@ -82,6 +83,7 @@ export function spansOf(turnStartedAt: string, parts: readonly TracePart[]): Tra
             inputTokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
             outputTokens: usage.outputTokens,
           }),
+      ...(part.first_token_ms === null ? {} : { firstTokenMs: part.first_token_ms }),
     };
   });
   return spans.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
