@@ -121,7 +121,9 @@ async function getServer({ bus, settings }: McpDeps, named: string): Promise<Mcp
   const [{ servers, tools }, switches] = await Promise.all([ask(bus, { server }), switchesOf(bus)]);
   const status = servers.find((each) => each.server === server);
   if (status === undefined) throw new WireError("NOT_FOUND", `no tool-runner has loaded ${server} yet; restart Parley`);
-  return { server: viewOf(status, switches), tools };
+  // A tool-runner applies a switch shortly after the store records it.
+  const hidden = new Set(switches.get(server)?.hidden);
+  return { server: viewOf(status, switches), tools: tools.map((each) => ({ ...each, hidden: hidden.has(each.tool) })) };
 }
 
 /**
