@@ -52,9 +52,9 @@ class TerminalChat {
   readonly #gateway: Gateway;
   readonly #history: History;
   readonly #screen: Screen;
-  readonly #supervisor: Supervisor | null;
   readonly #left = Promise.withResolvers<void>();
   #model = new ChatModel(null);
+  #supervisor: Supervisor | null = null;
   #chat: OpenChat | null = null;
   #session: SessionSummary | null = null;
   #facts: AgentFacts | null = null;
@@ -81,9 +81,6 @@ class TerminalChat {
       stop: () => this.#stop(),
       end: () => this.#left.resolve(),
     });
-    this.#supervisor = supervisorOf((text) =>
-      this.#apply({ type: "entry", entry: { kind: "note", tone: "warning", text } }),
-    );
   }
 
   async run(): Promise<number> {
@@ -93,6 +90,10 @@ class TerminalChat {
     const asked = await chatPlace(this.#gateway, this.#options);
     const place = { ...asked, running: await runningTurn(this.#gateway, asked) };
     this.#model = new ChatModel(place.conversation);
+    // Earlier warnings wait in the channel of the process until it is read.
+    this.#supervisor = supervisorOf((text) =>
+      this.#apply({ type: "entry", entry: { kind: "note", tone: "warning", text } }),
+    );
     const chat = await openChat(this.#target, place, this.#listener());
     this.#chat = chat;
     const refresh = async (): Promise<void> => {
