@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { after, before, test } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 
 import { connectBus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
@@ -70,7 +70,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** Connects as a service does, with the variables of its environment. */
-async function connectAs(role: "store" | "agent-core", variables: Record<string, string>) {
+async function connectAs(t: TestContext, role: "store" | "agent-core", variables: Record<string, string>) {
   const config = readBaseConfig({ PARLEY_NATS_URL: `nats://127.0.0.1:${port}`, ...variables }, role);
   const reconnected = Promise.withResolvers<void>();
   const disconnected = Promise.withResolvers<void>();
@@ -87,32 +87,33 @@ async function connectAs(role: "store" | "agent-core", variables: Record<string,
     },
     onReconnect: () => reconnected.resolve(),
   });
-  cleanup.add(() => bus.drain());
+  // A connection of an earlier test must not serve a later one.
+  t.after(() => bus.drain());
   return { bus, disconnected: disconnected.promise, reconnected: reconnected.promise };
 }
 
-test("admits each service with its own seed, and nobody without one or with another key", async () => {
-  const { bus } = await connectAs("store", { PARLEY_NATS_SEED: seedOf("store") });
+test("admits each service with its own seed, and nobody without one or with another key", async (t) => {
+  const { bus } = await connectAs(t, "store", { PARLEY_NATS_SEED: seedOf("store") });
   bus.serve(store.leadershipAcquire, async () => ({ epoch: 7 }));
   await bus.flush();
-  const core = await connectAs("agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
+  const core = await connectAs(t, "agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
   assert.deepEqual(await core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 7 });
   // The permissions belong to the key: agent-core's key may not serve the store's subjects.
   await assert.rejects(async () => {
     core.bus.serve(healthReports.store, async () => assert.fail("served"));
     await core.bus.permitted();
   }, /NATS denies agent-core the subscription/);
-  await assert.rejects(connectAs("store", {}), /Authorization Violation/);
-  await assert.rejects(connectAs("store", { PARLEY_NATS_SEED: createUserKey().seed }), /Authorization Violation/);
+  await assert.rejects(connectAs(t, "store", {}), /Authorization Violation/);
+  await assert.rejects(connectAs(t, "store", { PARLEY_NATS_SEED: createUserKey().seed }), /Authorization Violation/);
 });
 
-test("uses a new key after its file and the server's configuration changed, without a restart", async () => {
+test("uses a new key after its file and the server's configuration changed, without a restart", async (t) => {
   const file = join(folder, "seed");
   writeFileSync(file, `${seedOf("store")}\n`);
-  const { bus, disconnected, reconnected } = await connectAs("store", { PARLEY_NATS_SEED_FILE: file });
+  const { bus, disconnected, reconnected } = await connectAs(t, "store", { PARLEY_NATS_SEED_FILE: file });
   bus.serve(store.leadershipAcquire, async () => ({ epoch: 8 }));
   await bus.flush();
-  const core = await connectAs("agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
+  const core = await connectAs(t, "agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
 
   const next = createUserKey();
   // The server changes first: until the file has changed, it refuses the service.
@@ -123,14 +124,16 @@ test("uses a new key after its file and the server's configuration changed, with
   assert.deepEqual(await core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 8 });
 });
 
-test("admits services of an older version by password during an upgrade, with the same permissions", async () => {
+test("admits services of an older version by password during an upgrade, with the same permissions", async (t) => {
   // The environment of the server has no passwords: they are in this configuration instead.
   const both = onPort(natsConf("parley", { passwords: true })).replace(/\$NATS_(\w+)_PASSWORD/g, "pw$1");
   await reload(both);
-  const current = await connectAs("store", { PARLEY_NATS_SEED: seedOf("store") });
+  const current = await connectAs(t, "store", { PARLEY_NATS_SEED: seedOf("store") });
   current.bus.serve(store.leadershipAcquire, async () => ({ epoch: 9 }));
   await current.bus.flush();
-  const older = await connectAs("agent-core", { PARLEY_NATS_URL: `nats://agent-core:pwAGENT_CORE@127.0.0.1:${port}` });
+  const older = await connectAs(t, "agent-core", {
+    PARLEY_NATS_URL: `nats://agent-core:pwAGENT_CORE@127.0.0.1:${port}`,
+  });
   assert.deepEqual(await older.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 9 });
   await assert.rejects(async () => {
     older.bus.serve(healthReports.store, async () => assert.fail("served"));

@@ -49,7 +49,7 @@ async function create(name: string, scopes: ApiScope[], by = cluster.token): Pro
 const tokenOf = (scope: ApiScope): string => tokens.get(scope) ?? assert.fail(scope);
 
 async function audit(action: string) {
-  const response = await call(cluster.token, "GET", `/api/audit${action === "" ? "" : `?action=${action}`}`);
+  const response = await call(cluster.token, "GET", `/api/audit?limit=1000${action === "" ? "" : `&action=${action}`}`);
   return Entries.parse(await response.json()).entries;
 }
 

@@ -18,6 +18,7 @@ import {
   type TelegramPeer,
   type TestCluster,
 } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { z } from "zod";
 
 const cleanup = new Cleanup();
@@ -73,6 +74,10 @@ key_env = "PARLEY_AGENT_SPEECH"
     },
   });
   client = apiClient(cluster.httpUrls, cluster.token);
+  await pollUntil(async () => {
+    const servers = await (await client.fetch("/api/mcp")).text();
+    return /"server":"speech","state":"ready"/.test(servers);
+  }, "the speech server");
 });
 after(async () => {
   await cleanup[Symbol.asyncDispose]();
