@@ -1,6 +1,7 @@
 // The REST API over HTTP on a loopback port: token, user agent, rate limits, faults, and downloads of attachments.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
+import { keepAlive } from "../keep-alive.ts";
 import { Buckets, type RateLimits } from "./buckets.ts";
 import { apiError, type ApiResult } from "./errors.ts";
 import { callRoute, template, type RouteContext } from "./routes.ts";
@@ -74,7 +75,7 @@ export function createRestServer(
     else response.writeHead(200, { "content-length": content.length }).end(content);
   };
 
-  return createServer((request, response) => {
+  return createServer(keepAlive, (request, response) => {
     serve(request, response).catch(() => answer(response, apiError(400, 0, "400: Bad Request")));
   });
 }

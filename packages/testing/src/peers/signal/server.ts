@@ -1,6 +1,7 @@
 // The three HTTP endpoints of a signal-cli daemon, and its event stream. Messages are fetched from Signal's servers only while somebody
 // reads the stream, as with `--receive-mode=manual`; what was written to a connection counts as delivered.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { keepAlive } from "../keep-alive.ts";
 import { errorFor } from "./methods.ts";
 import { answerTo } from "./rpc.ts";
 import type { SignalState } from "./state.ts";
@@ -96,7 +97,7 @@ export function createDaemonServer(state: SignalState, options: ServerOptions): 
     else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
   };
 
-  const server = createServer((request, response) => {
+  const server = createServer(keepAlive, (request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     const [, name, more] = /^\/api\/v1\/(rpc|events|check)(.*)$/.exec(url.pathname) ?? [];
     if (name === undefined) {

@@ -1,6 +1,7 @@
 // The fake's HTTP side: the Web API with its tokens, rates and injected faults, uploads, downloads, and connections of socket mode.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { keepAlive } from "../keep-alive.ts";
 import { methods, tiers } from "./methods.ts";
 import { refused, type MethodResult } from "./results.ts";
 import type { Sockets } from "./sockets.ts";
@@ -106,7 +107,7 @@ export function createApiServer(state: SlackState, sockets: Sockets, tokens: Tok
     else response.writeHead(404).end();
   };
 
-  const server = createServer((request, response) => {
+  const server = createServer(keepAlive, (request, response) => {
     serve(request, response).catch(() => answer(response, refused("invalid_form_data")));
   });
   server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));

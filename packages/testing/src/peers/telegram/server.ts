@@ -1,6 +1,7 @@
 // The Bot API over HTTP on a loopback port: bot token, method and parameters, injected faults, and long polls.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
+import { keepAlive } from "../keep-alive.ts";
 import type { Bot } from "./message.ts";
 import { callMethod } from "./methods.ts";
 import type { MethodResult } from "./results.ts";
@@ -113,7 +114,7 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     return undefined;
   };
 
-  return createServer((request, response) => {
+  return createServer(keepAlive, (request, response) => {
     serve(request, response).catch(() => answer(response, { status: 400, description: "Bad Request: broken request" }));
   });
 }

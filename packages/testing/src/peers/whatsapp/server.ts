@@ -1,5 +1,6 @@
 // The Graph API over HTTP on a loopback port: token, version, endpoints, and injected faults.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { keepAlive } from "../keep-alive.ts";
 import { graphError, type GraphResult } from "./errors.ts";
 import { downloadOf, mediaUrl, upload } from "./media.ts";
 import { isRead, markRead, sendMessage } from "./messages.ts";
@@ -40,7 +41,7 @@ export function createGraphServer(state: WhatsAppState, token: string): Server {
     state.changed();
     return undefined;
   };
-  return createServer((request, response) => {
+  return createServer(keepAlive, (request, response) => {
     serve(request, response).catch(() => answer(response, graphError(100, "Broken request")));
   });
 }
