@@ -81,7 +81,8 @@ function describe(issue: z.core.$ZodIssue): Problem[] {
   const table = issue.path.join(".");
   if (issue.code === "invalid_value") return [{ path: issue.path, text: `${table}: ${wrongWord(issue)}` }];
   if (issue.code === "invalid_type") return [{ path: issue.path, text: `${table}: ${wrongType(issue)}` }];
-  if (issue.code === "invalid_format" && issue.format === "url")
+  // A setting with a description of its own keeps it.
+  if (issue.code === "invalid_format" && issue.format === "url" && issue.message === "Invalid URL")
     return [{ path: issue.path, text: `${table}: must be a URL such as https://example.org` }];
   if (issue.code !== "unrecognized_keys") return [{ path: issue.path, text: `${table}: ${issue.message}` }];
   const known = knownKeys(issue.path);

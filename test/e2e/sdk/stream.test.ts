@@ -82,17 +82,29 @@ test("forwards the task and the texts of a sub-agent when the program asks for t
 });
 
 test("names the inner call for a sub-agent of a sub-agent", async () => {
-  const run = await sdk.run(spawnOf(`${spawnOf(task)}\nthen\nsay: inner`) + then);
+  // The start of the inner sub-agent is a live event: the question shows that the outer one is followed by then.
+  const outer = `${writeOf("secret-b.txt")}\nthen\n${spawnOf(task)}\nthen\nsay: inner`;
+  const run = await sdk.run(spawnOf(outer) + then, {
+    canUseTool: async (_tool, updatedInput) => ({ behavior: "allow", updatedInput }),
+  });
   const calls = run
     .of("assistant")
     .flatMap(({ parent_tool_use_id, message }) =>
-      message.content.flatMap((block) => (block.type === "tool_use" ? [{ id: block.id, of: parent_tool_use_id }] : [])),
+      message.content.flatMap((block) =>
+        block.type === "tool_use" ? [{ id: block.id, name: block.name, of: parent_tool_use_id }] : [],
+      ),
     );
-  assert.equal(calls.length, 3);
+  const [spawned, written, inner, listed] = calls;
   assert.deepEqual(
-    calls.map(({ of }) => of),
-    [null, calls[0]?.id, calls[1]?.id],
+    calls.map(({ name, of }) => [name, of]),
+    [
+      ["sessions_spawn", null],
+      ["write", spawned?.id],
+      ["sessions_spawn", spawned?.id],
+      ["ls", inner?.id],
+    ],
   );
+  assert.equal(new Set([spawned, written, inner, listed]).size, 4);
 });
 
 test("repeats no earlier task when a sub-agent continues", async () => {
