@@ -176,7 +176,13 @@ describe("answers", () => {
           assert.deepEqual(checked.issues, undefined, JSON.stringify(result.content));
         },
       ),
-      { numRuns: 300 },
+      {
+        numRuns: 300,
+        examples: [
+          [{ alpha: { type: "string", format: "uri" } }, Array.from({ length: 12 }, () => "A:"), []],
+          [{ alpha: { type: "string", format: "uri" } }, Array.from({ length: 12 }, () => 'A:"b c'), []],
+        ],
+      },
     );
   });
 

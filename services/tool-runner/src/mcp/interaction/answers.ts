@@ -13,9 +13,13 @@ export type Answer =
 const yes = new Set(["yes", "y", "true", "ok", "okay", "sure", "1"]);
 const no = new Set(["no", "n", "false", "2"]);
 
+/** RFC 3986, which servers check: `z.url` alone also accepts `A:` and characters that an address has only encoded. */
+const uriPattern =
+  /^[a-z][a-z\d+.-]*:(?:\/\/(?:[\w\-.~!$&'()*+,;=:%]*@)?\[[\da-f:.]+\])?(?:[\w\-.~!$&'()*+,;=:@/]|%[\da-f]{2})+(?:\?(?:[\w\-.~!$&'()*+,;=:@/?]|%[\da-f]{2})*)?(?:#(?:[\w\-.~!$&'()*+,;=:@/?]|%[\da-f]{2})*)?$/i;
+
 const formats: Readonly<Record<string, { schema: z.ZodType; name: string }>> = {
   email: { schema: z.email(), name: "an e-mail address" },
-  uri: { schema: z.url(), name: "an address such as https://example.com" },
+  uri: { schema: z.url().regex(uriPattern), name: "an address such as https://example.com" },
   date: { schema: z.iso.date(), name: "a date such as 2026-01-31" },
   "date-time": { schema: z.iso.datetime({ offset: true }), name: "a time such as 2026-01-31T12:00:00Z" },
 };
