@@ -6,6 +6,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, startTelegramPeer, temporaryFolder, testBaseConfig, type TelegramPeer } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
+import { Client } from "pg";
 import { owned, startProcess } from "./support/gateway-process.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 
@@ -53,16 +55,26 @@ async function startOwned(stack: GatewayStack, account: string, cleanup: Cleanup
 
 describe("takeover when the owner of a connection is killed", { concurrency: true }, () => {
   let stack: GatewayStack;
+  let sql: Client;
   /** What the agent waits for before it answers a message. */
   const awaited = new Map<string, Promise<unknown>>();
   before(async () => {
     stack = await startGatewayStack();
+    sql = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+    await sql.connect();
     stack.agent.script = async (said) => {
       await awaited.get(said);
       return { deltas: ["You said: ", said] };
     };
   });
-  after(() => stack[Symbol.asyncDispose]());
+  after(async () => {
+    await sql.end();
+    await stack[Symbol.asyncDispose]();
+  });
+  const isSettled = async (account: string): Promise<boolean> => {
+    const found = await sql.query("SELECT FROM parley.outbox WHERE account = $1 AND state = 'sent'", [account]);
+    return found.rowCount === 1;
+  };
 
   for (const { account, point, what } of [
     { account: "a", point: "inbox.before_put", what: "before it stores a message" },
@@ -78,6 +90,8 @@ describe("takeover when the owner of a connection is killed", { concurrency: tru
       const [one = "", two = "", three = ""] = texts;
       peer.say(one);
       await peer.untilSent(1);
+      // The fault is for the second message: the first answer must not be in progress.
+      await pollUntil(() => isSettled(account), "the first answer");
       const died = once(first.child, "exit");
       // Otherwise the gateway could have claimed the answer when it dies, and its outcome would be unknown.
       if (point === "inbox.after_put") awaited.set(two, died);
