@@ -168,21 +168,7 @@ export {
 export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
 export { nearestName } from "./suggest.ts";
 export { accountReports, healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
-export {
-  accountChanged,
-  documentChanged,
-  inboxReady,
-  leaderChanged,
-  leaderReleased,
-  leaseReleased,
-  outboxReady,
-  registry,
-  scheduleChanged,
-  sessionBound,
-  sessionEvent,
-  sessionUpdated,
-  stepSettled,
-} from "./registry.ts";
+export * from "./registry.ts";
 export {
   documentAuthors,
   documentFolders,

@@ -53,6 +53,14 @@ export const accountChanged = hint({
   payload: z.object({ channel: z.string(), account: z.string() }),
 });
 
+export const sendPaused = hint({
+  subject: "send.paused",
+  publishers: ["channel-gateway"],
+  consumers: ["channel-gateway"],
+  doc: "A platform demanded that an account sends nothing for a time; texts that are claimed already wait too. The pause itself is stored.",
+  payload: store.sendPaused,
+});
+
 export const sessionBound = hint({
   subject: "session.bound",
   publishers: ["store"],
@@ -120,6 +128,7 @@ export const registry: readonly Contract[] = [
   stepSettled,
   leaseReleased,
   accountChanged,
+  sendPaused,
   sessionBound,
   sessionUpdated,
   documentChanged,

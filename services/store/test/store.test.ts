@@ -502,6 +502,24 @@ describe("outbox", () => {
     assert.deepEqual(rows, []);
     assert.ok(waitMs > 25_000 && waitMs <= 30_000, String(waitMs));
   });
+
+  test("an account sends one text after its pause and then keeps its rate; a held text is no attempt", async () => {
+    const rates = { account: { burst: 5, everyMs: 60_000 } };
+    const { outboxId } = await queue("resumed", "a", "first");
+    const claim = () => claimOutbox("resumed", { continues: true, rates });
+    await claim();
+    await settleRow(outboxId, { state: "retry", afterMs: 0, reason: "paused", held: true });
+    assert.equal((await claim()).rows[0]?.attempts, 0);
+    await settleRow(outboxId, { state: "retry", afterMs: 0, reason: "429", scope: "account" });
+    for (const conversation of ["b", "c"]) await queue("resumed", conversation, "text");
+    assert.deepEqual(
+      (await claim()).rows.map(({ attempts }) => attempts),
+      [1],
+    );
+    const { rows, waitMs = 0 } = await claim();
+    assert.deepEqual(rows, []);
+    assert.ok(waitMs > 50_000 && waitMs <= 60_000, String(waitMs));
+  });
 });
 
 describe("pairing", () => {

@@ -152,6 +152,8 @@ export const outboxSettle = storeRequest({
         reason: z.string(),
         /** What the platform limits; left out: only this text waits. */
         scope: z.enum(["conversation", "account"]).optional(),
+        /** The platform was not called, because of a pause: this is no attempt. Left out: it was called. */
+        held: z.boolean().optional(),
         /** The preview cannot be edited: the text is sent as a message of its own. */
         withoutPreview: z.boolean().optional(),
       }),
@@ -178,3 +180,13 @@ export const outboxMore = storeRequest({
 });
 
 export const outboxReady = z.object({ account: z.string() });
+
+/** The pause begins when the message arrives. */
+export const sendPaused = z.object({
+  channel: z.string(),
+  account: z.string(),
+  /** The one that a call was for. */
+  conversation: z.string(),
+  scope: z.enum(["conversation", "account"]),
+  forMs: z.number().nonnegative(),
+});

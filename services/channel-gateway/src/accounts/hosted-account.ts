@@ -9,6 +9,7 @@ import {
   type ChannelHost,
   type LeaseRef,
   type Position,
+  type SendingAdapter,
 } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { FileFetcher } from "../ingress/file-fetcher.ts";
@@ -19,6 +20,7 @@ import type { LeasePool } from "../delivery/lease-pool.ts";
 import type { Lease } from "../delivery/leases.ts";
 import { Outbound } from "../delivery/outbound.ts";
 import { Previews } from "../delivery/previews.ts";
+import { SendPauses } from "../delivery/send-pauses.ts";
 import { TurnIndicators } from "../delivery/turn-indicators.ts";
 
 /** An adapter and its access policy. */
@@ -48,6 +50,9 @@ export class HostedAccount {
   readonly adapter: ChannelAdapter;
   readonly host: ChannelHost;
   readonly #deps: HostedAccountDeps;
+  readonly #pauses: SendPauses;
+  /** The adapter for everything that sends: it keeps the pauses. */
+  readonly #sending: SendingAdapter;
   readonly #previews: Previews | undefined;
   readonly #indicators: TurnIndicators | undefined;
   readonly #stop = new AbortController();
@@ -59,6 +64,8 @@ export class HostedAccount {
     this.#deps = deps;
     this.adapter = adapter;
     this.name = `${adapter.channel}:${adapter.account}`;
+    this.#pauses = new SendPauses(deps.bus, adapter);
+    this.#sending = this.#pauses.guard(adapter);
     this.#previews = this.#previewsOf(people);
     this.#indicators = this.#indicatorsOf(people);
     this.host = this.#hostOf(people);
@@ -76,7 +83,7 @@ export class HostedAccount {
     const { adapter, host, name } = this;
     this.#deps.files.add(adapter);
     const lease = { held: () => this.#sendingLease(), fenced: (lost: LeaseRef) => this.#fenced(lost) };
-    const outbound = new Outbound({ bus, log, events, owner }, adapter, lease, this.#previews);
+    const outbound = new Outbound({ bus, log, events, owner }, this.#sending, lease, this.#previews);
     this.#outbound = outbound;
     const failed = (error: unknown) => states.set(name, failureOf(error));
     if (adapter.listen !== undefined) this.#listening = keepListening(adapter, host, this.#stop.signal, failed);
@@ -103,6 +110,7 @@ export class HostedAccount {
     await this.#listening;
     await this.#previews?.close();
     await this.#outbound?.close();
+    this.#pauses.close();
   }
 
   /** Finishes the sends in flight, closes the connections and releases their leases. */
@@ -130,7 +138,7 @@ export class HostedAccount {
 
   #previewsOf({ preview }: PeoplePolicy): Previews | undefined {
     const { bus, log, owner, showsAnswers } = this.#deps;
-    const { adapter } = this;
+    const adapter = this.#sending;
     if (adapter.capabilities.preview === undefined || preview === false || !showsAnswers) return undefined;
     const lease = () => this.#sendingLease();
     return new Previews({ bus, log, owner, adapter, lease, wake: () => this.#outbound?.wake() });
@@ -138,7 +146,7 @@ export class HostedAccount {
 
   /** What a conversation shows while a turn runs; undefined: nothing. */
   #indicatorsOf({ acknowledge = false }: PeoplePolicy): TurnIndicators | undefined {
-    const { adapter } = this;
+    const adapter = this.#sending;
     const previews = this.#previews;
     if (!adapter.capabilities.typing && !acknowledge && previews === undefined) return undefined;
     return new TurnIndicators(adapter, { previews, acknowledge });

@@ -166,12 +166,12 @@ export interface OutboundFile {
 
 /**
  * sent · retry: certainly not delivered (refused connection, 429, 5xx before the platform accepted it); `scope`: the platform limits the
- * conversation or the account, which pauses on every replica · unknown: the request was sent and no answer arrived · dropped: can never be
+ * conversation or the account, which pauses on every replica; `held`: set by the host when it did not call the adapter · unknown: the request was sent and no answer arrived · dropped: can never be
  * delivered (blocked by the user, chat deleted).
  */
 export type SendOutcome =
   | { state: "sent"; providerMessageId: string | null }
-  | { state: "retry"; afterMs: number; reason: string; scope?: "conversation" | "account" }
+  | { state: "retry"; afterMs: number; reason: string; scope?: "conversation" | "account"; held?: true }
   | { state: "unknown"; reason: string }
   | { state: "dropped"; reason: string };
 
@@ -222,6 +222,12 @@ export interface ChannelAdapter {
   /** Hides the typing indicator, where it does not end with the next message by itself. */
   stopTyping?(address: ReplyAddress): Promise<void>;
 }
+
+/** What sending needs of an adapter. */
+export type SendingAdapter = Pick<
+  ChannelAdapter,
+  "channel" | "account" | "capabilities" | "maxLength" | "send" | "edit" | "remove" | "react" | "typing" | "stopTyping"
+>;
 
 /** What an adapter does with single messages. */
 export type MessageOperations = Required<Pick<ChannelAdapter, "edit" | "remove" | "react">>;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
 import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
 import { outboxReady, store, WireError, type OutboxRow } from "@parley/contracts";
-import type { ChannelAdapter, LeaseRef } from "../channels/channel.ts";
+import type { SendingAdapter, LeaseRef } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { Previews } from "./previews.ts";
 import { ratesOf } from "./rates.ts";
@@ -32,7 +32,7 @@ const settlePauseMs = 500;
 
 export class Outbound {
   readonly #deps: OutboundDeps;
-  readonly #adapter: ChannelAdapter;
+  readonly #adapter: SendingAdapter;
   /** The lease that sends need; null while this replica does not hold it, undefined when they need none. */
   readonly #lease: () => LeaseRef | null | undefined;
   readonly #onFenced: (lease: LeaseRef) => void;
@@ -48,7 +48,7 @@ export class Outbound {
 
   constructor(
     deps: OutboundDeps,
-    adapter: ChannelAdapter,
+    adapter: SendingAdapter,
     /** `held` returns undefined when sends need no lease. */
     lease: { held: () => LeaseRef | null | undefined; fenced: (lease: LeaseRef) => void },
     previews?: Previews,

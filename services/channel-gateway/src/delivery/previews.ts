@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
 import { store, WireError, type InputOf, type ReplyAddress, type SessionEvent } from "@parley/contracts";
-import type { ChannelAdapter, LeaseRef, SendOutcome } from "../channels/channel.ts";
+import type { SendingAdapter, LeaseRef, SendOutcome } from "../channels/channel.ts";
 import type { RenderedText } from "../channels/text/render.ts";
 import { AnswerParts } from "../channels/text/parts.ts";
 import { ratesOf } from "./rates.ts";
@@ -15,7 +15,7 @@ export interface PreviewDeps {
   bus: Bus;
   log: Logger;
   owner: { replica: string; incarnation: string };
-  adapter: ChannelAdapter;
+  adapter: SendingAdapter;
   /** The lease that sends need; null: not held; undefined: sends need none. */
   lease: () => LeaseRef | null | undefined;
   /** Called when texts of a conversation may be sent. */

@@ -10,7 +10,7 @@ import {
   type OutboxRow,
   type store,
 } from "@parley/contracts";
-import type { ChannelAdapter, OutboundFile, OutboundPart, SendOutcome } from "../channels/channel.ts";
+import type { SendingAdapter, OutboundFile, OutboundPart, SendOutcome } from "../channels/channel.ts";
 import { AnswerParts } from "../channels/text/parts.ts";
 import type { RenderedText } from "../channels/text/render.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
@@ -40,11 +40,11 @@ const interrupted: SendOutcome = { state: "unknown", reason: "the sender crashed
 
 export class RowSender {
   readonly #deps: { bus: Bus; log: Logger };
-  readonly #adapter: ChannelAdapter;
+  readonly #adapter: SendingAdapter;
   readonly #previews: Previews | undefined;
   readonly #parts: AnswerParts;
 
-  constructor(deps: { bus: Bus; log: Logger }, adapter: ChannelAdapter, previews?: Previews) {
+  constructor(deps: { bus: Bus; log: Logger }, adapter: SendingAdapter, previews?: Previews) {
     this.#deps = deps;
     this.#adapter = adapter;
     this.#previews = previews;

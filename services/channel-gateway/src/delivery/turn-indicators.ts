@@ -1,7 +1,7 @@
 // What a conversation shows while a turn answers it: the typing indicator, a preview of the answer and a reaction to the message. Best
 // effort, except that the answer replaces the preview (previews.ts): nothing else depends on it.
 import type { ReplyAddress, SessionEvent } from "@parley/contracts";
-import type { ChannelAdapter, InboundDraft } from "../channels/channel.ts";
+import type { InboundDraft, SendingAdapter } from "../channels/channel.ts";
 import type { Previews } from "./previews.ts";
 
 /** Most platforms hide the typing indicator after 5 s or more. */
@@ -10,7 +10,7 @@ const defaultEveryMs = 4_500;
 const longestMs = 15 * 60_000;
 const reactWithinMs = 5_000;
 
-type IndicatingAdapter = Pick<ChannelAdapter, "typing" | "stopTyping" | "react" | "capabilities">;
+type IndicatingAdapter = Pick<SendingAdapter, "typing" | "stopTyping" | "react" | "capabilities">;
 
 /** The indicators of one message and its turn. */
 export interface FollowedTurn {

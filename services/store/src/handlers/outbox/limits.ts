@@ -17,10 +17,11 @@ export interface Allowance {
 export async function lockAllowance(client: PoolClient, input: ClaimInput): Promise<Allowance> {
   const { channel, account, limit, rates } = input;
   if (rates !== undefined || input.previews === true) await lockLimits(client, input);
-  const { rows } = await client.query<{ ahead_ms: number; blocked_ms: number }>({
+  const { rows } = await client.query<{ ahead_ms: number; blocked_ms: number; was_blocked: boolean }>({
     name: "send-limits-account",
     text: `SELECT greatest(0, extract(epoch FROM next_at - now()) * 1000)::float8 AS ahead_ms,
-                  greatest(0, coalesce(extract(epoch FROM blocked_until - now()) * 1000, 0))::float8 AS blocked_ms
+                  greatest(0, coalesce(extract(epoch FROM blocked_until - now()) * 1000, 0))::float8 AS blocked_ms,
+                  coalesce(blocked_until <= now(), false) AS was_blocked
            FROM parley.send_limits WHERE channel = $1 AND account = $2 AND conversation = ''`,
     values: [channel, account],
   });
@@ -28,8 +29,23 @@ export async function lockAllowance(client: PoolClient, input: ClaimInput): Prom
   if (blockedMs > 0) return { rows: 0, waitMs: blockedMs };
   if (rates?.account === undefined) return { rows: limit, waitMs: 0 };
   const { burst, everyMs } = rates.account;
+  if (rows[0]?.was_blocked === true) return resumeGently(client, input, (burst - 1) * everyMs);
   const free = Math.floor((burst * everyMs - aheadMs) / everyMs);
   return { rows: Math.min(limit, Math.max(0, free)), waitMs: aheadMs - (burst - 1) * everyMs };
+}
+
+/**
+ * The first claim after a pause: one row, and then one per interval, because the platform may still refuse and a burst would meet it on every
+ * replica. `burstMs`: the time in which all of the burst but one message becomes free again.
+ */
+async function resumeGently(client: PoolClient, { channel, account }: ClaimInput, burstMs: number): Promise<Allowance> {
+  await client.query(
+    `UPDATE parley.send_limits
+     SET next_at = greatest(next_at, now() + $3 * interval '1 millisecond'), blocked_until = NULL
+     WHERE channel = $1 AND account = $2 AND conversation = ''`,
+    [channel, account, burstMs],
+  );
+  return { rows: 1, waitMs: 0 };
 }
 
 type Paced = Pick<ClaimInput, "channel" | "account" | "rates">;

@@ -143,7 +143,7 @@ const settleRow = {
       parts = parts + CASE WHEN $3 IN ('part', 'sent') THEN 1 ELSE 0 END,
       doubtful_parts = doubtful_parts + CASE WHEN $3 IN ('doubtful', 'unknown') THEN 1 ELSE 0 END,
       -- Each message of a text has its own attempts.
-      attempts = CASE WHEN $3 IN ('part', 'doubtful') THEN 0 ELSE attempts END,
+      attempts = CASE WHEN $3 IN ('part', 'doubtful') THEN 0 WHEN $10 THEN greatest(attempts - 1, 0) ELSE attempts END,
       interrupted = false,
       held_at = $9,
       replaces = CASE WHEN $8 THEN NULL ELSE replaces END,
@@ -271,6 +271,7 @@ export const outboxHandlers = {
               "position" in outcome ? outcome.position : null,
               outcome.state === "retry" && outcome.withoutPreview === true,
               outcome.state === "sent" ? (outcome.heldAt ?? null) : null,
+              outcome.state === "retry" && outcome.held === true,
             ],
           });
           const [address] = rows;
