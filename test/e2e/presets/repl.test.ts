@@ -86,14 +86,24 @@ describe("loop", () => {
 
 describe("truncation", () => {
   // design: 002.7
-  test("cuts a result over 40,000 characters and notes the tool and both lengths", async () => {
-    await writeFile(inWorkspace("long.txt"), `${"x".repeat(99)}\n`.repeat(1_000));
-    const turn = await fixture.turn('tool: read {"path":"long.txt"}\nthen\nsay: long', "long");
-    const content = turn.results[0]?.content ?? "";
-    assert.ok(content.length <= 41_000, `${content.length} characters`);
-    assert.equal(turn.results[0]?.isError, false);
-    assert.match(content.slice(-600), /\d/);
-    assert.match(content.slice(-600), /offset|read/i);
+  test("reads a long file in pages without a gap, also with ten calls in one answer", async () => {
+    const lines = Array.from({ length: 1_000 }, (_, index) => `${index + 1} ${"x".repeat(95)}`);
+    await writeFile(inWorkspace("long.txt"), `${lines.join("\n")}\n`);
+    for (const callsOfAnswer of [1, 10]) {
+      let shown = 0;
+      for (let offset = 1; offset <= lines.length;) {
+        const call = `tool: read ${JSON.stringify({ path: "long.txt", offset })}\n`;
+        const turn = await fixture.turn(`${call.repeat(callsOfAnswer)}then\nsay: long`, `long-${offset}`);
+        const content = turn.results.at(-1)?.content ?? "";
+        assert.ok(content.length <= 40_000, `${content.length} characters`);
+        for (const [, number] of content.matchAll(/^ *(\d+)\t/gm)) assert.equal(Number(number), ++shown);
+        const next = /Read on with: read\((.*)\)\]$/.exec(content)?.[1];
+        if (next === undefined) break;
+        ({ offset } = JSON.parse(next) as { offset: number });
+        assert.equal(offset, shown + 1);
+      }
+      assert.equal(shown, lines.length, `${callsOfAnswer} calls`);
+    }
   });
 });
 

@@ -53,6 +53,19 @@ export function interrupted(tool: string): string {
   return `the tool-runner restarted while ${tool} ran; whether it took effect is unknown, and it was not run again`;
 }
 
+/** Space for what a tool writes around a page: its notices, and the frame of untrusted content. */
+const pageFrameCharacters = 1_000;
+const minPageCharacters = 500;
+
+/**
+ * Characters of a page that `resultOf` leaves whole: it cuts the middle out of a longer result, and the call for the next page would
+ * skip that part. A character counts as 1.25 bytes, enough for ASCII with its escapes.
+ */
+export function pageCharactersFor({ maxResultBytes, maxResultCharacters = Infinity }: ToolCallRequest): number {
+  const room = Math.min(maxResultCharacters, Math.floor(maxResultBytes / 1.25)) - pageFrameCharacters;
+  return Math.max(minPageCharacters, room);
+}
+
 /** The result as the model sees it, truncated to the caller's limit. */
 export function resultOf(
   request: ToolCallRequest,

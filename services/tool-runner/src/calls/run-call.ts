@@ -10,7 +10,7 @@ import { describeFileError } from "../workspace/errors.ts";
 import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { CallDependencies, GrantedCall } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
-import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
+import { outcome, pageCharactersFor, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
 import { withTaint, type GuardedContext } from "./taint-guard.ts";
 
 export interface RunningCall {
@@ -87,6 +87,7 @@ async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> 
     ...(request.role === undefined ? {} : { role: request.role }),
     hasLaterCalls: request.callsFollow ?? false,
     minIsolation: request.minIsolation,
+    maxPageCharacters: pageCharactersFor(request),
     idempotencyKey: `${request.turnId}:${request.n}`,
     callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
   });

@@ -66,6 +66,8 @@ export interface ToolContext {
   hasLaterCalls?: boolean;
   /** The minimum isolation that the call requires for a command. Default: as in the settings. */
   minIsolation?: IsolationLevel | undefined;
+  /** Characters of the result that the model is shown; a tool that returns pages makes them fit. Default: the tool's own limit. */
+  maxPageCharacters?: number;
   /** Identical for every run of this call: `<turn>:<n>`. */
   idempotencyKey: string;
   /** Identifies the call in file names. */

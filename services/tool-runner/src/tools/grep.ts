@@ -57,10 +57,17 @@ export const grepTool = defineTool({
     );
     if (!("hits" in answer)) return answer;
     const none = `No match in ${answer.filesSeen} files.`;
-    const fitting = answer.hits.slice(0, fittingLines(answer.hits.map(({ shown }) => shown)));
+    const room = Math.min(maxCharacters, context.maxPageCharacters ?? maxCharacters);
+    const fitting = answer.hits.slice(
+      0,
+      fittingLines(
+        answer.hits.map(({ shown }) => shown),
+        room,
+      ),
+    );
     const marked = await warned(fitting, answer.documents, context);
     // The warnings count towards the limit as well.
-    const lines = marked.slice(0, fittingLines(marked));
+    const lines = marked.slice(0, fittingLines(marked, room));
     const cut = answer.hits.length - fitting.length + marked.length - lines.length;
     const all = notices(answer, maxHits);
     if (cut > 0) all.unshift(`[Truncated: ${cut} lines of the result do not fit. Narrow the search.]`);
@@ -73,10 +80,10 @@ function filesOf(hits: readonly SearchHit[]): Set<string> {
   return new Set(hits.map(({ shown, line }) => line?.path ?? shown.replace(/: \d+$/, "")));
 }
 
-/** How many lines fit within `maxCharacters`. */
-function fittingLines(lines: readonly string[]): number {
+/** How many lines fit within `room` characters. */
+function fittingLines(lines: readonly string[], room: number): number {
   let characters = 0;
-  const beyond = lines.findIndex((line) => (characters += line.length + 1) > maxCharacters);
+  const beyond = lines.findIndex((line) => (characters += line.length + 1) > room);
   return beyond < 0 ? lines.length : beyond;
 }
 

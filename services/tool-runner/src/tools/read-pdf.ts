@@ -9,7 +9,7 @@ import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.
 export const maxPdfPages = 20;
 /** Maximum size of content that models are shown directly: agent-core's `model/attachments.ts`. */
 const maxShownBytes = 20 * 1024 * 1024;
-const maxCharacters = 50 * 1024;
+const maxPdfCharacters = 50 * 1024;
 
 export interface PdfFile {
   path: string;
@@ -27,6 +27,7 @@ export function pageRange(text: string): PageRange | undefined {
 /** Shows a PDF, or the requested pages of it. */
 export async function showPdf(file: PdfFile, asked: PageRange | undefined, context: ToolContext): Promise<ToolOutput> {
   const range = asked ?? { from: 1, to: maxPdfPages };
+  const maxCharacters = Math.min(maxPdfCharacters, context.maxPageCharacters ?? maxPdfCharacters);
   const reading = await readPdfPages(file.content, range, maxCharacters, context.signal);
   const mayShow = context.attachmentStore !== undefined && file.content.length <= maxShownBytes;
   if (reading.status === "unreadable") {
@@ -46,7 +47,7 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
       ...(hasText ? [`Read its text with: ${pagesCall(file.path, 1, Math.min(pages, maxPdfPages))}`] : []),
     ]);
   }
-  if (hasText) return success(presentPages(file.path, range, reading));
+  if (hasText) return success(presentPages(file.path, range, reading, maxCharacters));
   if (mayShow) return asItIs(file, context, [count, "These pages contain no text; the document itself is shown."]);
   return failure(
     `The pages of "${displayPath(file.path)}" contain no text, only pictures. ${otherWays(file.path, false)}`,
@@ -67,6 +68,7 @@ export function presentPages(
   path: string,
   { from }: PageRange,
   { pages, texts }: PdfReading & { status: "read" },
+  maxCharacters = maxPdfCharacters,
 ): string {
   const lines: string[] = [];
   let characters = 0;

@@ -18,6 +18,8 @@ import { runOnText } from "../text/text-worker.ts";
 
 const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
+/** Characters of one part of a line that is longer than a page; a command shows 28,000 bytes. */
+const partCharacters = 25_000;
 const headBytes = 8_192;
 const chunkBytes = 256 * 1024;
 /** Maximum size of a picture that models are shown: agent-core's `model/attachments.ts`. */
@@ -62,7 +64,9 @@ export const readTool = defineTool({
   ],
   run: async (args, context) => {
     const document = resolveDocument(args.path, context);
-    if (document !== undefined) return args.pages === undefined ? readDocument(document, args) : noPages(args.path);
+    const maxCharacters = Math.min(maxPageCharacters, context.maxPageCharacters ?? maxPageCharacters);
+    const asked = { ...args, maxCharacters };
+    if (document !== undefined) return args.pages === undefined ? readDocument(document, asked) : noPages(args.path);
     await using place = await context.workspace.resolve(args.path);
     await using file = await openFile(place);
     const { handle, stats } = file;
@@ -89,8 +93,8 @@ export const readTool = defineTool({
       );
     }
     const cells = await notebook(handle, stats.size, place.relative, context);
-    if (cells !== undefined) return await readFrom(only(cells), cells.length, args);
-    return await readFrom(chunksOf(handle, context.signal), stats.size, args);
+    if (cells !== undefined) return await readFrom(only(cells), cells.length, asked);
+    return await readFrom(chunksOf(handle, context.signal), stats.size, asked);
   },
 });
 
@@ -136,6 +140,8 @@ interface PageArgs {
   path: string;
   offset?: number | undefined;
   limit?: number | undefined;
+  /** Of one page. */
+  maxCharacters: number;
 }
 
 /** The requested page of a text of `size` bytes. */
@@ -143,8 +149,9 @@ async function readFrom(chunks: AsyncIterable<Uint8Array>, size: number, args: P
   return present(await pageOf(chunks, args), args, size);
 }
 
-function pageOf(chunks: AsyncIterable<Uint8Array>, { offset = 1, limit = defaultLines }: PageArgs): Promise<Page> {
-  return readPage(chunks, { offset, limit, maxCharacters: maxPageCharacters });
+function pageOf(chunks: AsyncIterable<Uint8Array>, args: PageArgs): Promise<Page> {
+  const { offset = 1, limit = defaultLines, maxCharacters } = args;
+  return readPage(chunks, { offset, limit, maxCharacters });
 }
 
 async function readDocument({ documents, path }: DocumentAccess, args: PageArgs): Promise<ToolOutput> {
@@ -177,9 +184,11 @@ function present(page: Page, args: PageArgs, size: number): ToolOutput {
     return failure(`The file has ${page.skipped} lines; line ${offset} is past its end.`);
   }
   const notices: string[] = [];
+  // Overlaps with what is shown, so that nothing is missing between.
+  const from = Math.max(1, args.maxCharacters - 1_199);
   for (const line of page.cutLines) {
     notices.push(
-      `[Line ${line} is longer than a page and was cut. Read parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c 50001-75000` })}.]`,
+      `[Line ${line} is longer than a page and was cut. Read parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c ${from}-${from + partCharacters - 1}` })}.]`,
     );
   }
   if (page.next !== undefined) {

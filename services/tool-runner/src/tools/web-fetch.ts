@@ -58,8 +58,9 @@ export function webFetchTool(options: WebFetchOptions): Tool {
     run: async (args, context) => {
       const as = args.extract ?? "markdown";
       const offset = args.offset ?? 0;
+      const pageCharacters = Math.min(args.max_chars ?? maxCharacters, context.maxPageCharacters ?? maxCharacters);
       const kept = offset === 0 ? undefined : cache.get(`${as} ${args.url}`);
-      if (kept !== undefined) return present(kept, args, offset);
+      if (kept !== undefined) return present(kept, args, { offset, pageCharacters });
       const deadline = AbortSignal.timeout(options.timeoutSeconds * 1_000);
       const signal = AbortSignal.any([context.signal, deadline]);
       try {
@@ -67,7 +68,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
         const page = await toPage(answer, as, signal);
         if ("isError" in page) return page;
         cache.set(`${as} ${args.url}`, page);
-        return present(page, args, offset);
+        return present(page, args, { offset, pageCharacters });
       } catch (error) {
         if (context.signal.aborted) throw error;
         if (error instanceof BlockedTargetError) return failure(error.message);
@@ -116,11 +117,15 @@ function decode(body: Buffer, contentType: string): string {
   }
 }
 
-function present(page: Page, args: { url: string; max_chars?: number | undefined }, offset: number): ToolOutput {
+function present(
+  page: Page,
+  args: { url: string; max_chars?: number | undefined },
+  { offset, pageCharacters }: { offset: number; pageCharacters: number },
+): ToolOutput {
   const { text } = page;
   if (offset > 0 && offset >= text.length)
     return failure(`The page has ${text.length} characters; offset ${offset} is past its end.`);
-  const end = Math.min(text.length, offset + (args.max_chars ?? maxCharacters));
+  const end = Math.min(text.length, offset + pageCharacters);
   const piece = text.slice(offset, end).toWellFormed();
   const title = page.title === "" ? "" : `# ${page.title}\n\n`;
   const lines = [wrapUntrusted(page.url, `${offset === 0 ? title : ""}${piece === "" ? "(no text)" : piece}`)];
