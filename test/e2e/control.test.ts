@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { Client } from "pg";
 import { pollUntil } from "@parley/testing/until";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
@@ -38,7 +39,7 @@ const One = z.object({ session: Session });
 const Many = z.object({ sessions: z.array(Session) });
 const key = (conversation: string) => `http:default:${conversation}`;
 
-// design: 002.19, 001.26c
+// design: 002.17, 002.19, 001.26c
 test("creates, renames, forks, archives and resumes sessions", async () => {
   await client.ask("say: hello", "tidy");
   const { session } = await json(One, "sessions", "rename", key("tidy"), "first things");
@@ -59,6 +60,26 @@ test("creates, renames, forks, archives and resumes sessions", async () => {
   assert.deepEqual(
     found.sessions.map(({ sessionId }) => sessionId),
     [session.sessionId],
+  );
+});
+
+// design: 002.20
+test("tells the age of a resumed session by its last message", async () => {
+  await client.ask("say: hello", "aged");
+  const database = new Client({ connectionString: cluster.databaseUrl });
+  await database.connect();
+  try {
+    await database.query(
+      `UPDATE parley.messages SET created_at = created_at - interval '3 days'
+       WHERE session_id = (SELECT id FROM parley.sessions WHERE key = $1)`,
+      [key("aged")],
+    );
+  } finally {
+    await database.end();
+  }
+  assert.match(
+    await client.ask(`/session resume ${key("aged")}`, "aged"),
+    /^This conversation continues with session "say: hello" \(\w{8}\), 2 messages, 3 days ago\.\nLast from /,
   );
 });
 

@@ -263,7 +263,7 @@ describe("delegation", () => {
     );
   });
 
-  // design: 001.18
+  // design: 001.18, 002.17
   test("creates a session for the sub-agent, linked to the parent's session", async () => {
     const turn = await fixture.turn(delegating("say: kept apart", "ok"), "apart");
     const [child] = await fixture.children(turn.sessionId);

@@ -1,5 +1,5 @@
 // A recap of a conversation: the last message and its answer. Pure.
-import { textOf, type Message } from "@parley/contracts";
+import { textOf, type Message, type SessionSummary } from "@parley/contracts";
 import { oneLine } from "@parley/kit";
 
 const maxCharacters = 300;
@@ -16,4 +16,9 @@ export function recap(messages: readonly Message[]): string[] {
   // An answer older than the last message belongs to an earlier one.
   const behind = answered !== undefined && answered.seq > (asked?.seq ?? 0);
   return [...question, ...(behind ? line("My answer", answered) : question.length === 0 ? [] : ["Not answered yet."])];
+}
+
+/** Time of the last message (ISO 8601): `updatedAt` of a session that was just resumed is the time of the resumption. */
+export function lastMessageAt({ createdAt }: Pick<SessionSummary, "createdAt">, messages: readonly Message[]): string {
+  return messages.at(-1)?.createdAt ?? createdAt;
 }

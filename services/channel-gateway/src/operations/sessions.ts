@@ -3,7 +3,7 @@ import { controlStreaming, operations, store, textOf, type SessionSummary } from
 import { omitUndefined, pluralize } from "@parley/kit";
 import { costText, formatAge, shortId, tokensText } from "./format.ts";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
-import { recap } from "./recap.ts";
+import { lastMessageAt, recap } from "./recap.ts";
 import { awaitService } from "./session-service.ts";
 
 /** How many messages back the recap searches. */
@@ -39,7 +39,7 @@ function sessionText(session: SessionSummary): string {
 async function resumedText({ deps }: OperationCall, session: SessionSummary): Promise<string> {
   const range = { sessionId: session.sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: recapMessages };
   const { messages } = await deps.bus.request(store.sessionMessages, range);
-  const size = `${pluralize(session.messageCount, "message")}, ${formatAge(session.updatedAt, Date.now())}`;
+  const size = `${pluralize(session.messageCount, "message")}, ${formatAge(lastMessageAt(session, messages), Date.now())}`;
   return [`This conversation continues with session ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
 }
 
