@@ -17,7 +17,7 @@ before(async () => {
   cluster = await startTestCluster(cleanup, {
     processes: [],
     settings:
-      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\ncontained = "ask"\n[queue]\nmode = "queue"\n',
+      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\ncontained = "ask"\n[queue]\nmode = "queue"\n[compaction]\nmodel = "rehearsal:cheap"\n',
   });
   client = apiClient(cluster.httpUrls, cluster.token);
 });
@@ -231,6 +231,17 @@ test("sets and resets a session's model and mode, and gives the reason when it r
 test("has nothing to compact when a session is short", async () => {
   await client.ask("say: hello", "compact");
   assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to compact.\n");
+});
+
+// design: 002.16
+test("lets the model of the settings write the summary", async () => {
+  for (let turn = 0; turn < 8; turn++) await client.ask(`say: ok\n${"a long story ".repeat(800)}`, "summarised");
+  assert.match(await client.ask("/compact", "summarised"), /^(?:Compacted: |Compaction is in progress)/);
+  const Cost = z.object({ rows: z.array(z.looseObject({ model: z.string() })) });
+  await pollUntil(async () => {
+    const { rows } = await json(Cost, "cost", "--session", key("summarised"));
+    return rows.some(({ model }) => model === "rehearsal:cheap");
+  }, "the cost of the summary");
 });
 
 // design: 002.19

@@ -49,6 +49,7 @@ const user = (content: string) => `${JSON.stringify({ type: "user", message: { r
 const control = (id: string, request: object) =>
   `${JSON.stringify({ type: "control_request", request_id: id, request })}\n`;
 
+// design: 001.28
 test("prints only the answer as text, also when the prompt comes from standard input", async () => {
   const answered = await run(["say: forty-two"]).endInput().outcome();
   assert.deepEqual([answered.code, answered.stdout, answered.stderr], [0, "forty-two\n", ""]);
@@ -121,6 +122,7 @@ test("exits with 1 when a turn needs more model calls than --max-turns", async (
   assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);
 });
 
+// design: 001.28
 test("exits with 1 and writes the error to standard error when the model fails", async () => {
   const { code, stdout, stderr } = await run(["fail: auth always\nsay: never"]).endInput().outcome();
   assert.deepEqual([code, stdout], [1, ""]);
@@ -188,6 +190,7 @@ test("answers each control request by its id, and gives the reason when it refus
   assert.equal(resultOf(stdout).subtype, "error_during_execution");
 });
 
+// design: 001.28
 test("reports wrong usage when options exclude each other", async () => {
   for (const args of [
     ["--partial", "x"],

@@ -120,6 +120,7 @@ describe("webhook with a tool call and an answer on Telegram", () => {
     assert.equal(sent.parentSpanId, turn.spanId);
   });
 
+  // design: 001.31
   test("has a span with cost for each model call, and none of the provider's library", async () => {
     const { find, all } = await traceOf(fixture);
     const turn = await find("invoke_agent");
@@ -185,6 +186,7 @@ describe("with every hint lost and content recording on", () => {
     assert.deepEqual(all("process turns"), []);
   });
 
+  // design: 001.31
   test("records messages, tool inputs and answers in their spans", async () => {
     const { find, all } = await traceOf(fixture);
     const tool = await find("execute_tool");

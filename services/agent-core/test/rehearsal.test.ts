@@ -84,6 +84,18 @@ describe("the rehearsal model", () => {
     assert.deepEqual(parts, [{ type: "text", text: "from the script" }]);
   });
 
+  test("repeats its text when the loop asks for an unsent one, and no call", () => {
+    const unsent = { role: "user" as const, parts: [{ type: "text" as const, text: "[Nothing was said: send it]" }] };
+    const afterEnd = (script: string) => {
+      const { messages, ...rest } = requestOf(script);
+      const said = { role: "assistant" as const, parts: [{ type: "text" as const, text: "it" }] };
+      return rehearse({ ...rest, messages: [...messages, said, unsent] }).parts;
+    };
+    assert.deepEqual(afterEnd("say: it"), [{ type: "text", text: "it" }]);
+    assert.deepEqual(afterEnd("say: it\nthen\nsay: next"), [{ type: "text", text: "next" }]);
+    assert.deepEqual(afterEnd("tool: ls {}"), [{ type: "text", text: "[rehearsal model] You said: tool: ls {}" }]);
+  });
+
   test("does not run a script that a summary request quotes", () => {
     const request = "Write the summary that will replace the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
     const { parts } = rehearse(requestOf(request));

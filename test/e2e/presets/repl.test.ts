@@ -192,6 +192,23 @@ describe("checkpoints", () => {
 });
 
 describe("local commands", () => {
+  // design: 002.2
+  test("are answered while a turn runs; other input waits until it is stopped", async () => {
+    const running = await fixture.client.post(`${waitingFor("never")}\nthen\nsay: never`, { conversation: "busy" });
+    const turnId = await fixture.begun(running);
+    await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId);
+    const waiting = await fixture.client.post("say: after it", { conversation: "busy" });
+    assert.match(await fixture.client.ask("/voice stop", "busy"), /Voice/);
+    assert.match(await fixture.client.ask("/queue", "busy"), /after it/);
+    assert.equal((await fixture.client.messageState(waiting)).state, "queued");
+    const { sessionId } = await fixture.session("http:default:busy");
+    await fixture.stop(sessionId);
+    const [stopped, next] = [await fixture.ended(running), await fixture.ended(waiting)];
+    assert.deepEqual([stopped.exitReason, next.text], ["interrupted", "after it"]);
+    assert.ok((stopped.finishedAt ?? "") <= next.startedAt);
+    assert.ok(!textsOf(await fixture.log(sessionId)).some((text) => text.startsWith("/")));
+  });
+
   // design: 002.2, 002.3
   test("are answered without the model, also when they do not exist", async () => {
     const before = fixture.cluster.strict?.requests.length;

@@ -1,8 +1,10 @@
 // The preset `singleton`, section by section of its design: one agent, one session, one input at a time.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { rolesOf, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
@@ -164,9 +166,17 @@ describe("3 tools", () => {
 });
 
 describe("4 sub-agents", () => {
-  // design: 000.13
+  // design: 000.13, 000.13c
   test("have the six read-only tools and a session; their last text is the result", async () => {
     await fixture.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
+    for (const [path, content] of [
+      ["AGENTS.md", "Measure twice."],
+      ["SOUL.md", "You are cheerful."],
+      ["MEMORY.md", "The tea is in the cellar."],
+    ] as const) {
+      const order = { opId: randomUUID(), path, content, author: "owner", expectedVersion: 0 } as const;
+      await fixture.bus.request(store.documentPut, order);
+    }
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const prompt = 'tool: read {\\"path\\":\\"facts.txt\\"}\\nthen\\nsay: it is 42';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${prompt}"}\nthen\nsay: the child says 42`);
@@ -181,7 +191,10 @@ describe("4 sub-agents", () => {
     );
     for (const name of six) assert.ok(childTools.includes(name), name);
     assert.ok(own?.tools.some(({ name }) => name === "sessions_spawn"));
-    assert.notDeepEqual(child?.system, own?.system, "a sub-agent gets the minimal prompt");
+    const shown = child?.system.map(({ text }) => text).join("\n") ?? "";
+    assert.match(shown, /^You are a sub-agent[^]*Measure twice\./);
+    assert.doesNotMatch(shown, /cheerful|cellar/);
+    assert.match(own?.system.map(({ text }) => text).join("\n") ?? "", /cheerful/);
     const [session] = await fixture.children(turn.sessionId);
     assert.equal(session?.parentId, turn.sessionId);
     assert.equal(rolesOf(await fixture.log(session?.sessionId ?? "")), "user assistant tool assistant");

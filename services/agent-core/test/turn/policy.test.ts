@@ -82,6 +82,7 @@ describe("the tools of a policy", () => {
     );
   });
 
+  // design: 001.12
   test("treats an alias in every list as the tool's own name", () => {
     const aliases = ["Bash", "shell"];
     for (const alias of aliases) {
@@ -92,6 +93,7 @@ describe("the tools of a policy", () => {
     }
   });
 
+  // design: 001.12
   test("refuses a name that is no tool in every list, and suggests one", () => {
     for (const toml of [
       { agent: { tools: ["raed"] } },

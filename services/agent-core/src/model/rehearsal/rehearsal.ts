@@ -28,12 +28,12 @@ export function createRehearsal(model = "rehearsal"): ModelProvider {
     size: async () => ({ contextTokens, maxOutputTokens: null }),
     async stream(request, on, signal) {
       on.alive();
-      const { script, done, results } = currentTurn(request.messages);
-      const round = roundOf(script, done);
+      const { script, done, results, isUnsent } = currentTurn(request.messages);
+      const round = roundOf({ script, done, isUnsent });
       await pause(round.pauseMs, signal);
       const key = JSON.stringify([request.messages.length, done, script]);
       failIfTold(round, tries, key);
-      const reply = { ...answer(request, round, { script, done, results }), model };
+      const reply = { ...answer(request, round, { script, done, results, isUnsent }), model };
       for (const part of reply.parts) {
         if (part.type === "reasoning") on.delta({ type: "reasoning", text: part.text });
         if (part.type === "tool_call") {
@@ -65,7 +65,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** The answer without failures; pure, so that a repeated call returns the same answer. */
 export function rehearse(request: ModelRequest): ModelReply {
   const turn = currentTurn(request.messages);
-  return answer(request, roundOf(turn.script, turn.done), turn);
+  return answer(request, roundOf(turn), turn);
 }
 
 /** How summary requests start: they contain material and no script. Must match compaction/summary-request.ts. */
@@ -73,10 +73,12 @@ const summaryRequest = /^Write the summary that will replace/;
 const emptySummary =
   "Summary by the rehearsal model, which does not understand text: there were earlier messages, and their content is not known.";
 
-function roundOf(script: string, done: number): ScriptStep {
+function roundOf({ script, done, isUnsent }: Omit<Rehearsed, "results">): ScriptStep {
   if (summaryRequest.test(script)) return { ...emptyRound(), say: [emptySummary] };
   const rounds = parseScript(script);
-  return rounds[done] ?? { ...emptyRound(), waitMs: rounds.at(-1)?.waitMs ?? 0 };
+  const last = rounds.at(-1) ?? emptyRound();
+  const repeated = isUnsent && last.calls.length === 0 ? last.say : [];
+  return rounds[done] ?? { ...emptyRound(), waitMs: last.waitMs, say: repeated };
 }
 
 /** Throws as often as the script specifies. */
@@ -95,6 +97,8 @@ interface Rehearsed {
   script: string;
   done: number;
   results: ToolResult[];
+  /** The last text was sent to nobody, and the loop asks for it again. */
+  isUnsent: boolean;
 }
 
 function answer(request: ModelRequest, round: ScriptStep, { script, done, results }: Rehearsed): ModelReply {
@@ -135,6 +139,8 @@ function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
       after.filter((message) => message.role === "assistant").length +
       [messages[start], ...after].flatMap((message) => message?.parts.filter(isAfterEmptyAnswer) ?? []).length,
     results: after.flatMap((message) => message.parts.filter((part) => part.type === "tool_result")),
+    isUnsent:
+      after.at(-1)?.parts.some((part) => part.type === "text" && part.text.startsWith("[Nothing was said:")) ?? false,
   };
 }
 
