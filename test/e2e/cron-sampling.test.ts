@@ -33,7 +33,7 @@ max_concurrent_turns = 1
 
 [permissions]
 # Results of these servers taint the owner's thread, and rules that name a tool in full still allow it there.
-allow = ["mcp__asking__ask", "mcp__hasty__ask", "mcp__form__trigger-elicitation-request", "mcp__brief__trigger-elicitation-request"]
+allow = ["cron", "mcp__asking__ask", "mcp__hasty__ask", "mcp__form__trigger-elicitation-request", "mcp__brief__trigger-elicitation-request"]
 
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
@@ -276,4 +276,20 @@ describe("sampling when a process dies after the approval", () => {
     assert.deepEqual([turn.text, askedIn(turn.turnId), await modelCalls(turn.sessionId)], ["the job is done", 1, 2]);
     await conversationGoesOn();
   });
+});
+
+// design: 004.26b
+test("runs a user's reminder in their own chat and workspace", async () => {
+  const before = sentSoFar();
+  const prompt = 'tool: read {"path":"reminder.txt"}\nthen\nsay: the tea is ready';
+  const reminder = { action: "add", name: "tea of a user", at: "+1s", message: prompt };
+  const write = 'tool: write {"path":"reminder.txt","content":"of the user"}';
+  telegram.say(`${write}\ntool: cron ${JSON.stringify(reminder)}\nthen\nsay: noted`, { from: 2 });
+  await seen(/^the tea is ready$/, before, 2);
+  const { sessionId } = await fixture.session("telegram:main:2");
+  const messages = await fixture.log(sessionId);
+  const fired = messages.find(({ from }) => from?.origin === "cron");
+  assert.deepEqual([fired?.from?.role, fired?.from?.contact.id], ["user", "2"]);
+  const results = messages.filter(({ turnId, role }) => turnId === fired?.turnId && role === "tool");
+  assert.match(JSON.stringify(results), /of the user/);
 });

@@ -96,6 +96,7 @@ export type {
   OutboxRow,
   Outgoing,
   QueuedMessage,
+  JobPerson,
   Schedule,
   ScheduleRun,
   InlineSettlement,
@@ -215,9 +216,12 @@ export { accountsOf, hasAccount } from "./settings/accounts.ts";
 export { accountName, type WebhookAccount } from "./settings/channels.ts";
 export { webhookSchemes, webhookSigners, type WebhookScheme, type WebhookSigner } from "./webhooks.ts";
 export {
+  admissionOf,
   channelEntry,
+  PeoplePolicySchema,
   peopleSettings,
   secretVariable,
+  type Admission,
   type ChannelCapabilities,
   type ChannelEntry,
   type LengthUnit,

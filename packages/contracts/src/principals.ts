@@ -18,13 +18,17 @@ export const priorityOf: Record<Origin, number> = {
 export const contactRoles = ["owner", "user", "guest"] as const;
 export type ContactRole = (typeof contactRoles)[number];
 
-/** The trust of input: a person's role, otherwise the origin. Only input of equal trust shares a turn. */
+/**
+ * The trust of input: a person's role, also for jobs of people other than the owner; otherwise the origin. Only input of equal trust
+ * shares a turn.
+ */
 export const trustLevels = [...contactRoles, "subagent", "process", "webhook", "cron", "heartbeat"] as const;
 export type TrustLevel = (typeof trustLevels)[number];
 
 export const TrustLevelSchema = z.enum(trustLevels);
 
 export function trustLevel(from: { role: ContactRole; origin: Origin }): TrustLevel {
+  if (from.origin === "cron" && from.role !== "owner") return from.role;
   return from.origin === "user" ? from.role : from.origin;
 }
 

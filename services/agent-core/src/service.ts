@@ -213,7 +213,7 @@ function startWork(
     log,
     metrics,
     leaderStore,
-    heartbeat: config.settings.heartbeat,
+    settings: config.settings,
     timeZone: agent.time_zone,
   });
   const consolidation = startConsolidation({

@@ -112,9 +112,23 @@ export const peopleSettings = {
   acknowledge: z.boolean().optional(),
 };
 
-const PeoplePolicySchema = z.object(peopleSettings);
+export const PeoplePolicySchema = z.object(peopleSettings);
 /** The part of an account's settings that decides access. */
 export type PeoplePolicy = z.infer<typeof PeoplePolicySchema>;
+
+/** `listed`: the settings let the person in. `if_paired`: they are let in only as a stored contact. `never`: not at all. */
+export const admissions = ["listed", "if_paired", "never"] as const;
+export type Admission = (typeof admissions)[number];
+
+/** What an account's settings say about a person who was let in before. `direct`: the conversation is with them alone. */
+export function admissionOf(
+  { owners, allow_from, dm_policy }: Pick<PeoplePolicy, "owners" | "allow_from" | "dm_policy">,
+  { contactId, direct }: { contactId: string; direct: boolean },
+): Admission {
+  if (owners.includes(contactId)) return "listed";
+  if (direct && dm_policy === "disabled") return "never";
+  return allow_from.includes(contactId) ? "listed" : "if_paired";
+}
 
 /** The name of an environment variable that contains a secret. */
 export const secretVariable = z

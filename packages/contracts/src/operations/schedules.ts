@@ -8,7 +8,7 @@ import { operation } from "./operation.ts";
 const Job = z.object({ job: ScheduleSchema });
 /** The id or the name of a job. */
 const id = z.string().min(1).max(120);
-const { opId: _, id: __, createdBy: ___, ...fields } = scheduleCreate.input.shape;
+const { opId: _, id: __, createdBy: ___, personLimit: ____, ...fields } = scheduleCreate.input.shape;
 const Changes = z.strictObject(fields).partial();
 
 export const schedulesList = operation({

@@ -112,6 +112,11 @@ export const PermissionSettings = z
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
     /** How long the code of a person who asks for access is valid. */
     pairing_minutes: z.number().int().min(1).max(1_440).default(60),
+    /**
+     * How many upcoming jobs each user may have at a time, set with the tool `cron`. They run with that user's rights, in the
+     * conversation where they were created. 0: only owners create jobs.
+     */
+    user_jobs: z.number().int().min(0).max(1_000).default(10),
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */
     taint: z.boolean().default(true),
   })

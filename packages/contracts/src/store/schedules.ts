@@ -1,6 +1,7 @@
 // Jobs: input that is due at given times, stored so that every due time becomes input exactly once. Also the heartbeat, whose due times
 // follow from the clock.
 import { z } from "zod";
+import { admissions } from "../channels/entry.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { exitReasons } from "../turns.ts";
 import { Empty, Fenced, storeRequest } from "./shared.ts";
@@ -42,9 +43,29 @@ const CreatorSchema = z.object({
   /** The session in which the agent created it; null: a person created it through the API. */
   sessionId: z.string().nullable(),
   turnId: z.string().nullable(),
-  /** Only an owner can create a job. */
-  trust: z.literal("owner"),
+  /** `user`: a person whom the owner let in; the job is theirs. */
+  trust: z.enum(["owner", "user"]),
 });
+
+/** The person whom a job belongs to. */
+export const JobPersonSchema = z.object({
+  channel: z.string(),
+  account: z.string(),
+  contactId: z.string(),
+  name: z.string().nullable(),
+  /** They created it in a conversation with them alone. */
+  direct: z.boolean(),
+});
+export type JobPerson = z.infer<typeof JobPersonSchema>;
+
+/**
+ * Left out: any job. Otherwise only jobs of the person whose messages this turn answers; INVALID_INPUT if the turn answers several people,
+ * or for a change by a turn that a job started.
+ */
+const personOfTurn = z.uuid().optional();
+
+/** What the settings say about a job's person. Left out: the settings that the store keeps decide. */
+const admission = z.enum(admissions).optional();
 
 /** One due time and its outcome. */
 export const ScheduleRunSchema = z.object({
@@ -75,6 +96,8 @@ export const ScheduleSchema = z.object({
   id: z.string(),
   ...fields,
   createdBy: CreatorSchema,
+  /** Their job: it runs with their rights, in the conversation where they created it. Left out: the owner's. */
+  person: JobPersonSchema.optional(),
   /** A tainted turn created or changed it: its runs are tainted. */
   tainted: z.boolean().optional(),
   /** Scheduled runs so far. */
@@ -91,13 +114,15 @@ export type Schedule = z.infer<typeof ScheduleSchema>;
 export const scheduleCreate = storeRequest({
   subject: "store.schedule.create",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Create a job. INVALID_INPUT names the invalid field and shows a valid example. A known id changes nothing (`created: false`).",
+  doc: "Create a job. INVALID_INPUT names the invalid field and shows a valid example. A known id changes nothing (`created: false`). With `createdBy.trust` `user` it belongs to the person whose messages the turn answers, and runs in that conversation.",
   input: z.object({
     opId: z.uuid(),
     /** Left out: the store generates one. */
     id: ScheduleId.optional(),
     ...fields,
     createdBy: CreatorSchema,
+    /** Maximum upcoming jobs of a person other than the owner. Left out: no limit. */
+    personLimit: z.number().int().min(0).optional(),
     /** A tainted turn creates it: its runs are tainted. Left out: a person, or an untainted turn. */
     tainted: z.boolean().optional(),
   }),
@@ -107,11 +132,13 @@ export const scheduleCreate = storeRequest({
 export const scheduleUpdate = storeRequest({
   subject: "store.schedule.update",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Change a job; absent fields stay unchanged. A new schedule, a new time zone or enabling the job takes effect from now. NOT_FOUND, INVALID_INPUT.",
+  doc: "Change a job; absent fields stay unchanged. A new schedule, a new time zone or enabling the job takes effect from now. The conversation of a person's job does not change. NOT_FOUND, INVALID_INPUT.",
   input: z.object({
     opId: z.uuid(),
     id: z.string(),
     change: z.object(fields).partial(),
+    personOfTurn,
+    personLimit: z.number().int().min(0).optional(),
     /** A tainted turn changes it: its runs are tainted from now on. Left out: unchanged; a person's new prompt clears it. */
     tainted: z.boolean().optional(),
   }),
@@ -122,7 +149,7 @@ export const scheduleRemove = storeRequest({
   subject: "store.schedule.remove",
   clients: ["agent-core", "channel-gateway"],
   doc: "Delete a job and its history. Input that it has already created stays.",
-  input: z.object({ opId: z.uuid(), id: z.string() }),
+  input: z.object({ opId: z.uuid(), id: z.string(), personOfTurn }),
   output: z.object({ removed: z.boolean() }),
 });
 
@@ -134,6 +161,7 @@ export const scheduleGet = storeRequest({
     id: z.string(),
     /** Maximum due times of its history; left out: none. */
     runs: z.number().int().min(0).max(200).optional(),
+    personOfTurn,
   }),
   output: z.object({ job: ScheduleSchema.nullable(), runs: z.array(ScheduleRunSchema) }),
 });
@@ -147,6 +175,7 @@ export const scheduleList = storeRequest({
     /** Only ids after this one. */
     after: z.string().optional(),
     limit: z.number().int().min(1).max(100),
+    personOfTurn,
   }),
   output: z.object({ jobs: z.array(ScheduleSchema), more: z.boolean() }),
 });
@@ -154,8 +183,8 @@ export const scheduleList = storeRequest({
 export const scheduleRun = storeRequest({
   subject: "store.schedule.run",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Run a job now, outside its schedule: its next due time and its run count do not change. NOT_FOUND.",
-  input: z.object({ opId: z.uuid(), id: z.string() }),
+  doc: "Run a job now, outside its schedule: its next due time and its run count do not change. NOT_FOUND; INVALID_INPUT when its person is no longer let in.",
+  input: z.object({ opId: z.uuid(), id: z.string(), personOfTurn, admission }),
   output: z.object({ inboxId: z.string(), sessionId: z.string() }),
 });
 
@@ -163,6 +192,8 @@ export const scheduleRun = storeRequest({
 export const maxDueJobs = 500;
 
 const DueSchema = z.object({ id: z.string(), due: z.string() });
+/** A due job, with its person unless it is the owner's. */
+const DueJobSchema = DueSchema.extend({ person: JobPersonSchema.optional() });
 
 export const scheduleDue = storeRequest({
   subject: "store.schedule.due",
@@ -175,7 +206,7 @@ export const scheduleDue = storeRequest({
   }),
   output: z.object({
     now: z.string(),
-    due: z.array(DueSchema),
+    due: z.array(DueJobSchema),
     /** The nearest due times, without duplicates. */
     upcoming: z.array(z.string()),
   }),
@@ -184,8 +215,8 @@ export const scheduleDue = storeRequest({
 export const scheduleFire = storeRequest({
   subject: "store.schedule.fire",
   clients: ["agent-core"],
-  doc: "Turn due times into input and compute the jobs' next due times, in one transaction. A due time that no longer exists (already fired, or the job was changed) counts as `gone`.",
-  input: z.object({ ...Fenced, due: z.array(DueSchema).min(1).max(maxDueJobs) }),
+  doc: "Turn due times into input and compute the jobs' next due times, in one transaction. A due time that no longer exists (already fired, or the job was changed) counts as `gone`. The job of a person who is no longer let in is skipped and disabled.",
+  input: z.object({ ...Fenced, due: z.array(DueSchema.extend({ admission })).min(1).max(maxDueJobs) }),
   output: z.object({
     fired: z.number().int(),
     skipped: z.number().int(),

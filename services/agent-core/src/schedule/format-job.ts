@@ -1,5 +1,5 @@
 // Formats jobs and runs for the model, with times in the job's time zone and relative to now; pure.
-import type { Schedule, ScheduleRun } from "@parley/contracts";
+import type { JobPerson, Schedule, ScheduleRun } from "@parley/contracts";
 import { formatAddress } from "../prompt/message-header.ts";
 
 const steps: [string, number][] = [
@@ -56,12 +56,22 @@ export function formatJob(job: Schedule, now: number): string {
       ? ""
       : `, answers go to ${job.deliverTo === "nowhere" ? "nobody" : formatAddress(job.deliverTo)}`;
   const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
+  const thread =
+    job.person !== undefined
+      ? `set by ${personText(job.person)}, in their conversation`
+      : job.target === "main"
+        ? "in the owner's thread"
+        : `in its own thread cron:${job.id}`;
   return [
     `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
-    `  ${job.target === "main" ? "in the owner's thread" : `in its own thread cron:${job.id}`}${job.profile == null ? "" : `, profile ${job.profile}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
+    `  ${thread}${job.profile == null ? "" : `, profile ${job.profile}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
     `  prompt: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
     ...(job.lastRun === null ? [] : [`  last run: ${formatRun(job.lastRun, job.timeZone, now)}`]),
   ].join("\n");
+}
+
+function personText({ name, contactId, channel, account }: JobPerson): string {
+  return `${(name ?? contactId).replaceAll(/\s+/g, " ").slice(0, 80)} (${contactId} on ${channel}:${account})`;
 }
 
 /** One run as a line of text. */

@@ -1,10 +1,11 @@
 // Runs schedules in the leader: requests due jobs from the store and turns them into input. Runs at start, periodically, when a job
 // changes, and at the next due time; each run also finds what earlier ones missed. The store keeps the due times: a lost timer costs
 // one sweep at most.
-import { rerunWhileRequested } from "@parley/kit";
 import type { Bus } from "@parley/bus";
 import type { Logger, ServiceMetrics } from "@parley/chassis";
-import { controlHeartbeat, scheduleChanged, store, type HeartbeatSettings } from "@parley/contracts";
+import { controlHeartbeat, scheduleChanged, store, type ParleySettings } from "@parley/contracts";
+import { omitUndefined, rerunWhileRequested } from "@parley/kit";
+import { admissionOfJob } from "./admission.ts";
 import { HeartbeatRunner } from "./heartbeat.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 
@@ -19,7 +20,7 @@ export interface SchedulerDeps {
   log: Logger;
   metrics: ServiceMetrics;
   leaderStore: LeaderStore;
-  heartbeat: HeartbeatSettings;
+  settings: Pick<ParleySettings, "heartbeat" | "channels">;
   /** IANA name; the time zone of the heartbeats' active hours. */
   timeZone: string;
 }
@@ -33,7 +34,12 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   const { bus, leaderStore, log } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const heartbeat = new HeartbeatRunner({ log, leaderStore, settings: deps.heartbeat, timeZone: deps.timeZone });
+  const heartbeat = new HeartbeatRunner({
+    log,
+    leaderStore,
+    settings: deps.settings.heartbeat,
+    timeZone: deps.timeZone,
+  });
 
   let nextDue: NodeJS.Timeout | undefined;
   const fireDue = async () => {
@@ -49,7 +55,15 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       if (next !== undefined && !signal.aborted)
         nextDue = setTimeout(() => void poll(), Math.max(1, Date.parse(next) - Date.parse(now)));
       if (due.length === 0) return;
-      const counts = await leaderStore.request(store.scheduleFire, { due }, { timeoutMs: storeTimeoutMs, signal });
+      const fired = due.map(({ person, ...job }) => ({
+        ...job,
+        ...omitUndefined({ admission: admissionOfJob(deps.settings, { person }) }),
+      }));
+      const counts = await leaderStore.request(
+        store.scheduleFire,
+        { due: fired },
+        { timeoutMs: storeTimeoutMs, signal },
+      );
       for (const outcome of ["fired", "skipped", "missed", "failed"] as const) {
         if (counts[outcome] > 0) deps.metrics.count("parley_schedule_due_total", { outcome }, counts[outcome]);
       }

@@ -3,12 +3,13 @@ import { profileNames, store, WireError, type InputOf, type Schedule } from "@pa
 import { omitUndefined } from "@parley/kit";
 import { CronInput, promptOf, scheduleOf, zoneOf } from "./cron-input.ts";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
+import { admissionOfJob } from "../schedule/admission.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 import { parseAddress } from "./reply-address.ts";
 import { operationId } from "./operation-id.ts";
 
-/** Origins of turns that may list and remove jobs: the owner, and jobs and heartbeats on the owner's behalf. */
-const mayLook = new Set(["owner", "cron", "heartbeat"]);
+/** Turns that may list and remove jobs: of the owner and of people they let in, and jobs and heartbeats on the owner's behalf. */
+const mayLook = new Set(["owner", "user", "cron", "heartbeat"]);
 const changing = new Set(["add", "update", "run"]);
 
 export const cronTool = localTool({
@@ -16,7 +17,7 @@ export const cronTool = localTool({
   aliases: [],
   summary: "Schedule reminders and recurring work.",
   description:
-    "Manage scheduled jobs. When a job is due, you receive its prompt as a message. Actions: add (needs schedule and prompt), list, update (id and the fields to change), remove, run (now), history. Use it for reminders and recurring work.",
+    "Manage scheduled jobs. When a job is due, you receive its prompt as a message. Actions: add (needs schedule and prompt), list, update (id and the fields to change), remove, run (now), history. Use it for reminders and recurring work. People other than the owner have jobs of their own, which run and answer in the conversation where they were created.",
   input: CronInput,
   examples: [
     { action: "add", schedule: "at +20m", prompt: "Remind me of the tea.", name: "tea" },
@@ -57,19 +58,31 @@ async function carryOut(input: CronInput, context: LocalContext): Promise<LocalO
   }
 }
 
-/** Only turns of the owner may create jobs: not turns of guests, of jobs or of sub-agents. */
-function refusal(action: CronInput["action"], { turn }: LocalContext): string | undefined {
+/** Only turns of the owner and of users may create jobs: not turns of guests, of jobs or of sub-agents. */
+function refusal(action: CronInput["action"], { turn, settings }: LocalContext): string | undefined {
   if (turn.parent !== null)
     return "Sub-agents cannot use jobs. Report what should be scheduled; the agent you work for can schedule it.";
-  if (!mayLook.has(turn.trust)) return "Only the owner may list and create jobs here.";
+  if (!mayLook.has(turn.trust)) return "Only the owner and people they let in may list and create jobs.";
+  if (turn.trust === "user") {
+    return settings.permissions.user_jobs === 0 ? "Only the owner may list and create jobs here." : undefined;
+  }
   if (turn.trust !== "owner" && changing.has(action)) {
     return "A job or a heartbeat may list and remove jobs, but not create, change or run them: the owner has to ask for it.";
   }
   return undefined;
 }
 
-async function list({ limit = 50 }: CronInput, { leaderStore }: LocalContext): Promise<LocalOutcome> {
-  const { jobs, more } = await leaderStore.request(store.scheduleList, { all: true, limit });
+/** For the store: whose jobs a user's turn may see and change. The store knows who wrote to the turn. */
+function ownJobs({ turn }: LocalContext): { personOfTurn?: string } {
+  return turn.trust === "user" ? { personOfTurn: turn.turnId } : {};
+}
+
+async function list({ limit = 50 }: CronInput, context: LocalContext): Promise<LocalOutcome> {
+  const { jobs, more } = await context.leaderStore.request(store.scheduleList, {
+    all: true,
+    limit,
+    ...ownJobs(context),
+  });
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
   const lines = [
@@ -87,11 +100,12 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
   const prompt = promptOf(input) ?? "";
   if (prompt.trim() === "")
     return failed("Failed: prompt: missing. For example: Check the build and tell me if it failed.");
+  const unusable = elsewhere(input, context) ?? unknownProfile(input, context);
+  if (unusable !== undefined) return failed(unusable);
   const delivery = await deliveryOf(input.deliver_to, context);
   if (typeof delivery === "string") return failed(delivery);
   const { deliverTo } = delivery;
-  const unknown = unknownProfile(input, context);
-  if (unknown !== undefined) return failed(unknown);
+  const ofUser = turn.trust === "user";
   const joinsMain = settings.session.policy === "singleton" && input.profile === undefined;
   const target = input.target ?? (joinsMain ? "main" : "own");
   const { job } = await leaderStore.request(store.scheduleCreate, {
@@ -107,11 +121,13 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
     deliverTo: deliverTo === undefined ? (target === "own" ? turn.replyTo : null) : deliverTo,
     overlap: input.overlap ?? "skip",
     missed: input.missed ?? "run_once",
-    afterRun: input.delete_after_run === true ? "delete" : "disable",
+    // Users see their jobs only through the agent: finished ones would stay for ever.
+    afterRun: (input.delete_after_run ?? ofUser) ? "delete" : "disable",
     maxRuns: input.max_runs ?? null,
     keepRuns: 50,
     enabled: input.enabled ?? true,
-    createdBy: { sessionId: turn.sessionId, turnId: turn.turnId, trust: "owner" },
+    createdBy: { sessionId: turn.sessionId, turnId: turn.turnId, trust: ofUser ? "user" : "owner" },
+    ...(ofUser ? { personLimit: settings.permissions.user_jobs } : {}),
     tainted: context.tainted,
   });
   return done(`Added.\n${formatJob(job, Date.now())}`);
@@ -119,11 +135,11 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
 
 async function update(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
+    const unusable = elsewhere(input, context) ?? unknownProfile(input, context);
+    if (unusable !== undefined) return failed(unusable);
     const delivery = await deliveryOf(input.deliver_to, context);
     if (typeof delivery === "string") return failed(delivery);
     const { deliverTo } = delivery;
-    const unknown = unknownProfile(input, context);
-    if (unknown !== undefined) return failed(unknown);
     const { delete_after_run: deletes } = input;
     const afterRun = deletes === undefined ? undefined : deletes ? ("delete" as const) : ("disable" as const);
     const change: InputOf<typeof store.scheduleUpdate>["change"] = omitUndefined({
@@ -133,7 +149,7 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
       prompt: promptOf(input),
       target: input.target,
       profile: input.profile,
-      deliverTo,
+      deliverTo: context.turn.trust === "user" ? undefined : deliverTo,
       overlap: input.overlap,
       missed: input.missed,
       maxRuns: input.max_runs,
@@ -146,6 +162,8 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
       id: job.id,
       change,
       tainted: context.tainted,
+      ...ownJobs(context),
+      ...(context.turn.trust === "user" ? { personLimit: context.settings.permissions.user_jobs } : {}),
     });
     return {
       status: "done",
@@ -162,6 +180,22 @@ function unknownProfile({ profile }: CronInput, { settings }: LocalContext): str
   return `Failed: profile: there is no profile "${profile}". Available: ${known.join(", ")}.`;
 }
 
+/** Why a user's job cannot run or answer where the call says; undefined: the call says nothing about it. */
+function elsewhere({ target, profile, deliver_to }: CronInput, { turn }: LocalContext): string | undefined {
+  if (turn.trust !== "user") return undefined;
+  const here = deliver_to === undefined || deliver_to === "here";
+  const field = here
+    ? profile === undefined
+      ? target === undefined
+        ? undefined
+        : "target"
+      : "profile"
+    : "deliver_to";
+  return field === undefined
+    ? undefined
+    : `Failed: ${field}: only the owner chooses it. This job runs and answers in this conversation.`;
+}
+
 /** Whether the displayed parts of a job are tainted: its prompt, or the answer of its last run. */
 function isTainted({ tainted, lastRun }: Schedule): boolean {
   return tainted === true || lastRun?.turn?.tainted === true;
@@ -169,7 +203,7 @@ function isTainted({ tainted, lastRun }: Schedule): boolean {
 
 function remove(input: CronInput, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    await context.leaderStore.request(store.scheduleRemove, { id: job.id });
+    await context.leaderStore.request(store.scheduleRemove, { id: job.id, ...ownJobs(context) });
     return done(`Removed ${job.id} "${job.name}".`);
   });
 }
@@ -178,7 +212,12 @@ function runNow(input: CronInput, context: LocalContext): Promise<LocalOutcome> 
   return withJob(input, context, async (job) => {
     const { step, leaderStore } = context;
     // A repeated call yields the same run.
-    await leaderStore.request(store.scheduleRun, { opId: operationId(step), id: job.id });
+    await leaderStore.request(store.scheduleRun, {
+      opId: operationId(step),
+      id: job.id,
+      ...ownJobs(context),
+      ...omitUndefined({ admission: admissionOfJob(context.settings, job) }),
+    });
     return done(`Queued ${job.id} "${job.name}"; its answer is sent to the job's delivery address.`);
   });
 }
@@ -197,12 +236,12 @@ function history(input: CronInput, context: LocalContext): Promise<LocalOutcome>
 
 async function withJob(
   input: CronInput,
-  { leaderStore }: LocalContext,
+  context: LocalContext,
   work: (job: Schedule) => Promise<LocalOutcome>,
 ): Promise<LocalOutcome> {
   const id = input.id ?? input.job_id ?? "";
   if (id === "") return failed(`Failed: id: missing. The action list shows the jobs and their ids.`);
-  const { job } = await leaderStore.request(store.scheduleGet, { id });
+  const { job } = await context.leaderStore.request(store.scheduleGet, { id, ...ownJobs(context) });
   return job === null
     ? failed(`Failed: id: there is no job "${id}", or several jobs have that name. The action list shows them.`)
     : work(job);

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
 import { noCost, noUsage, ParleySettingsSchema, store, type ClaimedTurn, type ToolStep } from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
+import { Cleanup, createTestSigner, startStoreStack } from "@parley/testing";
 import { LeaderStore } from "../../src/store-client/leader-store.ts";
 import { cronTool } from "../../src/tools/cron.ts";
 import type { LocalContext } from "../../src/tools/local-tool.ts";
@@ -13,10 +13,18 @@ import { resolvePolicy } from "../../src/policy/turn-policy.ts";
 
 const cleanup = new Cleanup();
 let bus: Bus;
+let gateway: Bus;
 const log = createLogger({ service: "test", replica: "test", level: "silent" });
 
 before(async () => {
-  bus = await (await startStoreStack(cleanup)).bus("agent-core");
+  const stack = await startStoreStack(cleanup);
+  bus = await stack.bus("agent-core");
+  gateway = await stack.bus("channel-gateway");
+  await bus.request(store.leadershipAcquire, {
+    opId: randomUUID(),
+    holder: "test",
+    grantKey: createTestSigner().grantKey,
+  });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -209,7 +217,6 @@ describe("access", () => {
   const parent = { turnId: randomUUID(), n: 1, mode: "wait" as const };
   const refused: [string, Partial<ClaimedTurn>][] = [
     ["a guest", { trust: "guest" }],
-    ["another user", { trust: "user" }],
     ["a webhook", { trust: "webhook" }],
     ["a sub-agent", { parent, trust: "subagent" }],
     ["a sub-agent of the owner's turn", { parent }],
@@ -223,6 +230,58 @@ describe("access", () => {
       assert.ok(jobs.every(({ prompt }) => prompt !== "unwanted"));
     });
   }
+
+  describe("of a user", () => {
+    /** A turn that answers a user's message in their chat. */
+    async function turnOf(contactId: string): Promise<Partial<ClaimedTurn>> {
+      const here = { channel: "telegram", account: "main", conversation: contactId };
+      const message = { ...here, externalId: randomUUID(), contact: { id: contactId }, role: "user" as const };
+      const { sessionId } = await gateway.request(store.inboxPut, {
+        message: { ...message, origin: "user", parts: [{ type: "text", text: "remind me" }], replyTo: here },
+        sessionKey: `telegram:main:${contactId}`,
+      });
+      const claim = { opId: randomUUID(), epoch: 1, sessionId, knownSeq: 0, maxClaims: 5 };
+      const claimed = await bus.request(store.turnClaim, claim);
+      assert.equal(claimed.status, "started");
+      return claimed.turn;
+    }
+
+    // design: 004.26b
+    test("creates a job of the user, who sees and removes only their own", async () => {
+      const [mine, other] = [context({ turn: await turnOf("51") }), context({ turn: await turnOf("52") })];
+      const added = await call({ action: "add", name: "milk", schedule: "every 1h", prompt: "the milk" }, mine);
+      const job = await jobIn(added.content);
+      assert.match(
+        added.content,
+        /set by 51 \(51 on telegram:main\), in their conversation, answers go to telegram:main:51/,
+      );
+      assert.deepEqual([job.person?.contactId, job.createdBy.trust, job.afterRun], ["51", "user", "delete"]);
+      assert.equal((await call({ action: "list" }, other)).content, "There are no jobs.");
+      assert.match((await call({ action: "remove", id: job.id }, other)).content, /there is no job/);
+      assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id}`, "m"), "the owner sees all jobs");
+      assert.match((await call({ action: "list" }, mine)).content, new RegExp(`^${job.id}`, "m"));
+      const later = await call({ action: "update", id: job.id, deliver_to: "here", prompt: "the bread" }, mine);
+      assert.equal(later.status, "done", later.content);
+      assert.equal((await call({ action: "remove", id: "milk" }, mine)).status, "done");
+    });
+
+    test("does not choose where it runs and answers, nor exceeds the number of jobs", async () => {
+      const mine = context({ turn: await turnOf("53") });
+      for (const wrong of [{ target: "main" }, { profile: "worker" }, { deliver_to: "irc:net:#team" }]) {
+        const { status, content } = await call({ ...add, ...wrong }, mine);
+        assert.deepEqual([status, /only the owner chooses it/.test(content)], ["failed", true], content);
+      }
+      const withLimit = (user_jobs: number) => ({
+        ...mine,
+        settings: { ...mine.settings, permissions: { ...mine.settings.permissions, user_jobs } },
+      });
+      assert.match((await call(add, withLimit(0))).content, /Only the owner/);
+      const soon = { ...add, prompt: "soon" };
+      assert.equal((await call(soon, withLimit(1))).status, "done");
+      const second = await call(soon, { ...withLimit(1), step: { ...mine.step, n: 7 } });
+      assert.match(second.content, /at most 1 upcoming jobs/);
+    });
+  });
 
   test("lets a job remove itself and hides jobs from guests", async () => {
     const job = await jobIn((await call({ action: "add", schedule: "every 1h", prompt: "until done" })).content);

@@ -1,5 +1,13 @@
 // Scheduled jobs and the heartbeat.
-import { controlHeartbeat, operations, profileNames, store, type Schedule } from "@parley/contracts";
+import {
+  admissionOf,
+  controlHeartbeat,
+  operations,
+  profileNames,
+  store,
+  type Admission,
+  type Schedule,
+} from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
 
@@ -12,6 +20,13 @@ async function jobOf({ deps }: OperationCall, id: string): Promise<Schedule> {
 /** Throws OperationError when the job's answers could not be sent. */
 function checkAddress({ deps }: OperationCall, deliverTo: Schedule["deliverTo"] | undefined): void {
   if (typeof deliverTo === "object" && deliverTo !== null) deps.channels.require(deliverTo);
+}
+
+/** What the settings say about the job's person; undefined: the owner's job. Without the account nobody is let in. */
+function admissionOfPerson({ deps }: OperationCall, { person }: Schedule): Admission | undefined {
+  if (person === undefined) return undefined;
+  const policy = deps.channels.peopleOf(person);
+  return policy === null ? "never" : admissionOf(policy, person);
 }
 
 /** Throws OperationError for an unknown profile. */
@@ -79,7 +94,11 @@ export const scheduleOperations = [
   implement(operations.schedulesRun, async ({ id }, call) => {
     const job = await jobOf(call, id);
     const opId = call.operationId(`schedule:run:${job.id}`);
-    const { inboxId: messageId, sessionId } = await call.deps.bus.request(store.scheduleRun, { opId, id: job.id });
+    const { inboxId: messageId, sessionId } = await call.deps.bus.request(store.scheduleRun, {
+      opId,
+      id: job.id,
+      ...omitUndefined({ admission: admissionOfPerson(call, job) }),
+    });
     return { job, messageId, sessionId };
   }),
 

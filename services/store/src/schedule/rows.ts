@@ -1,5 +1,5 @@
 // Mapping of job and run rows to wire objects.
-import type { Schedule, ScheduleRun } from "@parley/contracts";
+import type { JobPerson, Schedule, ScheduleRun, Sender } from "@parley/contracts";
 
 interface RunFields {
   due: string;
@@ -69,12 +69,15 @@ export interface JobRow {
   created_by: string;
   tainted: boolean;
   profile: string | null;
+  person_key: string | null;
+  person: string | null;
+  person_route: string | null;
   created_at: string;
   updated_at: string;
 }
 
 export const jobColumns =
-  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.profile, s.created_at, s.updated_at";
+  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.profile, s.person_key, s.person, s.person_route, s.created_at, s.updated_at";
 
 /** Selects jobs, each with its newest run; append a WHERE clause. */
 export const selectJobs = `
@@ -84,7 +87,24 @@ export const selectJobs = `
      ) AS run) AS last_run
   FROM parley.schedules s`;
 
+/** Identifies a person. */
+export function personKey({
+  channel,
+  account,
+  contactId,
+}: Pick<JobPerson, "channel" | "account" | "contactId">): string {
+  return JSON.stringify([channel, account, contactId]);
+}
+
+/** From the stored sender; undefined: the owner's job. */
+export function personOf(stored: string | null): JobPerson | undefined {
+  if (stored === null) return undefined;
+  const { channel, account, contact, direct } = JSON.parse(stored) as Sender;
+  return { channel, account, contactId: contact.id, name: contact.name ?? null, direct: direct !== false };
+}
+
 export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
+  const person = personOf(row.person);
   return {
     id: row.id,
     name: row.name,
@@ -101,6 +121,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     keepRuns: row.keep_runs,
     enabled: row.enabled,
     createdBy: JSON.parse(row.created_by) as Schedule["createdBy"],
+    ...(person === undefined ? {} : { person }),
     ...(row.tainted ? { tainted: true } : {}),
     runs: row.runs,
     nextDue: row.next_due,

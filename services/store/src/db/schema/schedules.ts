@@ -1,5 +1,5 @@
 // Jobs and their runs.
-import type { Schedule } from "@parley/contracts";
+import type { Schedule, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { cascading, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
@@ -30,10 +30,14 @@ export const schedules = parley.table(
     updatedAt: since("updated_at"),
     tainted: boolean("tainted").notNull().default(false),
     profile: text("profile"),
+    personKey: text("person_key"),
+    person: json<Sender>("person"),
+    personRoute: text("person_route"),
   },
   (table) => [
     partial(index("schedules_due").on(table.nextDue, table.id), sql`next_due IS NOT NULL`),
     index("schedules_name").on(table.name),
+    partial(index("schedules_person").on(table.personKey), sql`person_key IS NOT NULL`),
   ],
 );
 

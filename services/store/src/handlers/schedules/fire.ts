@@ -3,20 +3,24 @@
 import { faultPoint } from "@parley/chassis";
 import {
   mainSessionKey,
+  WireError,
   type OutputOf,
   type ReplyAddress,
   type Schedule,
   type Sender,
   type store,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { type PoolClient } from "../../db/database.ts";
 import { decideRun, type RunDecision } from "../../schedule/decide-run.ts";
-import { jobColumns, type JobRow } from "../../schedule/rows.ts";
+import { senderOf } from "../../db/mappers.ts";
+import { jobColumns, personOf, type JobRow } from "../../schedule/rows.ts";
 import { fromText } from "../../schedule/recurrence.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { enqueueSystemInput, type SystemInput } from "../inbox/system-input.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
+import { admittedJobs, keyOfTurn } from "./person.ts";
 import { unknown } from "./schedules.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -29,6 +33,7 @@ const maxUpcoming = 32;
 interface DueJson {
   id: string;
   due: string;
+  person: string | null;
 }
 
 interface DueRow extends JobRow {
@@ -36,7 +41,8 @@ interface DueRow extends JobRow {
   now: string;
 }
 
-function decisionOf(row: DueRow): RunDecision {
+function decisionOf(row: DueRow, admitted: boolean): RunDecision {
+  if (!admitted) return { outcome: "skipped", reason: noLongerAdmitted, runs: row.runs, next: null };
   const now = Date.parse(row.now);
   return decideRun({
     when: fromText(row.schedule),
@@ -51,6 +57,8 @@ function decisionOf(row: DueRow): RunDecision {
     busy: row.busy,
   });
 }
+
+const noLongerAdmitted = "the person who created the job is no longer let in";
 
 interface Settled {
   row: JobRow;
@@ -84,7 +92,9 @@ async function settle(client: PoolClient, settled: readonly Settled[]): Promise<
       settled.map(({ inboxId }) => inboxId),
     ],
   );
-  const over = settled.filter(({ row, decision }) => decision.next === null && row.after_run === "delete");
+  const over = settled.filter(
+    ({ row, decision }) => decision.next === null && row.after_run === "delete" && decision.reason !== noLongerAdmitted,
+  );
   if (over.length > 0) {
     await client.query("DELETE FROM parley.schedules WHERE id = ANY ($1)", [over.map(({ row }) => row.id)]);
   }
@@ -105,7 +115,7 @@ async function trim(client: PoolClient, ids: readonly string[]): Promise<void> {
 }
 
 export const fireHandlers = {
-  async scheduleRun({ database, bus }, { opId, id }) {
+  async scheduleRun({ database, bus }, { opId, id, personOfTurn, admission }) {
     const wakes: ReadyHint[] = [];
     const output = await runOperation<OutputOf<typeof store.scheduleRun>>(
       database,
@@ -118,7 +128,10 @@ export const fireHandlers = {
             [id],
           );
           const job = rows[0];
-          if (job === undefined) throw unknown(id);
+          const key = await keyOfTurn(client, personOfTurn, true);
+          if (job === undefined || (key !== null && job.person_key !== key)) throw unknown(id);
+          const admitted = await admittedJobs(client, [job], new Map([[id, admission]]));
+          if (!admitted.has(id)) throw new WireError("INVALID_INPUT", noLongerAdmitted);
           const input = inputOf(job, `cron:${id}:run:${opId}`, "run by hand", await ownerAddress(client));
           const { inboxId, sessionId } = singleRow(await enqueueSystemInput(client, [input], wakes));
           await client.query(
@@ -142,8 +155,8 @@ export const fireHandlers = {
       name: "schedule-due",
       text: `
         SELECT clock.now,
-          (SELECT json_agg(json_build_object('id', id, 'due', next_due)) FROM (
-             SELECT id, next_due FROM parley.schedules WHERE next_due <= clock.now ORDER BY next_due, id LIMIT $1
+          (SELECT json_agg(json_build_object('id', id, 'due', next_due, 'person', person)) FROM (
+             SELECT id, next_due, person FROM parley.schedules WHERE next_due <= clock.now ORDER BY next_due, id LIMIT $1
            ) AS jobs) AS due,
           (SELECT json_agg(next_due) FROM (
              SELECT DISTINCT next_due FROM parley.schedules
@@ -156,7 +169,11 @@ export const fireHandlers = {
     const { now, due: jobs, upcoming } = singleRow(rows);
     return {
       now,
-      due: (jobs ?? []).map((job) => ({ id: job.id, due: new Date(job.due).toISOString() })),
+      due: (jobs ?? []).map(({ id, due, person }) => ({
+        id,
+        due: new Date(due).toISOString(),
+        ...omitUndefined({ person: personOf(person) }),
+      })),
       upcoming: (upcoming ?? []).map((moment) => new Date(moment).toISOString()),
     };
   },
@@ -173,7 +190,13 @@ export const fireHandlers = {
            WHERE s.next_due <= clock_timestamp() ORDER BY s.id FOR UPDATE OF s`,
           [input.due.map(({ id }) => id), input.due.map((each) => each.due)],
         );
-        const decided = rows.map((row) => ({ row, due: row.next_due ?? row.now, decision: decisionOf(row) }));
+        const told = new Map(input.due.map(({ id, admission }) => [id, admission]));
+        const admitted = await admittedJobs(client, rows, told);
+        const decided = rows.map((row) => ({
+          row,
+          due: row.next_due ?? row.now,
+          decision: decisionOf(row, admitted.has(row.id)),
+        }));
         const fired = decided.filter(({ decision }) => decision.outcome === "fired");
         const owner = await ownerAddress(client);
         const put = await enqueueSystemInput(
@@ -201,24 +224,37 @@ const autonomousText =
   "Nobody wrote this message, and nobody may be there to answer. Do what the job says with your tools, without asking questions, and answer with what people should be told.";
 
 function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddress | null): SystemInput {
-  const own = job.profile === null ? `cron:${job.id}` : `cron:${job.id}@${job.profile}`;
-  const sender: Sender = {
+  return {
+    route: routeOf(job),
+    profile: job.profile,
+    account: "cron",
+    externalId,
+    text: `[scheduled job "${job.name.replaceAll(/["\]\n]/g, " ")}" (${job.id}), ${why}]\n\n${autonomousText}\n\n${JSON.parse(job.prompt) as string}`,
+    sender: { ...senderOfJob(job), ...(job.tainted ? { tainted: true } : {}) },
+    replyTo: answerTo(job, owner),
+  };
+}
+
+function routeOf(job: JobRow): string {
+  if (job.person_route !== null) return job.person_route;
+  if (job.target === "main") return mainSessionKey;
+  return job.profile === null ? `cron:${job.id}` : `cron:${job.id}@${job.profile}`;
+}
+
+/** A person's job has their identity and never more than a user's rights. */
+function senderOfJob(job: JobRow): Sender {
+  if (job.person !== null) {
+    const { channel, account, conversation, contact, direct } = senderOf(job.person);
+    const place = { channel, account, conversation, contact };
+    return { ...place, role: "user", origin: "cron", ...(direct === undefined ? {} : { direct }) };
+  }
+  return {
     channel: "internal",
     account: "cron",
     conversation: `cron:${job.id}`,
     contact: { id: job.id, name: job.name },
     role: "owner",
     origin: "cron",
-    ...(job.tainted ? { tainted: true } : {}),
-  };
-  return {
-    route: job.target === "main" ? mainSessionKey : own,
-    profile: job.profile,
-    account: "cron",
-    externalId,
-    text: `[scheduled job "${job.name.replaceAll(/["\]\n]/g, " ")}" (${job.id}), ${why}]\n\n${autonomousText}\n\n${JSON.parse(job.prompt) as string}`,
-    sender,
-    replyTo: answerTo(job, owner),
   };
 }
 

@@ -1,11 +1,12 @@
 // Jobs: creating, changing, listing and removing. Firing is in fire.ts.
 import { hash } from "node:crypto";
-import { scheduleChanged, WireError, type InputOf, type Schedule, type store } from "@parley/contracts";
+import { newId, scheduleChanged, WireError, type InputOf, type Schedule, type store } from "@parley/contracts";
 import { type Database, type PoolClient } from "../../db/database.ts";
 import { jobOf, runColumns, runJoins, runOf, selectJobs, type JobRow, type RunRow } from "../../schedule/rows.ts";
 import { InvalidScheduleError, nextDue, parseRecurrence, toText } from "../../schedule/recurrence.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
+import { assertBelowLimit, assertRareEnough, keyOfTurn, ownerOfTurn } from "./person.ts";
 
 type Update = InputOf<typeof store.scheduleUpdate>;
 
@@ -22,12 +23,17 @@ export const scheduleHandlers = {
         name: "schedule_create",
         async run(client) {
           const now = await clock(client);
-          const { schedule, due } = plan(input.schedule, input.timeZone, now);
+          const { sessionId, turnId, trust } = input.createdBy;
+          const person = trust === "user" ? await ownerOfTurn(client, turnId ?? newId(), true) : null;
+          if (person !== null) await assertBelowLimit(client, person.key, input.personLimit);
+          const { schedule, due } = plan(input.schedule, input.timeZone, now, person !== null);
           checkTarget(input.target, input.profile);
+          // A person's job answers where they created it.
+          const deliverTo = person === null ? input.deliverTo : (person.replyTo ?? "nowhere");
           const { rowCount } = await client.query(
             `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
-                                           max_runs, keep_runs, enabled, next_due, created_by, tainted, profile)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING`,
+                                           max_runs, keep_runs, enabled, next_due, created_by, tainted, profile, person_key, person, person_route)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) ON CONFLICT (id) DO NOTHING`,
             [
               id,
               input.name,
@@ -35,8 +41,8 @@ export const scheduleHandlers = {
               new Date(now),
               input.timeZone,
               JSON.stringify(input.prompt),
-              input.target,
-              input.deliverTo === null ? null : JSON.stringify(input.deliverTo),
+              person === null ? input.target : "own",
+              deliverTo === null ? null : JSON.stringify(deliverTo),
               input.overlap,
               input.missed,
               input.afterRun,
@@ -44,9 +50,12 @@ export const scheduleHandlers = {
               input.keepRuns,
               input.enabled,
               input.enabled ? due : null,
-              JSON.stringify(input.createdBy),
+              JSON.stringify({ sessionId, turnId, trust }),
               input.tainted ?? false,
-              input.profile ?? null,
+              person === null ? (input.profile ?? null) : null,
+              person?.key ?? null,
+              person === null ? null : JSON.stringify(person.sender),
+              person?.route ?? null,
             ],
           );
           return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
@@ -58,7 +67,7 @@ export const scheduleHandlers = {
     return { created, job: await existing(database, id) };
   },
 
-  async scheduleUpdate({ database, bus }, { opId, id, change, tainted }) {
+  async scheduleUpdate({ database, bus }, { opId, id, change, tainted, personOfTurn, personLimit }) {
     await runOperation<undefined>(
       database,
       { opId, epoch: null },
@@ -67,7 +76,13 @@ export const scheduleHandlers = {
         async run(client) {
           const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
           const before = rows[0];
-          if (before === undefined) throw unknown(id);
+          const key = await keyOfTurn(client, personOfTurn, true);
+          if (before === undefined || (key !== null && before.person_key !== key)) throw unknown(id);
+          if (before.person_key !== null) {
+            checkPlace(change);
+            const resumes = change.enabled === true && !before.enabled;
+            if (resumes) await assertBelowLimit(client, before.person_key, personLimit);
+          }
           checkTarget(change.target ?? before.target, change.profile === undefined ? before.profile : change.profile);
           const set = {
             ...columnsOf(change),
@@ -88,13 +103,16 @@ export const scheduleHandlers = {
     return { job: await existing(database, id) };
   },
 
-  async scheduleRemove({ database }, { id }) {
-    const { rowCount } = await database.query("DELETE FROM parley.schedules WHERE id = $1", [id]);
+  async scheduleRemove({ database }, { id, personOfTurn }) {
+    const { rowCount } = await database.query(
+      "DELETE FROM parley.schedules WHERE id = $1 AND ($2::text IS NULL OR person_key = $2)",
+      [id, await keyOfTurn(database, personOfTurn, false)],
+    );
     return { removed: rowCount === 1 };
   },
 
-  async scheduleGet({ database }, { id, runs: limit = 0 }) {
-    const job = await find(database, id);
+  async scheduleGet({ database }, { id, runs: limit = 0, personOfTurn }) {
+    const job = await find(database, id, await keyOfTurn(database, personOfTurn, false));
     if (job === null || limit === 0) return { job, runs: [] };
     const { rows } = await database.query<RunRow>(
       `SELECT ${runColumns} FROM parley.schedule_runs r ${runJoins} WHERE r.job_id = $1 ORDER BY r.due DESC LIMIT $2`,
@@ -103,10 +121,11 @@ export const scheduleHandlers = {
     return { job, runs: rows.map(runOf) };
   },
 
-  async scheduleList({ database }, { all, after = "", limit }) {
+  async scheduleList({ database }, { all, after = "", limit, personOfTurn }) {
     const { rows } = await database.query<JobRow & { last_run: RunRow | null }>(
-      `${selectJobs} WHERE s.id > $1 AND ($2 OR s.next_due IS NOT NULL) ORDER BY s.id LIMIT $3 + 1`,
-      [after, all, limit],
+      `${selectJobs} WHERE s.id > $1 AND ($2 OR s.next_due IS NOT NULL) AND ($4::text IS NULL OR s.person_key = $4)
+       ORDER BY s.id LIMIT $3 + 1`,
+      [after, all, limit, await keyOfTurn(database, personOfTurn, false)],
     );
     const jobs: Schedule[] = [];
     let bytes = 0;
@@ -135,6 +154,16 @@ function checkTarget(target: Schedule["target"], profile: string | null | undefi
     );
 }
 
+/** A person's job runs and answers where they created it. Throws INVALID_INPUT. */
+function checkPlace({ target, profile, deliverTo }: Update["change"]): void {
+  const named = Object.entries({ target, profile, deliverTo }).find(([, value]) => value !== undefined);
+  if (named !== undefined)
+    throw new WireError(
+      "INVALID_INPUT",
+      `${named[0]}: the job of a person runs and answers in the conversation where they created it`,
+    );
+}
+
 /** The columns that a change sets. */
 function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<string, unknown> {
   const columns: Record<string, unknown> = {
@@ -160,7 +189,7 @@ async function planned(client: PoolClient, before: JobRow, change: Update["chang
     return enabled ? {} : { enabled, next_due: null };
   }
   const now = await clock(client);
-  const { schedule: text, due } = plan(schedule ?? before.schedule, timeZone, now);
+  const { schedule: text, due } = plan(schedule ?? before.schedule, timeZone, now, before.person_key !== null);
   return {
     schedule: text,
     time_zone: timeZone,
@@ -171,10 +200,16 @@ async function planned(client: PoolClient, before: JobRow, change: Update["chang
   };
 }
 
-/** The normalized schedule and its first due time. Throws INVALID_INPUT. */
-function plan(schedule: string, timeZone: string, now: number): { schedule: string; due: Date | null } {
+/** The normalized schedule and its first due time. `ofPerson`: the job belongs to somebody else than the owner. Throws INVALID_INPUT. */
+function plan(
+  schedule: string,
+  timeZone: string,
+  now: number,
+  ofPerson: boolean,
+): { schedule: string; due: Date | null } {
   try {
     const when = parseRecurrence(schedule, timeZone, now);
+    if (ofPerson) assertRareEnough(when, timeZone, now);
     const due = nextDue(when, timeZone, now, now);
     return { schedule: toText(when), due: due === null ? null : new Date(due) };
   } catch (error) {
@@ -183,11 +218,11 @@ function plan(schedule: string, timeZone: string, now: number): { schedule: stri
   }
 }
 
-/** By its id, or by its name if only one job has it. */
-async function find(database: Database, id: string): Promise<Schedule | null> {
+/** By its id, or by its name if only one job has it. `key`: only among the jobs of this person. */
+async function find(database: Database, id: string, key: string | null = null): Promise<Schedule | null> {
   const { rows } = await database.query<JobRow & { last_run: RunRow | null }>(
-    `${selectJobs} WHERE s.id = $1 OR s.name = $1 ORDER BY s.id = $1 DESC LIMIT 2`,
-    [id],
+    `${selectJobs} WHERE (s.id = $1 OR s.name = $1) AND ($2::text IS NULL OR s.person_key = $2) ORDER BY s.id = $1 DESC LIMIT 2`,
+    [id, key],
   );
   const [first, second] = rows;
   const clear = first !== undefined && (first.id === id || second === undefined);

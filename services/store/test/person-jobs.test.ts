@@ -1,0 +1,221 @@
+// Jobs of people whom the owner let in, on a real PostgreSQL: whose they are, what they run with, and when they stop.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { store, type InputOf } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+
+const cleanup = new Cleanup();
+let scene: StoreFixture;
+
+before(async () => {
+  scene = await openStoreFixture(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const place = { channel: "telegram", account: "main" };
+const person = (contactId: string) => ({ ...place, contactId });
+
+/** A turn that answers messages of a user in their chat, with the session and its key. */
+async function turnOf(contactId: string, overrides: { key?: string; tainted?: boolean } = {}) {
+  const key = overrides.key ?? `telegram:main:${contactId}`;
+  const { sessionId } = await scene.put(key, {
+    ...place,
+    conversation: contactId,
+    contact: { id: contactId, name: `Person ${contactId}` },
+    role: "user",
+    direct: true,
+    externalId: randomUUID(),
+    replyTo: { ...place, conversation: contactId },
+  });
+  const { turnId, trust } = await scene.started(sessionId);
+  assert.equal(trust, "user");
+  return { sessionId, turnId, key };
+}
+
+async function finish(turnId: string): Promise<void> {
+  await scene.core.request(store.turnFinish, {
+    ...scene.fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "",
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "ok" },
+  });
+}
+
+type Create = InputOf<typeof store.scheduleCreate>;
+
+function wanted({ turnId, sessionId }: { turnId: string; sessionId: string }, overrides: Partial<Create> = {}): Create {
+  return {
+    opId: randomUUID(),
+    name: "tea",
+    schedule: "every 1h",
+    timeZone: "UTC",
+    prompt: "say: the tea",
+    target: "main",
+    profile: null,
+    deliverTo: { channel: "irc", account: "net", conversation: "#elsewhere" },
+    overlap: "skip",
+    missed: "run_once",
+    afterRun: "disable",
+    maxRuns: null,
+    keepRuns: 50,
+    enabled: true,
+    createdBy: { sessionId, turnId, trust: "user" },
+    ...overrides,
+  };
+}
+
+const create = async (...args: Parameters<typeof wanted>) =>
+  (await scene.core.request(store.scheduleCreate, wanted(...args))).job;
+const get = async (id: string) => await scene.core.request(store.scheduleGet, { id, runs: 10 });
+
+async function fire(id: string, admission?: "listed" | "if_paired" | "never") {
+  await scene.sql.query(
+    "UPDATE parley.schedules SET next_due = date_trunc('milliseconds', clock_timestamp()) - interval '1 second' WHERE id = $1",
+    [id],
+  );
+  const { due } = await scene.core.request(store.scheduleDue, { limit: 500, horizonMs: 0 });
+  const mine = due.filter((each) => each.id === id).map((each) => ({ id, due: each.due, admission }));
+  return scene.core.request(store.scheduleFire, { ...scene.fenced(), due: mine });
+}
+
+// design: 004.26b
+test("runs with the person's rights where they created it, regardless of the request", async () => {
+  const turn = await turnOf("101");
+  const job = await create(turn, { tainted: true });
+  assert.deepEqual(job.person, { ...person("101"), name: "Person 101", direct: true });
+  assert.deepEqual([job.target, job.deliverTo], ["own", { ...place, conversation: "101" }]);
+  await finish(turn.turnId);
+  assert.equal((await fire(job.id, "listed")).fired, 1);
+  const claimed = await scene.started(turn.sessionId);
+  assert.deepEqual(
+    [claimed.trust, claimed.root.trust, claimed.sessionKey, claimed.replyTo],
+    ["user", "user", turn.key, { ...place, conversation: "101" }],
+  );
+  const { rows } = await scene.sql.query<{ sender: string }>("SELECT sender FROM parley.inbox WHERE turn_id = $1", [
+    claimed.turnId,
+  ]);
+  assert.deepEqual(JSON.parse(rows[0]?.sender ?? ""), {
+    ...place,
+    conversation: "101",
+    contact: { id: "101", name: "Person 101" },
+    role: "user",
+    origin: "cron",
+    direct: true,
+    tainted: true,
+  });
+  // A job cannot create further jobs, with the person's rights either.
+  await assert.rejects(
+    create({ turnId: claimed.turnId, sessionId: turn.sessionId }),
+    failsWith("INVALID_INPUT", /^a job may list and remove jobs/),
+  );
+  await finish(claimed.turnId);
+});
+
+test("is seen and changed by its person and by the owner alone", async () => {
+  const mine = await turnOf("111");
+  const other = await turnOf("112");
+  const job = await create(mine, { name: "mine" });
+  const others = { id: job.id, personOfTurn: other.turnId };
+  const change = { opId: randomUUID(), change: { prompt: "say: changed" } };
+  assert.equal((await scene.core.request(store.scheduleGet, others)).job, null);
+  assert.equal((await scene.core.request(store.scheduleGet, { id: "mine", personOfTurn: other.turnId })).job, null);
+  const listOf = async (personOfTurn?: string) =>
+    (
+      await scene.core.request(store.scheduleList, {
+        all: true,
+        limit: 100,
+        ...(personOfTurn === undefined ? {} : { personOfTurn }),
+      })
+    ).jobs.map(({ id }) => id);
+  assert.deepEqual([await listOf(other.turnId), await listOf(mine.turnId)], [[], [job.id]]);
+  assert.ok((await listOf()).includes(job.id));
+  await assert.rejects(scene.core.request(store.scheduleUpdate, { ...change, ...others }), failsWith("NOT_FOUND"));
+  await assert.rejects(
+    scene.core.request(store.scheduleRun, { opId: randomUUID(), admission: "listed", ...others }),
+    failsWith("NOT_FOUND"),
+  );
+  assert.equal((await scene.core.request(store.scheduleRemove, { opId: randomUUID(), ...others })).removed, false);
+
+  const own = { id: job.id, personOfTurn: mine.turnId };
+  await assert.rejects(
+    scene.core.request(store.scheduleUpdate, { opId: randomUUID(), ...own, change: { target: "main" } }),
+    failsWith("INVALID_INPUT", /^target: the job of a person runs and answers in the conversation/),
+  );
+  await scene.core.request(store.scheduleUpdate, { ...change, ...own });
+  // The owner, without a person, changes and removes every job.
+  const changed = await scene.core.request(store.scheduleUpdate, {
+    opId: randomUUID(),
+    id: job.id,
+    change: { name: "renamed" },
+  });
+  assert.deepEqual([changed.job.prompt, changed.job.name, changed.job.person], ["say: changed", "renamed", job.person]);
+  assert.equal((await scene.core.request(store.scheduleRemove, { opId: randomUUID(), id: job.id })).removed, true);
+});
+
+test("is refused above the limit, when it runs too often, and to a turn of several people", async () => {
+  const turn = await turnOf("121");
+  await create(turn, { personLimit: 1 });
+  await assert.rejects(create(turn, { personLimit: 1 }), failsWith("INVALID_INPUT", /at most 1 upcoming jobs/));
+  for (const schedule of ["every 30s", "*/20 * * * * *", "0,30 0 9 * * *"])
+    await assert.rejects(create(turn, { schedule }), failsWith("INVALID_INPUT", /at least 60 seconds/), schedule);
+  const both = await turnOf("122");
+  await scene.sql.query(
+    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, sender, mode, trust, state, turn_id)
+     SELECT gen_random_uuid(), session_id, seq + 1, channel, account, gen_random_uuid()::text, priority, parts,
+            replace(sender, '"id":"122"', '"id":"123"'), mode, trust, 'claimed', turn_id FROM parley.inbox WHERE turn_id = $1`,
+    [both.turnId],
+  );
+  await assert.rejects(create(both), failsWith("INVALID_INPUT", /^several people wrote to this turn/));
+});
+
+test("stops when its person is no longer let in", async () => {
+  const turn = await turnOf("131");
+  const job = await create(turn, { afterRun: "delete", overlap: "queue" });
+  const add = (role: "user" | "blocked") =>
+    scene.gateway.request(store.contactSet, { ...person("131"), name: null, role });
+  await add("user");
+  assert.equal((await fire(job.id, "if_paired")).fired, 1);
+
+  await scene.gateway.request(store.contactRemove, person("131"));
+  await assert.rejects(
+    scene.core.request(store.scheduleRun, { opId: randomUUID(), id: job.id, admission: "if_paired" }),
+    failsWith("INVALID_INPUT", /no longer let in/),
+  );
+  assert.deepEqual(await fire(job.id, "if_paired"), { fired: 0, skipped: 1, missed: 0, failed: 0, gone: 0 });
+  const { job: stopped, runs } = await get(job.id);
+  assert.deepEqual([stopped?.enabled, stopped?.nextDue], [false, null]);
+  assert.match(runs[0]?.reason ?? "", /no longer let in/);
+
+  for (const [role, admission, fires] of [
+    ["blocked", "if_paired", 0],
+    ["user", "never", 0],
+    // Without settings of the account nobody is let in.
+    ["user", undefined, 0],
+    ["user", "if_paired", 1],
+    ["blocked", "listed", 1],
+  ] as const) {
+    await add(role);
+    await scene.core.request(store.scheduleUpdate, { opId: randomUUID(), id: job.id, change: { enabled: true } });
+    assert.equal((await fire(job.id, admission)).fired, fires, `${role} ${admission}`);
+  }
+});
+
+test("follows the stored settings of an account that was added while the cluster runs", async () => {
+  const turn = await turnOf("141");
+  const job = await create(turn, { overlap: "queue" });
+  const put = (settings: object) =>
+    scene.sql.query(
+      `INSERT INTO parley.channel_accounts (channel, account, settings, added_by) VALUES ('telegram', 'main', $1, 'test')
+       ON CONFLICT (channel, account) DO UPDATE SET settings = excluded.settings`,
+      [JSON.stringify(settings)],
+    );
+  await put({ allow_from: ["141"] });
+  assert.equal((await fire(job.id)).fired, 1);
+  await put({ allow_from: [] });
+  assert.equal((await fire(job.id)).skipped, 1);
+});
