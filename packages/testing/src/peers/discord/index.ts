@@ -174,7 +174,7 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     /** Any other event. */
     dispatch,
     /** Queues a fault for the next call of a route such as `POST /channels/{}/messages` (`*`: any). */
-    fail: (route: string, fault: DiscordFault) => void state.faults.push({ route, fault }),
+    fail: (route: string, fault: DiscordFault) => state.addFault(route, fault),
     /** Every call for the channel returns this error. */
     refuse: (channelId: string, status: number, code: number, message: string) =>
       void refusals.set(channelId, { status, body: { message, code } }),

@@ -1,7 +1,7 @@
 // The state of the stand-in for Discord: people, channels, messages, interactions, queued faults, and waiters. The rules of the REST API
 // are in `routes.ts`, those of the gateway in `gateway.ts`.
 import { randomBytes } from "node:crypto";
-import { untilValue } from "../../until.ts";
+import { PeerState } from "../peer-state.ts";
 
 /** Discord's epoch: the first millisecond of 2015. */
 const epochMs = 1_420_070_400_000;
@@ -91,7 +91,7 @@ export interface Interaction {
   responses: { content: string; ephemeral: boolean }[];
 }
 
-export class DiscordState {
+export class DiscordState extends PeerState<DiscordFault> {
   readonly applicationId: string;
   readonly bot: User;
   readonly guildId: string;
@@ -101,16 +101,15 @@ export class DiscordState {
   readonly files = new Map<string, StoredFile>();
   readonly interactions = new Map<string, Interaction>();
   readonly calls: DiscordCall[] = [];
-  readonly faults: { route: string; fault: DiscordFault }[] = [];
   /** Calls of `typing` by channel. */
   readonly typing = new Map<string, number>();
   commands: unknown[] = [];
   /** Repeated sends that were answered with the first message. */
   repeatedSends = 0;
   #lastId = 0n;
-  readonly #watchers = new Set<() => void>();
 
   constructor(username: string) {
+    super("Discord");
     this.applicationId = this.nextId();
     this.bot = { ...this.#userOf(this.nextId(), username), bot: true };
     this.guildId = this.nextId();
@@ -185,30 +184,6 @@ export class DiscordState {
   /** The bot's messages, in order. */
   get sent(): StoredMessage[] {
     return [...this.messages.values()].filter(({ author }) => author.id === this.bot.id);
-  }
-
-  takeFault(route: string): DiscordFault | null {
-    const place = this.faults.findIndex((entry) => entry.route === route || entry.route === "*");
-    return place === -1 ? null : (this.faults.splice(place, 1)[0]?.fault ?? null);
-  }
-
-  changed(): void {
-    for (const watcher of this.#watchers) watcher();
-  }
-
-  /** Calls `watcher` after each change until the returned function is called. */
-  watch(watcher: () => void): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  }
-
-  /** Resolves once `done` returns a value other than null; rejects after one minute. */
-  until<Value>(what: string, done: () => Value | null): Promise<Value> {
-    return untilValue(
-      done,
-      (check) => this.watch(check),
-      () => `${what} at the Discord stand-in`,
-    );
   }
 
   #userOf(id: string, username: string): User {

@@ -126,7 +126,7 @@ export async function startSignalPeer(options: SignalPeerOptions = {}): Promise<
       state.attachments.set(id, content);
       return id;
     },
-    fail: (method, fault) => void state.faults.push({ method, fault }),
+    fail: (method, fault) => state.addFault(method, fault),
     unregister: ({ uuid }) => {
       const person = state.people.get(uuid);
       if (person !== undefined) person.unregistered = true;

@@ -1,5 +1,5 @@
 // What the Signal stand-in has: the account, the people and groups it knows, what was sent to them, and what waits on Signal's servers.
-import { untilValue } from "../../until.ts";
+import { PeerState } from "../peer-state.ts";
 
 /** A person with an account of Signal. */
 export interface Person {
@@ -54,7 +54,7 @@ export interface RpcCall {
 
 export const maxEdits = 10;
 
-export class SignalState {
+export class SignalState extends PeerState<Fault> {
   readonly number: string;
   readonly people = new Map<string, Person>();
   readonly groups = new Map<string, Group>();
@@ -63,13 +63,12 @@ export class SignalState {
   readonly reactions: { to: string; emoji: string; timestamp: number; author: string; remove: boolean }[] = [];
   readonly attachments = new Map<string, Buffer>();
   readonly calls: RpcCall[] = [];
-  readonly faults: { method: string; fault: Fault }[] = [];
   /** Envelopes that the daemon has not fetched from Signal's servers. */
   readonly waiting: unknown[] = [];
-  readonly #watchers = new Set<() => void>();
   #lastTimestamp = 0;
 
   constructor(number: string) {
+    super("Signal");
     this.number = number;
   }
 
@@ -77,28 +76,5 @@ export class SignalState {
   nextTimestamp(): number {
     this.#lastTimestamp = Math.max(Date.now(), this.#lastTimestamp + 1);
     return this.#lastTimestamp;
-  }
-
-  takeFault(method: string): Fault | null {
-    const index = this.faults.findIndex((each) => each.method === method || each.method === "*");
-    return index === -1 ? null : (this.faults.splice(index, 1)[0]?.fault ?? null);
-  }
-
-  /** Calls `look` after every change; returns a function that ends this. */
-  watch(look: () => void): () => void {
-    this.#watchers.add(look);
-    return () => void this.#watchers.delete(look);
-  }
-
-  changed(): void {
-    for (const look of this.#watchers) look();
-  }
-
-  until<Value>(what: string, done: () => Value | null): Promise<Value> {
-    return untilValue(
-      done,
-      (check) => this.watch(check),
-      () => `${what} at the Signal stand-in`,
-    );
   }
 }

@@ -116,7 +116,7 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     dropSockets: () => sockets.drop(),
     sendRaw: (text) => sockets.sendRaw(text),
     sockets,
-    fail: (method, fault) => void state.faults.push({ method, fault }),
+    fail: (method, fault) => state.addFault(method, fault),
     closeChannel: (channel, error) => void state.closed.set(channel, error),
     revoke: (token) => void state.revoked.add(token),
     name: (user, name) => void state.names.set(user, name),

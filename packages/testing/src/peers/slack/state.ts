@@ -1,6 +1,6 @@
 // The state of the fake workspace: conversations, the app's messages, files, deliveries, queued faults, and waiters. The rules of the Web
 // API are in `methods.ts`, those of deliveries in `deliveries.ts`.
-import { untilValue } from "../../until.ts";
+import { PeerState } from "../peer-state.ts";
 
 export interface SlackButton {
   label: string;
@@ -67,14 +67,13 @@ export interface PostRate {
   everyMs: number;
 }
 
-export class SlackState {
+export class SlackState extends PeerState<SlackFault> {
   readonly teamId = "T0STANDIN";
   readonly appId = "A0STANDIN";
   readonly bot = { userId: "U0PARLEY", botId: "B0PARLEY", name: "parley" };
   readonly sent: SlackMessage[] = [];
   readonly written: PersonsMessage[] = [];
   readonly calls: SlackCall[] = [];
-  readonly faults: { method: string; fault: SlackFault }[] = [];
   /** Names of people by their id; others are called by their id. */
   readonly names = new Map<string, string>();
   /** Conversations that do not exist or that the app is not in: the error of calls that name them. */
@@ -91,7 +90,10 @@ export class SlackState {
   readonly revoked = new Set<string>();
   #ticks = 0;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
-  readonly #watchers = new Set<() => void>();
+
+  constructor() {
+    super("Slack");
+  }
 
   /** A new timestamp, which is also a message's id. */
   nextTs(): string {
@@ -110,11 +112,6 @@ export class SlackState {
     return this.written.some((message) => message.channel === channel && message.ts === ts);
   }
 
-  takeFault(method: string): SlackFault | null {
-    const place = this.faults.findIndex((entry) => entry.method === method || entry.method === "*");
-    return place === -1 ? null : (this.faults.splice(place, 1)[0]?.fault ?? null);
-  }
-
   /** Takes one call from a rate; returns the seconds to wait when it is used up. */
   takeRate(key: string, { burst, everyMs }: PostRate): number | null {
     const nowMs = performance.now();
@@ -123,24 +120,5 @@ export class SlackState {
     const allowed = available >= 1;
     this.#buckets.set(key, { tokens: allowed ? available - 1 : available, atMs: nowMs });
     return allowed ? null : Math.ceil(((1 - available) * everyMs) / 1_000);
-  }
-
-  changed(): void {
-    for (const watcher of this.#watchers) watcher();
-  }
-
-  /** Calls `watcher` after each change until the returned function is called. */
-  watch(watcher: () => void): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  }
-
-  /** Resolves once `done` returns a value other than null; rejects after one minute. */
-  until<Value>(what: string, done: () => Value | null): Promise<Value> {
-    return untilValue(
-      done,
-      (check) => this.watch(check),
-      () => `${what} at the Slack stand-in`,
-    );
   }
 }

@@ -123,7 +123,7 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
       });
       return async () => state.until(`the answer to ${id}`, () => state.presses.get(id) ?? null);
     },
-    fail: (method, fault) => void state.faults.push({ method, fault }),
+    fail: (method, fault) => state.addFault(method, fault),
     deleteSent: (messageId) => {
       const at = state.sent.findIndex((message) => message.messageId === messageId);
       if (at === -1) throw new Error(`there is no message ${messageId}`);

@@ -1,6 +1,6 @@
 // The state of the fake: unconfirmed updates, messages that the bot sent, queued faults, and waiters.
 // The rules of the Bot API are in `methods.ts`.
-import { untilValue } from "../../until.ts";
+import { PeerState } from "../peer-state.ts";
 
 export interface StoredUpdate {
   update_id: number;
@@ -49,7 +49,7 @@ export interface Webhook {
   allowedUpdates: readonly string[] | null;
 }
 
-export class TelegramState {
+export class TelegramState extends PeerState<Fault> {
   readonly updates: StoredUpdate[] = [];
   readonly sent: SentMessage[] = [];
   /** Messages that the bot deleted. */
@@ -61,7 +61,6 @@ export class TelegramState {
   readonly blocked = new Set<string>();
   /** Chats that do not exist; calls return 400. */
   readonly missing = new Set<string>();
-  readonly faults: { method: string; fault: Fault }[] = [];
   /** Files that people have sent, by their path below `/file/bot<token>/`. */
   readonly files = new Map<string, Buffer>();
   /** Paths by the file ids of messages. */
@@ -78,7 +77,10 @@ export class TelegramState {
   conflicts = 0;
   #nextUpdate = 1_000;
   #nextMessage = 1;
-  readonly #watchers = new Set<() => void>();
+
+  constructor() {
+    super("Telegram");
+  }
 
   /** Stores an update, except when the bot has not subscribed to its kind; returns its number either way. */
   push(kind: string, content: unknown): number {
@@ -113,29 +115,5 @@ export class TelegramState {
     if (kept.length === this.updates.length) return;
     this.updates.splice(0, this.updates.length, ...kept);
     this.changed();
-  }
-
-  takeFault(method: string): Fault | null {
-    const place = this.faults.findIndex((entry) => entry.method === method || entry.method === "*");
-    return place === -1 ? null : (this.faults.splice(place, 1)[0]?.fault ?? null);
-  }
-
-  changed(): void {
-    for (const watcher of this.#watchers) watcher();
-  }
-
-  /** Calls `watcher` after each change until the returned function is called. */
-  watch(watcher: () => void): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  }
-
-  /** Resolves once `done` returns a value other than null; rejects after one minute. */
-  until<Value>(what: string, done: () => Value | null): Promise<Value> {
-    return untilValue(
-      done,
-      (check) => this.watch(check),
-      () => `${what} at the Telegram stand-in`,
-    );
   }
 }

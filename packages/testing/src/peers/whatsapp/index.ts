@@ -188,7 +188,7 @@ export async function startWhatsAppPeer(options: WhatsAppPeerOptions = {}): Prom
     expireMedia() {
       for (const { url } of state.media.values()) if (url !== null) url.expiresAtMs = 0;
     },
-    fail: (endpoint, fault) => void state.faults.push({ endpoint, fault }),
+    fail: (endpoint, fault) => state.addFault(endpoint, fault),
     sent: state.sent,
     calls: state.calls,
     read: state.read,

@@ -1,6 +1,6 @@
 // The state of the stand-in: what people have received, media, open windows, injected faults, and waiters. The rules of the platform are
 // in `messages.ts` and `media.ts`.
-import { untilValue } from "../../until.ts";
+import { PeerState } from "../peer-state.ts";
 
 /** A message of the business as the person sees it. */
 export interface WhatsAppMessage {
@@ -66,14 +66,13 @@ export interface WhatsAppNumber {
 
 export const dayMs = 24 * 60 * 60 * 1_000;
 
-export class WhatsAppState {
+export class WhatsAppState extends PeerState<WhatsAppFault, WhatsAppEndpoint> {
   readonly number: WhatsAppNumber;
   readonly sent: WhatsAppMessage[] = [];
   readonly calls: WhatsAppCall[] = [];
   readonly media = new Map<string, StoredMedia>();
   /** The end of each person's 24-hour window, in milliseconds since 1970. */
   readonly windows = new Map<string, number>();
-  readonly faults: { endpoint: WhatsAppEndpoint; fault: WhatsAppFault }[] = [];
   readonly pending: PendingDelivery[] = [];
   /** How often each message or status was delivered, by its id. */
   readonly deliveries = new Map<string, number>();
@@ -88,9 +87,9 @@ export class WhatsAppState {
   refusesLate: "response" | "status" = "response";
   webhook: string | null = null;
   #next = 0;
-  readonly #watchers = new Set<() => void>();
 
   constructor(number: WhatsAppNumber) {
+    super("WhatsApp");
     this.number = number;
   }
 
@@ -103,28 +102,5 @@ export class WhatsAppState {
   mediaId(): string {
     this.#next += 1;
     return String(1_100_000_000_000_000 + this.#next);
-  }
-
-  takeFault(endpoint: WhatsAppEndpoint): WhatsAppFault | null {
-    const place = this.faults.findIndex((entry) => entry.endpoint === endpoint);
-    return place === -1 ? null : (this.faults.splice(place, 1)[0]?.fault ?? null);
-  }
-
-  changed(): void {
-    for (const watcher of this.#watchers) watcher();
-  }
-
-  watch(watcher: () => void): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  }
-
-  /** Resolves once `done` returns a value other than null; rejects after one minute. */
-  until<Value>(what: string, done: () => Value | null): Promise<Value> {
-    return untilValue(
-      done,
-      (check) => this.watch(check),
-      () => `${what} at the WhatsApp stand-in`,
-    );
   }
 }
