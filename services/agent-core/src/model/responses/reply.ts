@@ -90,6 +90,11 @@ export class ResponseBuilder implements EventSink {
     this.#taken = new Set(options.takenIds);
   }
 
+  /** Nothing follows the event that completes a response. */
+  get complete(): boolean {
+    return this.done;
+  }
+
   add(event: SseEvent): ModelDelta[] {
     if (event.data.trim() === "[DONE]") return [];
     const data = parseJson(event.data);
