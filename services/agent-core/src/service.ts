@@ -250,7 +250,7 @@ function startWork(
   exportLeaderFigures(metrics, {
     activeSessions: () => sessions.activeCount,
     queueCounts: () => queue.counts(),
-    dayMicros: () => budgets.dayMicros(),
+    dayMicroUsd: () => budgets.dayMicroUsd(),
   });
   queue.run();
   void catalog.refresh();

@@ -102,7 +102,7 @@ export async function compactOnDemand(
   });
   if (compacted?.outcome !== "compacted") return { outcome: "nothing" };
   renderView(view, compacted);
-  deps.model.budgets.spendAlone(compacted.costMicros);
+  deps.model.budgets.spendOutsideTurns(compacted.costMicros);
   const { tokensBefore, tokensAfter, notice } = compacted;
   return { outcome: "compacted", tokensBefore, tokensAfter, notice };
 }

@@ -8,12 +8,12 @@ export interface Limits {
   /** Tokens of the turn: input and output, including cached ones. */
   maxTokens: number;
   /** Millionths of a US dollar: per turn, per agent tree, per day. */
-  maxMicros: number;
-  maxTreeMicros: number;
-  maxMicrosPerDay: number;
+  maxMicroUsd: number;
+  maxTreeMicroUsd: number;
+  maxMicroUsdPerDay: number;
   /** Of the session: model calls, and millionths of a US dollar with its sub-agents. */
   maxIterationsPerSession: number;
-  maxMicrosPerSession: number;
+  maxMicroUsdPerSession: number;
   maxTurnMs: number;
   maxRoundsWithoutTools: number;
   maxRepeatedCalls: number;
@@ -26,11 +26,11 @@ export interface Progress {
   elapsedMs: number;
   usage: Usage;
   cost: Cost;
-  treeMicros: number;
-  dayMicros: number;
+  treeMicroUsd: number;
+  dayMicroUsd: number;
   /** What the session used before this turn. */
   earlierModelSteps: number;
-  earlierMicros: number;
+  earlierMicroUsd: number;
   /** Consecutive rounds in which the loop continued without a tool call. */
   roundsWithoutTools: number;
   /** How many times in a row the last call had the same arguments and the same result. */
@@ -63,21 +63,21 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
     return stopped("max_turns", `I made the same call ${progress.repeatedCalls} times in a row, with the same result`);
   if (over(limits.maxTokens, tokens))
     return stopped("max_budget", `this took ${tokens} tokens, the limit for one request`);
-  if (over(limits.maxMicros, progress.cost.micros) || over(limits.maxTreeMicros, progress.treeMicros)) {
-    const spent = Math.max(progress.cost.micros, progress.treeMicros);
+  if (over(limits.maxMicroUsd, progress.cost.micros) || over(limits.maxTreeMicroUsd, progress.treeMicroUsd)) {
+    const spent = Math.max(progress.cost.micros, progress.treeMicroUsd);
     return stopped("max_budget", `this cost ${dollars(spent)}, the limit for one request`);
   }
   const sessionSteps = progress.earlierModelSteps + progress.modelSteps;
   if (over(limits.maxIterationsPerSession, sessionSteps))
     return sessionEnded("max_turns", `it took ${sessionSteps} steps`, "max_iterations_per_session");
-  const sessionMicros = sessionCost(progress);
-  if (over(limits.maxMicrosPerSession, sessionMicros))
-    return sessionEnded("max_budget", `it cost ${dollars(sessionMicros)}`, "max_usd_per_session");
-  if (over(limits.maxMicrosPerDay, progress.dayMicros)) {
+  const sessionMicroUsd = sessionCost(progress);
+  if (over(limits.maxMicroUsdPerSession, sessionMicroUsd))
+    return sessionEnded("max_budget", `it cost ${dollars(sessionMicroUsd)}`, "max_usd_per_session");
+  if (over(limits.maxMicroUsdPerDay, progress.dayMicroUsd)) {
     return {
       state: "failed",
       exitReason: "max_budget",
-      text: `I stopped here: today's budget (${dollars(limits.maxMicrosPerDay)}) is used up. It resets at midnight UTC; the operator can raise limits.max_usd_per_day.`,
+      text: `I stopped here: today's budget (${dollars(limits.maxMicroUsdPerDay)}) is used up. It resets at midnight UTC; the operator can raise limits.max_usd_per_day.`,
     };
   }
   return undefined;
@@ -85,16 +85,16 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
 
 /** The setting whose token or money limit the turn has reached before its next step, or undefined. */
 export function budgetReached(limits: Limits, progress: Progress): string | undefined {
-  const { usage, cost, treeMicros, dayMicros } = progress;
+  const { usage, cost, treeMicroUsd, dayMicroUsd } = progress;
   const over = (limit: number, value: number) => limit > 0 && value >= limit;
   if (over(limits.maxTokens, tokensOf(usage))) return "limits.max_tokens";
-  if (over(limits.maxMicros, cost.micros) || over(limits.maxTreeMicros, treeMicros)) return "limits.max_usd";
-  if (over(limits.maxMicrosPerSession, sessionCost(progress))) return "limits.max_usd_per_session";
-  return over(limits.maxMicrosPerDay, dayMicros) ? "limits.max_usd_per_day" : undefined;
+  if (over(limits.maxMicroUsd, cost.micros) || over(limits.maxTreeMicroUsd, treeMicroUsd)) return "limits.max_usd";
+  if (over(limits.maxMicroUsdPerSession, sessionCost(progress))) return "limits.max_usd_per_session";
+  return over(limits.maxMicroUsdPerDay, dayMicroUsd) ? "limits.max_usd_per_day" : undefined;
 }
 
-function sessionCost({ earlierMicros, cost, treeMicros }: Progress): number {
-  return earlierMicros + Math.max(cost.micros, treeMicros);
+function sessionCost({ earlierMicroUsd, cost, treeMicroUsd }: Progress): number {
+  return earlierMicroUsd + Math.max(cost.micros, treeMicroUsd);
 }
 
 /** The limit of a session lasts, so that "go on" would not help. */

@@ -133,7 +133,7 @@ export function isWithinBudget(
 ): boolean {
   const { max_calls_per_day: maxCalls, max_usd_per_day: maxUsd } = memory.consolidation;
   if (calls >= maxCalls || (maxUsd > 0 && cost.micros >= maxUsd * 1_000_000)) return false;
-  return limits.max_usd_per_day === 0 || budgets.dayMicros() < limits.max_usd_per_day * 1_000_000;
+  return limits.max_usd_per_day === 0 || budgets.dayMicroUsd() < limits.max_usd_per_day * 1_000_000;
 }
 
 /** The first moment of the next day, UTC. */
@@ -158,7 +158,7 @@ async function ask(
     const both = AbortSignal.any([signal, late]);
     const reply = await callModel(provider, request, { ...retry, tries: 1 }, silent, both);
     const costMicros = models.costOf(provider, reply.usage, Date.now());
-    budgets.spendAlone(costMicros);
+    budgets.spendOutsideTurns(costMicros);
     const spent = { model: provider.model, usage: reply.usage ?? noUsage, costMicros };
     const read = parseUpdate(reply, material, maxMemoryChars);
     if ("problem" in read) return { ...spent, outcome: { kind: "failed", reason: read.problem.slice(0, 500) } };

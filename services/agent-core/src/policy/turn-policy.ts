@@ -90,12 +90,12 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
       ),
       maxToolCalls: profile?.max_tool_calls ?? limits.max_tool_calls,
       maxTokens: limits.max_tokens,
-      maxMicros: micros(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
-      maxTreeMicros: lower(micros(limits.max_usd), overrides.maxCostMicros),
-      maxMicrosPerDay: micros(limits.max_usd_per_day),
+      maxMicroUsd: toMicroUsd(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
+      maxTreeMicroUsd: lower(toMicroUsd(limits.max_usd), overrides.maxCostMicros),
+      maxMicroUsdPerDay: toMicroUsd(limits.max_usd_per_day),
       // The session of a sub-agent belongs to its parent's.
       maxIterationsPerSession: child ? 0 : limits.max_iterations_per_session,
-      maxMicrosPerSession: child ? 0 : micros(limits.max_usd_per_session),
+      maxMicroUsdPerSession: child ? 0 : toMicroUsd(limits.max_usd_per_session),
       maxTurnMs: (profile?.max_turn_seconds ?? limits.max_turn_seconds) * 1_000,
       maxRoundsWithoutTools: limits.max_rounds_without_tools,
       maxRepeatedCalls: limits.max_repeated_calls,
@@ -121,6 +121,6 @@ function lower(limit: number, other: number | undefined): number {
   return limit === 0 ? other : Math.min(limit, other);
 }
 
-function micros(usd: number): number {
+function toMicroUsd(usd: number): number {
   return Math.round(usd * 1_000_000);
 }

@@ -274,13 +274,15 @@ export interface LeaderFigures {
   activeSessions(): number;
   queueCounts(): Promise<Record<string, number>>;
   /** Cost of the day, in millionths of a US dollar. */
-  dayMicros(): number;
+  dayMicroUsd(): number;
 }
 
 /** Exports the leader's figures from now on. */
 export function exportLeaderFigures(metrics: ServiceMetrics, figures: LeaderFigures): void {
   metrics.collect("parley_sessions_active", () => metrics.set("parley_sessions_active", figures.activeSessions()));
-  metrics.collect("parley_cost_today_usd", () => metrics.set("parley_cost_today_usd", figures.dayMicros() / 1_000_000));
+  metrics.collect("parley_cost_today_usd", () =>
+    metrics.set("parley_cost_today_usd", figures.dayMicroUsd() / 1_000_000),
+  );
   metrics.collect("parley_queue_jobs", async () => {
     const counts = await figures.queueCounts();
     for (const state of queueStates) metrics.set("parley_queue_jobs", { state }, counts[state] ?? 0);

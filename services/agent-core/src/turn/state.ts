@@ -187,10 +187,10 @@ export function progressOf({ model: { budgets } }: Pick<TurnDeps, "model">, turn
   return {
     ...turn.usage.totals,
     elapsedMs: activeMs(turn.claimed, Date.now()),
-    treeMicros: budgets.treeMicros(turn.claimed),
-    dayMicros: budgets.dayMicros(),
+    treeMicroUsd: budgets.treeMicroUsd(turn.claimed),
+    dayMicroUsd: budgets.dayMicroUsd(),
     earlierModelSteps: turn.claimed.earlier?.modelCalls ?? 0,
-    earlierMicros: turn.claimed.earlier?.costMicros ?? 0,
+    earlierMicroUsd: turn.claimed.earlier?.costMicros ?? 0,
     roundsWithoutTools: roundsOf(messages).withoutTools,
     repeatedCalls: repeatedCalls(messages),
   };

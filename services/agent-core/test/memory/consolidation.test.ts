@@ -121,7 +121,7 @@ describe("the answer", () => {
 describe("the daily limits", () => {
   const may = (toml: object, today: { calls: number; micros: number }, spent = 0) => {
     const budgets = new Budgets();
-    budgets.spendAlone(spent);
+    budgets.spendOutsideTurns(spent);
     const cost = { micros: today.micros, unpricedCalls: 0 };
     return isWithinBudget({ settings: ParleySettingsSchema.parse(toml), budgets }, { calls: today.calls, cost });
   };

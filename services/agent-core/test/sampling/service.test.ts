@@ -77,11 +77,11 @@ const none: Limits = {
   maxIterations: 0,
   maxToolCalls: 0,
   maxTokens: 0,
-  maxMicros: 0,
-  maxTreeMicros: 0,
-  maxMicrosPerDay: 0,
+  maxMicroUsd: 0,
+  maxTreeMicroUsd: 0,
+  maxMicroUsdPerDay: 0,
   maxIterationsPerSession: 0,
-  maxMicrosPerSession: 0,
+  maxMicroUsdPerSession: 0,
   maxTurnMs: 0,
   maxRoundsWithoutTools: 0,
   maxRepeatedCalls: 0,
@@ -132,10 +132,10 @@ async function calling(limits: Limits = none, more: Partial<Progress> = {}): Pro
       elapsedMs: 0,
       usage,
       cost: { micros: 100, unpricedCalls: 0 },
-      treeMicros: budgets.treeMicros(turn),
-      dayMicros: 0,
+      treeMicroUsd: budgets.treeMicroUsd(turn),
+      dayMicroUsd: 0,
       earlierModelSteps: 0,
-      earlierMicros: 0,
+      earlierMicroUsd: 0,
       roundsWithoutTools: 0,
       repeatedCalls: 0,
       ...more,
@@ -205,7 +205,7 @@ test("adds an answer's usage to the turn, the agent tree, the session and the da
   const used = { inputTokens: 1_000, outputTokens: 300, cacheReadTokens: 0, cacheWriteTokens: 0 };
   // At one dollar per million input tokens and two per million output tokens.
   assert.deepEqual(call.spent, [{ usage: used, costMicros: 1_600 }]);
-  assert.equal(budgets.treeMicros(call.turn), 1_600);
+  assert.equal(budgets.treeMicroUsd(call.turn), 1_600);
   const { turnId, sessionId } = call.turn;
   const opId = randomUUID();
   const result = { type: "tool_result" as const, id: "call-2", name: "x", content: "ok", isError: false };
@@ -286,17 +286,17 @@ test("refuses requests for another epoch", async () => {
 test("names the exhausted limit of the turn or the day", async () => {
   const cases: [Partial<Limits>, Partial<Progress>, string][] = [
     [{ maxTokens: 15 }, {}, "limits.max_tokens"],
-    [{ maxMicros: 100 }, {}, "limits.max_usd"],
-    [{ maxTreeMicros: 5 }, { treeMicros: 5 }, "limits.max_usd"],
-    [{ maxMicrosPerSession: 9 }, { earlierMicros: 4, treeMicros: 5 }, "limits.max_usd_per_session"],
-    [{ maxMicrosPerDay: 5 }, { dayMicros: 5 }, "limits.max_usd_per_day"],
+    [{ maxMicroUsd: 100 }, {}, "limits.max_usd"],
+    [{ maxTreeMicroUsd: 5 }, { treeMicroUsd: 5 }, "limits.max_usd"],
+    [{ maxMicroUsdPerSession: 9 }, { earlierMicroUsd: 4, treeMicroUsd: 5 }, "limits.max_usd_per_session"],
+    [{ maxMicroUsdPerDay: 5 }, { dayMicroUsd: 5 }, "limits.max_usd_per_day"],
   ];
   for (const [limits, progress, setting] of cases) {
     const call = await calling({ ...none, ...limits }, progress);
     const answer = await service.during(call, never, () => ask(call, "say: never"));
     assert.deepEqual(answer, { status: "refused", reason: `${setting} is reached` });
   }
-  const within = await calling({ ...none, maxTokens: 16, maxMicros: 101 });
+  const within = await calling({ ...none, maxTokens: 16, maxMicroUsd: 101 });
   assert.equal((await service.during(within, never, () => ask(within, "say: yes"))).status, "answered");
 });
 

@@ -15,16 +15,16 @@ test("adds the costs of a tree of agents and separates them from other trees", (
   for (const turn of [tree, tree, of("b")]) budgets.open(turn);
   budgets.spend(tree, 10, noon);
   budgets.spend(tree, 5, noon);
-  assert.deepEqual([budgets.treeMicros(tree), budgets.treeMicros(of("b"))], [15, 0]);
+  assert.deepEqual([budgets.treeMicroUsd(tree), budgets.treeMicroUsd(of("b"))], [15, 0]);
 });
 
 test("uses the larger of the store's sum and the sum in memory for a tree", () => {
   const budgets = new Budgets();
   budgets.open(of("a", 100));
-  assert.equal(budgets.treeMicros(of("a")), 100);
+  assert.equal(budgets.treeMicroUsd(of("a")), 100);
   budgets.spend(of("a"), 50, noon);
   budgets.open(of("a", 120));
-  assert.equal(budgets.treeMicros(of("a")), 150);
+  assert.equal(budgets.treeMicroUsd(of("a")), 150);
 });
 
 test("forgets a tree with its last turn, not earlier", () => {
@@ -33,9 +33,9 @@ test("forgets a tree with its last turn, not earlier", () => {
   budgets.open(of("a"));
   budgets.spend(of("a"), 7, noon);
   budgets.close(of("a"));
-  assert.equal(budgets.treeMicros(of("a")), 7);
+  assert.equal(budgets.treeMicroUsd(of("a")), 7);
   budgets.close(of("a"));
-  assert.equal(budgets.treeMicros(of("a")), 0);
+  assert.equal(budgets.treeMicroUsd(of("a")), 0);
 });
 
 test("sums all trees per day, resets at midnight UTC and ignores unknown prices", () => {
@@ -43,8 +43,8 @@ test("sums all trees per day, resets at midnight UTC and ignores unknown prices"
   budgets.spend(of("a"), 10, noon);
   budgets.spend(of("b"), 5, noon);
   budgets.spend(of("b"), null, noon);
-  assert.equal(budgets.dayMicros(midnight - 1), 15);
-  assert.equal(budgets.dayMicros(midnight), 0);
+  assert.equal(budgets.dayMicroUsd(midnight - 1), 15);
+  assert.equal(budgets.dayMicroUsd(midnight), 0);
 });
 
 test("adds only the new day's cost when the store answers after midnight", () => {
@@ -54,13 +54,13 @@ test("adds only the new day's cost when the store answers after midnight", () =>
     { day: "2026-01-01", cost: { micros: 900, unpricedCalls: 0 } },
     { day: "2026-01-02", cost: { micros: 4, unpricedCalls: 0 } },
   ];
-  budgets.began(rows, midnight);
-  assert.equal(budgets.dayMicros(midnight), 4);
+  budgets.addEarlier(rows, midnight);
+  assert.equal(budgets.dayMicroUsd(midnight), 4);
 });
 
 test("counts costs outside of turns for the day", () => {
   const budgets = new Budgets();
-  budgets.spendAlone(12, noon);
-  budgets.spendAlone(null, noon);
-  assert.equal(budgets.dayMicros(noon), 12);
+  budgets.spendOutsideTurns(12, noon);
+  budgets.spendOutsideTurns(null, noon);
+  assert.equal(budgets.dayMicroUsd(noon), 12);
 });

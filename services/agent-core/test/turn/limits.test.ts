@@ -8,11 +8,11 @@ const none: Limits = {
   maxIterations: 0,
   maxToolCalls: 0,
   maxTokens: 0,
-  maxMicros: 0,
-  maxTreeMicros: 0,
-  maxMicrosPerDay: 0,
+  maxMicroUsd: 0,
+  maxTreeMicroUsd: 0,
+  maxMicroUsdPerDay: 0,
   maxIterationsPerSession: 0,
-  maxMicrosPerSession: 0,
+  maxMicroUsdPerSession: 0,
   maxTurnMs: 0,
   maxRoundsWithoutTools: 0,
   maxRepeatedCalls: 0,
@@ -23,10 +23,10 @@ const begun: Progress = {
   elapsedMs: 0,
   usage: noUsage,
   cost: noCost,
-  treeMicros: 0,
-  dayMicros: 0,
+  treeMicroUsd: 0,
+  dayMicroUsd: 0,
   earlierModelSteps: 0,
-  earlierMicros: 0,
+  earlierMicroUsd: 0,
   roundsWithoutTools: 0,
   repeatedCalls: 0,
 };
@@ -43,15 +43,19 @@ const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_tur
     "max_budget",
     /took 120000 tokens/,
   ],
-  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
-  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /this cost \$0\.12/],
+  maxMicroUsd: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
+  maxTreeMicroUsd: [(value) => ({ treeMicroUsd: value }), "max_budget", /this cost \$0\.12/],
   maxIterationsPerSession: [
     (value) => ({ earlierModelSteps: value }),
     "max_turns",
     /120000 steps.*\/new.*max_iterations_per_session/,
   ],
-  maxMicrosPerSession: [(value) => ({ earlierMicros: value }), "max_budget", /it cost \$0\.12.*max_usd_per_session/],
-  maxMicrosPerDay: [(value) => ({ dayMicros: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
+  maxMicroUsdPerSession: [
+    (value) => ({ earlierMicroUsd: value }),
+    "max_budget",
+    /it cost \$0\.12.*max_usd_per_session/,
+  ],
+  maxMicroUsdPerDay: [(value) => ({ dayMicroUsd: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
 };
 
 const limit = 120_000;
@@ -105,7 +109,7 @@ test("continues within all limits and ends with a notice beyond any of them", ()
       const sums: Partial<Record<keyof Limits, number>> = {
         maxTokens: values.maxTokens + 3,
         maxIterationsPerSession: values.maxIterationsPerSession + values.maxIterations,
-        maxMicrosPerSession: values.maxMicrosPerSession + Math.max(values.maxMicros, values.maxTreeMicros),
+        maxMicroUsdPerSession: values.maxMicroUsdPerSession + Math.max(values.maxMicroUsd, values.maxTreeMicroUsd),
       };
       const over = names.some((name) => some[name] > 0 && (sums[name] ?? values[name]) >= some[name]);
       const finish = limitReached(some, progress);

@@ -37,9 +37,9 @@ describe("the policy of a session", () => {
     assert.equal(resolvePolicy(given, session({ overrides: { permissionMode: "plan" } })).permissionMode, "plan");
   });
 
-  test("converts dollars and seconds to micros and milliseconds and keeps 0 as no limit", () => {
+  test("converts dollars and seconds to micro-dollars and milliseconds and keeps 0 as no limit", () => {
     const { limits } = resolvePolicy(settings({ limits: { max_usd: 0.25, max_turn_seconds: 0 } }), session());
-    assert.deepEqual([limits.maxMicros, limits.maxTreeMicros, limits.maxTurnMs], [250_000, 250_000, 0]);
+    assert.deepEqual([limits.maxMicroUsd, limits.maxTreeMicroUsd, limits.maxTurnMs], [250_000, 250_000, 0]);
   });
 
   test("uses the agent's settings when the profile no longer exists", () => {
@@ -148,12 +148,12 @@ describe("sub-agents", () => {
     const policy = resolvePolicy(given, child("reader"));
     assert.deepEqual([policy.output, policy.prompt, policy.depth], ["final_text", "minimal", 1]);
     assert.deepEqual(
-      [policy.limits.maxIterations, policy.limits.maxMicros, policy.limits.maxTreeMicros],
+      [policy.limits.maxIterations, policy.limits.maxMicroUsd, policy.limits.maxTreeMicroUsd],
       [7, 0, 2_000_000],
     );
     const own = settings({ profiles: { worker: { max_usd: 0.5, max_iterations: 3 } }, limits: { max_usd: 2 } });
     const { limits } = resolvePolicy(own, child("worker"));
-    assert.deepEqual([limits.maxIterations, limits.maxMicros, limits.maxTreeMicros], [3, 500_000, 2_000_000]);
+    assert.deepEqual([limits.maxIterations, limits.maxMicroUsd, limits.maxTreeMicroUsd], [3, 500_000, 2_000_000]);
   });
 
   test("always have the profile `reader`, which settings can replace", () => {
