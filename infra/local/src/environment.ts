@@ -2,7 +2,7 @@
 
 import { basename } from "node:path";
 
-import type { ExplainedSettings } from "@parley/chassis";
+import type { ExplainedSettings } from "@parley/chassis/settings";
 import { defaultModel, type ServiceName } from "@parley/contracts";
 
 import type { WorkspaceFolders } from "./workspace.ts";

@@ -4,7 +4,7 @@ import { introduction } from "./introduction.ts";
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
 
-import { flagsAsVariable } from "@parley/chassis";
+import { flagsAsVariable } from "@parley/chassis/settings";
 
 import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-import { ConfigError, type ExplainedSettings, explainSettings } from "@parley/chassis";
+import { ConfigError, type ExplainedSettings, explainSettings } from "@parley/chassis/settings";
 import { type Role, type ServiceName, services } from "@parley/contracts";
 import { abortable } from "@parley/kit";
 

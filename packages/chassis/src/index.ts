@@ -1,18 +1,11 @@
 export { parseEnvironment, readBaseConfig, tlsFilesIn, type BaseConfig, type Environment } from "./config.ts";
-export { ConfigError, configExitCode } from "./errors.ts";
+export { configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
 export { grantSignature } from "./grant-signature.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { createMetrics, type ServiceMetrics } from "./metrics.ts";
 export { metricCatalog, type LabelsOf, type MetricDefinition } from "./metric-catalog.ts";
 export { recordCertificate } from "./certificates.ts";
-export {
-  hookProgramProblem,
-  unsandboxedProgramProblem,
-  unsandboxedProgramProblems,
-  outsideSearchPath,
-  type ProgramLocations,
-} from "./unsandboxed-program.ts";
 export { runService } from "./run.ts";
 export {
   openChassis,
@@ -26,7 +19,5 @@ export { currentValue, SecretFiles, type Secret } from "./secret-files.ts";
 export { Startup } from "./startup.ts";
 export { capturesContent, genAi, genAiOperation, parleyAttribute } from "./tracing.ts";
 export { activeTrace, failSpan, inSpan, linkTrace, explainLinkFailure, readTlsFiles, type TlsFiles } from "@parley/bus";
-export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
-export { flagsAsVariable } from "./settings-layers.ts";
-export { redactSecrets } from "./logger.ts";
+export * from "./settings-api.ts";
 export { version } from "./version.ts";

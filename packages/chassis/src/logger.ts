@@ -2,24 +2,9 @@
 
 import { type Logger, pino } from "pino";
 
+import { redactSecrets } from "./redact.ts";
+
 export type { Logger };
-
-const secretPatterns = [
-  /\bsk-[A-Za-z0-9_-]{12,}/g,
-  /\bBearer\s+[A-Za-z0-9._~+/=-]{12,}/g,
-  /\bxox[abprs]-[A-Za-z0-9-]{10,}/g,
-  // A bot token of digits, a colon and letters, also inside a URL.
-  /(?<!\d)\d{6,}:[A-Za-z0-9_-]{30,}/g,
-  /(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/g,
-];
-
-/** Replaces everything in a line that looks like a secret or is one of `secrets`. */
-export function redactSecrets(line: string, secrets: readonly string[] = []): string {
-  let clean = line;
-  for (const secret of secrets) if (secret.length >= 8) clean = clean.replaceAll(secret, "[secret]");
-  for (const pattern of secretPatterns) clean = clean.replace(pattern, "[secret]");
-  return clean;
-}
 
 export interface LoggerOptions {
   service: string;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ConfigError, createLogger, faultPoint, parseSettings, readBaseConfig } from "@parley/chassis";
 import { armFaults } from "../src/fault.ts";
-import { redactSecrets } from "../src/logger.ts";
+import { redactSecrets } from "../src/redact.ts";
 
 describe("parley.toml", () => {
   test("has the defaults when the file is empty", () => {

@@ -1,6 +1,6 @@
 // The set-up that `npm start` offers on a terminal while no model is configured: `parley onboard` as a child process.
 
-import { explainSettings } from "@parley/chassis";
+import { explainSettings } from "@parley/chassis/settings";
 
 import { findConfig } from "../config-file.ts";
 import { isModelConfigured, type Environment } from "../environment.ts";

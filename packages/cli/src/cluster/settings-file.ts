@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { dirname } from "node:path";
 
 import { parse, patch } from "@decimalturn/toml-patch";
-import { ConfigError, parseSettings } from "@parley/chassis";
+import { ConfigError, parseSettings } from "@parley/chassis/settings";
 
 import { CliError } from "../io/io.ts";
 import { tomlLines } from "./settings.ts";

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { type ExplainedSettings, explainSettings, flagsAsVariable, redactSecrets } from "@parley/chassis";
+import { type ExplainedSettings, explainSettings, flagsAsVariable, redactSecrets } from "@parley/chassis/settings";
 import { channelEntries, secretsOf, type ParleySettings } from "@parley/contracts";
 
 import { homePath } from "./target.ts";

@@ -2,7 +2,7 @@
 
 import { dirname, join } from "node:path";
 
-import { ConfigError, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis";
+import { ConfigError, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis/settings";
 import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
 
 import { findSettings, missingSecrets, originEntries, readSettings, tomlLines } from "../cluster/settings.ts";

@@ -9,7 +9,7 @@ import { permissionModeNames, readPermissionMode } from "@parley/projections";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import { unifiedText } from "../docs/diff.ts";
-import { type EvalCase, readCases } from "../eval/case-file.ts";
+import type { EvalCase } from "../eval/case-file.ts";
 import { type ConversationDeps, inConversation, type Speaker } from "../eval/conversation.ts";
 import { grade, type TurnRecord } from "../eval/graders.ts";
 import { recordedTurn } from "../eval/recorded.ts";
@@ -23,6 +23,8 @@ async function evaluate({ values, positionals, io }: Call): Promise<number> {
   const target = findTarget(values, io);
   const deps = { gateway: new Gateway(target), target, io };
   const cases: { file: string; evalCase: EvalCase }[] = [];
+  // Other commands start faster without the parser of YAML.
+  const { readCases } = await import("../eval/case-file.ts");
   for (const file of positionals) {
     const content = await readFile(resolve(io.cwd, file), "utf8").catch((error: unknown) => {
       throw new CliError(`Cannot read ${file}: ${errorMessage(error)}`);

@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ConfigError, parseSettings } from "@parley/chassis";
+import { ConfigError, parseSettings } from "@parley/chassis/settings";
 import {
   errorMessage,
   exampleAddress,

@@ -90,7 +90,7 @@ async function disk(home: string): Promise<Finding> {
 async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
   if (settingsFile === null)
     return ok("settings", "no parley.toml; parley config print --origin shows the effective settings");
-  const { loadSettings } = await import("@parley/chassis");
+  const { loadSettings } = await import("@parley/chassis/settings");
   try {
     loadSettings(settingsFile, io.env);
     return ok("settings", `${settingsFile} is valid`);
@@ -119,7 +119,7 @@ export function wildcardFinding({
 
 async function permissions({ settingsFile, io, explicitUrl }: DoctorContext): Promise<Finding[]> {
   if (settingsFile === null || explicitUrl) return [];
-  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  const { ConfigError, loadSettings } = await import("@parley/chassis/settings");
   try {
     return [wildcardFinding(loadSettings(settingsFile, io.env).permissions)];
   } catch (failure) {
@@ -131,7 +131,7 @@ async function permissions({ settingsFile, io, explicitUrl }: DoctorContext): Pr
 /** Reports hooks whose matcher matches no tool, because they never run. */
 async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
   if (settingsFile === null) return [];
-  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  const { ConfigError, loadSettings } = await import("@parley/chassis/settings");
   try {
     const problems = unmatchedHooks(loadSettings(settingsFile, io.env).hooks);
     return problems.map((problem) => warning("hooks", problem, `parley config check ${quoted(settingsFile)}`));

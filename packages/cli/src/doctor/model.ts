@@ -1,6 +1,6 @@
 // Checks from this machine that the configured model's server answers and accepts the key. Costs nothing: it only lists models.
 
-import { ConfigError, loadSettings } from "@parley/chassis";
+import { ConfigError, loadSettings } from "@parley/chassis/settings";
 import type { ParleySettings } from "@parley/contracts";
 import { withSecrets } from "@parley/local";
 

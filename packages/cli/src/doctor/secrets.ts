@@ -53,7 +53,7 @@ export function unreadFinding(name: string, path: string): Finding {
 export async function secrets({ settingsFile, io, home, explicitUrl }: DoctorContext): Promise<Finding[]> {
   // The environment of services on another machine is not visible here.
   if (settingsFile === null || explicitUrl) return [];
-  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  const { ConfigError, loadSettings } = await import("@parley/chassis/settings");
   try {
     const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);
     const missing = missingSecrets(loadSettings(settingsFile, io.env), {

@@ -1,6 +1,6 @@
 // One call that shows whether a model answers, and the search for model servers on this machine.
 
-import { redactSecrets } from "@parley/chassis";
+import { redactSecrets } from "@parley/chassis/settings";
 import { defaultModel } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-import { ConfigError } from "@parley/chassis";
+import { ConfigError } from "@parley/chassis/settings";
 import { openHome, withSecrets } from "@parley/local";
 
 import { Gateway } from "../cluster/gateway.ts";
