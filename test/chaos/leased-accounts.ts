@@ -1,8 +1,9 @@
-// Leased accounts of six platforms, each with one person who writes to it.
+// Leased accounts of seven platforms, each with one person who writes to it.
 import {
   startDiscordPeer,
   startIi,
   startInspIrcd,
+  startMailPeer,
   startSignalPeer,
   startSlackPeer,
   startSynapse,
@@ -23,26 +24,29 @@ export interface LeasedAccount {
   /** The answers that the person has seen, in order. */
   sent: () => string[] | Promise<string[]>;
   written: string[];
-  /** Answers are limited to one in 5 s. */
-  writesSlowly?: true;
+  /** The shortest time between two messages, where the rate of answers is limited. */
+  minWriteMs?: number;
 }
 
 /** Starts a person and an account of one platform. */
 type StartAccount = (name: string, index: number) => Promise<Omit<LeasedAccount, "name" | "written">>;
 
-/** Starts `count` accounts, as many on each platform as on the others. */
-export async function startAccounts(count: number, cleanup: Cleanup): Promise<LeasedAccount[]> {
-  const platforms = [
-    telegram(cleanup),
-    slack(cleanup),
-    discord(cleanup),
-    signal(cleanup),
-    await irc(cleanup),
-    await matrix(cleanup),
-  ];
+const platforms = { telegram, slack, discord, signal, irc, matrix, email };
+const platformNames: readonly string[] = Object.keys(platforms);
+
+/** Starts `count` accounts, as many on each of the platforms as on the others. `only`: names of platforms; default: all. */
+export async function startAccounts(
+  count: number,
+  cleanup: Cleanup,
+  only: readonly string[] = platformNames,
+): Promise<LeasedAccount[]> {
+  const starts: StartAccount[] = [];
+  for (const [platform, open] of Object.entries(platforms))
+    if (only.includes(platform)) starts.push(await open(cleanup));
   const starting = Array.from({ length: count }, async (_, index) => {
     const name = `bot${index}`;
-    const start = platforms[index % platforms.length] ?? telegram(cleanup);
+    const start = starts[index % starts.length];
+    if (start === undefined) throw new Error(`name at least one platform of ${platformNames.join(", ")}`);
     return { ...(await start(name, index)), name, written: [] };
   });
   return Promise.all(starting);
@@ -160,7 +164,42 @@ async function matrix(cleanup: Cleanup): Promise<StartAccount> {
       say: (text) => ann.say(room, text),
       connected: () => ann.untilJoined(room, account.userId),
       sent: async () => (await ann.messagesOf(room, account.userId)).map(({ content }) => String(content["body"])),
-      writesSlowly: true,
+      // Answers are limited to one in 5 s.
+      minWriteMs: 800,
+    };
+  };
+}
+
+/** A mail server and a mailbox for each account. */
+function email(cleanup: Cleanup): StartAccount {
+  return async (name) => {
+    const peer = await startMailPeer();
+    cleanup.add(async () => peer[Symbol.asyncDispose]());
+    const settings = {
+      consent: true,
+      address: `agent@${peer.domain}`,
+      username: "agent",
+      authserv_id: peer.authservId,
+      smtp_host: peer.host,
+      smtp_port: peer.smtpPort,
+      smtp_tls: "none",
+      imap_host: peer.host,
+      imap_port: peer.imapPort,
+      imap_tls: "none",
+      password_env: variableOf(name),
+      owners: [`ann@${peer.domain}`],
+    };
+    const answer = new RegExp(`\\b${name} \\d+\\b`);
+    return {
+      channel: "email",
+      settings: tableOf("email", name, settings),
+      env: { [variableOf(name)]: peer.password },
+      say: (text) => peer.write({ subject: "", body: text }),
+      // Its cursor tells: mail from before the first connection is not read.
+      connected: () => Promise.resolve(),
+      sent: () => peer.mails("ann").flatMap((mail) => answer.exec(mail)?.[0] ?? []),
+      // One person gets ten answers, then one a minute.
+      minWriteMs: 4_800,
     };
   };
 }

@@ -1,4 +1,4 @@
-// Twenty-four leased accounts of six platforms over four gateways, which are killed, paused and drained at random while people
+// Twenty-four leased accounts of seven platforms over four gateways, which are killed, paused and drained at random while people
 // write. Every message is answered once and in order, no grant of a lease has two owners, and a killed gateway's accounts are taken over
 // quickly.
 import { randomInt } from "node:crypto";
@@ -14,27 +14,42 @@ const gateways = 4;
 /** Between two messages of one person, and between two faults. */
 const writeEveryMs = 400;
 const faultEveryMs = 6_000;
+const faultKinds = ["kill", "pause", "drain"] as const;
 /** Longer than a lease lives. */
 const pauseMs = 6_000;
 /** How long the last answers may take. */
 const settleMs = 60_000;
 
+interface LeaseRun {
+  /** How long people write and gateways fail. */
+  seconds: number;
+  /** Names of platforms; default: all. */
+  platforms?: readonly string[] | undefined;
+  /** Instead of `seconds`: gateways are only killed, until each platform has had this many takeovers. */
+  takeovers?: number | undefined;
+}
+
+interface Takeover {
+  channel: string;
+  durationMs: number;
+}
+
 interface LeaseReport {
   problems: string[];
   messages: number;
   faults: number;
-  /** From a gateway's death until another one holds each of its leases, sorted. */
-  takeoversMs: number[];
+  /** From a gateway's death until another one holds each of its leases, shortest first. */
+  takeovers: Takeover[];
   /** Answers whose send was interrupted: they may be missing. */
   unknown: number;
 }
 
-/** Runs for `seconds`; `report` gets a line for each fault. */
-export async function runLeases(seconds: number, report: (line: string) => void): Promise<LeaseReport> {
+/** `report` gets a line for each fault. */
+export async function runLeases(options: LeaseRun, report: (line: string) => void): Promise<LeaseReport> {
   await using cleanup = new Cleanup();
   const postgres = await startPostgres({ dataDir: join(await temporaryFolder(cleanup), "postgres") });
   cleanup.add(() => postgres.stop());
-  const bots = await startAccounts(accounts, cleanup);
+  const bots = await startAccounts(accounts, cleanup, options.platforms);
   const cluster = await startTestCluster(cleanup, {
     replicas: { "channel-gateway": gateways },
     processes: ["channel-gateway"],
@@ -53,23 +68,30 @@ export async function runLeases(seconds: number, report: (line: string) => void)
   };
   while ((await owners()).size < accounts) await delay(50);
   await Promise.all(bots.map((bot) => bot.connected()));
-  // IRC has no message from before an account was first connected, which its cursor tells.
-  const unsaved = "SELECT count(*)::int AS open FROM parley.leases WHERE cursor IS NULL AND name LIKE 'irc:%'";
+  // IRC and e-mail have no message from before an account was first connected, which its cursor tells.
+  const unsaved = "SELECT count(*)::int AS open FROM parley.leases WHERE cursor IS NULL AND name ~ '^(irc|email):'";
   while ((await sql.query<{ open: number }>(unsaved)).rows[0]?.open !== 0) await delay(50);
 
   const watching = new AbortController();
   const watched = watchOwners(sql, watching.signal);
-  const until = performance.now() + seconds * 1_000;
-  const takeoversMs: number[] = [];
+  const until = performance.now() + options.seconds * 1_000;
+  const takeovers: Takeover[] = [];
   let faults = 0;
+  const channels = new Set(bots.map(({ channel }) => channel));
+  const isFinished = (): boolean => {
+    const { takeovers: wanted } = options;
+    if (wanted === undefined) return performance.now() > until;
+    return [...channels].every((channel) => takeovers.filter((one) => one.channel === channel).length >= wanted);
+  };
   const strikes = (async () => {
-    while (performance.now() < until) {
+    while (!isFinished()) {
       await delay(faultEveryMs);
       faults += 1;
-      takeoversMs.push(...(await strike(cluster, owners, report)));
+      const kind = options.takeovers === undefined ? faultKinds[randomInt(faultKinds.length)] : "kill";
+      takeovers.push(...(await strike(cluster, kind ?? "kill", owners, report)));
     }
   })();
-  await Promise.all([strikes, ...bots.map((bot) => write(bot, until))]);
+  await Promise.all([strikes, ...bots.map((bot) => write(bot, isFinished))]);
   const problems = await settled(bots, sql);
   watching.abort();
   problems.push(...(await watched));
@@ -80,14 +102,14 @@ export async function runLeases(seconds: number, report: (line: string) => void)
     problems,
     messages: bots.reduce((sum, { written }) => sum + written.length, 0),
     faults,
-    takeoversMs: takeoversMs.toSorted((one, other) => one - other),
+    takeovers: takeovers.toSorted((one, other) => one.durationMs - other.durationMs),
     unknown: rows[0]?.unknown ?? 0,
   };
 }
 
-async function write({ name, say, written, writesSlowly }: LeasedAccount, until: number): Promise<void> {
-  const everyMs = writesSlowly === true ? 2 * writeEveryMs : writeEveryMs;
-  while (performance.now() < until) {
+async function write(account: LeasedAccount, isFinished: () => boolean): Promise<void> {
+  const { name, say, written, minWriteMs: everyMs = writeEveryMs } = account;
+  while (!isFinished()) {
     const text = `${name} ${written.length}`;
     written.push(text);
     await say(`say: ${text}`);
@@ -114,14 +136,14 @@ async function watchOwners(sql: Client, signal: AbortSignal): Promise<string[]> 
   return problems;
 }
 
-/** One random fault. Returns the times of takeovers, in milliseconds. */
+/** One fault of a random gateway. Returns the takeovers after a kill. */
 async function strike(
   cluster: TestCluster,
+  kind: (typeof faultKinds)[number],
   owners: () => Promise<Map<string, string>>,
   report: (line: string) => void,
-): Promise<number[]> {
+): Promise<Takeover[]> {
   const replica = 1 + randomInt(gateways);
-  const kind = ["kill", "pause", "drain"][randomInt(3)];
   if (kind === "pause") {
     await cluster.kill("channel-gateway", replica, "SIGSTOP");
     await delay(pauseMs);
@@ -138,7 +160,7 @@ async function strike(
   const startedMs = performance.now();
   await cluster.kill("channel-gateway", replica, "SIGKILL");
   const missing = new Map([...before].filter(([, owner]) => owner.startsWith(`channel-gateway-${replica}/`)));
-  const times: number[] = [];
+  const takeovers: Takeover[] = [];
   while (missing.size > 0) {
     await delay(25);
     const now = await owners();
@@ -146,13 +168,12 @@ async function strike(
       const current = now.get(name);
       if (current === undefined || current === owner) continue;
       missing.delete(name);
-      times.push(performance.now() - startedMs);
+      takeovers.push({ channel: name.split(":")[0] ?? name, durationMs: performance.now() - startedMs });
     }
   }
-  report(
-    `gateway ${replica} killed: ${times.length} accounts taken over within ${Math.round(Math.max(0, ...times))} ms`,
-  );
-  return times;
+  const longestMs = Math.round(Math.max(0, ...takeovers.map(({ durationMs }) => durationMs)));
+  report(`gateway ${replica} killed: ${takeovers.length} accounts taken over within ${longestMs} ms`);
+  return takeovers;
 }
 
 /** Waits for the last answers; returns what was lost, doubled or out of order. */

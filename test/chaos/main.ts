@@ -1,5 +1,6 @@
 // npm run chaos -- [--trials 200] [--only NAME]: injects faults into a real cluster and accounts for every message.
-// npm run chaos -- --leases SECONDS: instead kills, pauses and drains four gateways that share 24 accounts.
+// npm run chaos -- --leases SECONDS | --takeovers COUNT [--platforms NAME,NAME]: instead kills, pauses and drains four gateways that share
+//   24 accounts of seven platforms; with --takeovers it only kills, until each platform has had as many takeovers.
 // npm run chaos -- --upgrade COMMIT [--dwell SECONDS] [--rate MESSAGES]: instead upgrades a cluster from a commit to this tree, and back,
 //   while messages arrive; --upgrade previous: from the newest tag, or else the commit before.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
@@ -16,20 +17,28 @@ const { values } = parseArgs({
     only: { type: "string" },
     callers: { type: "boolean" },
     leases: { type: "string" },
+    platforms: { type: "string" },
+    takeovers: { type: "string" },
     upgrade: { type: "string" },
     dwell: { type: "string", default: "20" },
     rate: { type: "string", default: "5" },
   },
 });
-if (values.leases !== undefined) {
-  const { problems, messages, faults, takeoversMs, unknown } = await runLeases(Number(values.leases), (line) =>
-    console.log(line),
-  );
+if (values.leases !== undefined || values.takeovers !== undefined) {
+  const options = {
+    seconds: Number(values.leases ?? 0),
+    platforms: values.platforms?.split(","),
+    takeovers: values.takeovers === undefined ? undefined : Number(values.takeovers),
+  };
+  const { problems, messages, faults, takeovers, unknown } = await runLeases(options, (line) => console.log(line));
   for (const problem of problems) console.log(problem);
-  const at = (part: number) => Math.round(takeoversMs[Math.floor((takeoversMs.length - 1) * part)] ?? 0);
+  const at = (part: number) => Math.round(takeovers[Math.floor((takeovers.length - 1) * part)]?.durationMs ?? 0);
+  const counts = Object.entries(Object.groupBy(takeovers, ({ channel }) => channel)).map(
+    ([channel, some]) => `${channel} ${some?.length ?? 0}`,
+  );
   console.log(
     `messages ${messages}, faults ${faults}, problems ${problems.length}, unknown sends ${unknown}, ` +
-      `takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeoversMs.length} leases)`,
+      `takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeovers.length} leases: ${counts.join(", ")})`,
   );
   process.exit(problems.length === 0 ? 0 : 1);
 }
