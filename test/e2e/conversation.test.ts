@@ -122,7 +122,7 @@ test("answers parallel tool calls in call order when curl is the client", async 
   assert.deepEqual(answered, asked);
 });
 
-// design: 003.43, 004.18b
+// design: 003.43, 004.18c
 test("streams text, tools and the end over a WebSocket, and resumes by sequence number", async () => {
   // Uses an existing session: deltas are live only, so a client may miss those of a session that is being created.
   await client.ask("say: hello", "ws");

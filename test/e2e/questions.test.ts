@@ -1,6 +1,7 @@
 // The agent asks a person and waits for the answer: it holds no resources meanwhile, and the question survives a restart.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
@@ -68,6 +69,31 @@ test("chooses the option with the number that a person sends", async () => {
   await client.post("2", { conversation });
   const turn = await client.settled(asked);
   assert.match(await results(turn.sessionId), /The person answered: green/);
+});
+
+// design: 002.36
+test("shows a question of any conversation to a stream client, whose answer continues the turn", async () => {
+  const conversation = randomUUID();
+  const address = `${cluster.httpUrl.replace(/^http/, "ws")}/api/ws?format=stream&conversation=elsewhere&all=true`;
+  const socket = new WebSocket(address, ["parley.v1", `parley.bearer.${cluster.token}`]);
+  const Question = z.object({
+    event: z.literal("question"),
+    session: z.string().endsWith(conversation),
+    data: z.object({ question_id: z.string(), question: z.string(), options: z.array(z.string()) }),
+  });
+  const { promise: shown, resolve } = Promise.withResolvers<z.infer<typeof Question>["data"]>();
+  socket.addEventListener("message", ({ data }) => {
+    const frame = Question.safeParse(JSON.parse(String(data)));
+    if (frame.success) resolve(frame.data.data);
+  });
+  await once(socket, "open");
+  const asked = await client.post(asking({ question: "Which colour?", options: ["red"] }), { conversation });
+  const { question_id, ...question } = await shown;
+  assert.deepEqual(question, { question: "Which colour?", options: ["red"] });
+  socket.send(JSON.stringify({ type: "answer", question_id, text: "a dark blue" }));
+  const turn = await client.settled(asked);
+  assert.match(await results(turn.sessionId), /The person answered: a dark blue/);
+  socket.close();
 });
 
 test("keeps an open question when the leader dies", async () => {

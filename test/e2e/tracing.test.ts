@@ -152,6 +152,22 @@ describe("webhook with a tool call and an answer on Telegram", () => {
     );
   });
 
+  // design: 001.31b
+  test("has the turn of a sub-agent below the turn that started it", async () => {
+    const { collector, cluster } = fixture;
+    const call = 'tool: sessions_spawn {"prompt":"say: found"}';
+    assert.equal(await apiClient([cluster.httpUrl], cluster.token).ask(`${call}\nthen\nsay: reported`), "reported");
+    const isTurn = ({ name }: CollectedSpan) => name.startsWith("invoke_agent");
+    const causes = (span: CollectedSpan): CollectedSpan[] => {
+      const cause = collector.spans.find(
+        ({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId,
+      );
+      return cause === undefined ? [] : [cause, ...causes(cause)];
+    };
+    // The parent's span arrives last, because it ends last.
+    await collector.span(() => collector.spans.some((span) => isTurn(span) && causes(span).some(isTurn)));
+  });
+
   // design: 001.31
   test("sends no message, tool input or answer to the collector", async () => {
     const { find } = await traceOf(fixture);

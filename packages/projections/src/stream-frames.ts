@@ -15,6 +15,9 @@ export type StreamFrame =
   | { type: "response"; msg_id: string; content: string }
   | { type: "event"; category: "agent" | "subagent"; event: string; data: Readonly<Record<string, unknown>> };
 
+/** The answers to an approval request. */
+const approvalOptions = ["yes", "always", "no"];
+
 /** Characters of a tool result in an event. */
 const previewLength = 200;
 
@@ -67,6 +70,16 @@ export class StreamFrames {
           ...news,
           ...this.#reported(event.message),
         ];
+      case "question.asked": {
+        const { callId, question, options } = event;
+        return [agent("question", { question_id: callId, question, options })];
+      }
+      case "approval.requested": {
+        const { approvalId, tool, summary, reason } = event;
+        return [
+          agent("approval", { question_id: approvalId, tool, question: summary, reason, options: approvalOptions }),
+        ];
+      }
       case "subagent.started": {
         const { sessionId: id, profile, mode, callId } = event;
         this.#subagents.set(mode === "wait" ? callId : id, { id, profile });

@@ -121,7 +121,35 @@ test("?format=stream sends what was said before, once, and then only what is new
   second.socket.close();
 });
 
-// design: 004.16, 004.19
+const isEndOfTurn = (frame: ReceivedFrame) => frame.type === "event" && frame["event"] === "thinking_finished";
+
+// design: 004.18b
+test("?format=stream&all=true also sends the frames of other conversations, each once", async () => {
+  const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=all-own&all=true");
+  const inOther = (key: string) => (frame: ReceivedFrame) => frame.session === `http:default:${key}`;
+  for (const [at, text] of ["one", "two"].entries()) {
+    await gateway.json("/api/messages", { body: { text, conversation: "all-other" } });
+    await heard(ws, at + 1, (frame) => inOther("all-other")(frame) && isEndOfTurn(frame));
+  }
+  ws.say({ type: "message", text: "mine" });
+  await ws.until((frame) => frame.session === undefined && isEndOfTurn(frame));
+  // Later frames would show a repetition of the earlier ones.
+  await gateway.json("/api/messages", { body: { text: "three", conversation: "all-other" } });
+  await heard(ws, 3, (frame) => inOther("all-other")(frame) && isEndOfTurn(frame));
+  const texts = (frames: ReceivedFrame[]) => {
+    const byId = new Map<unknown, string>();
+    for (const { type, msg_id: id, content } of frames) {
+      if (type === "stream_chunk") byId.set(id, `${byId.get(id) ?? ""}${String(content)}`);
+      if (type === "response") byId.set(id, String(content));
+    }
+    return [...byId.values()];
+  };
+  assert.deepEqual(texts(ws.heard.filter(inOther("all-other"))), ["You said: one", "You said: two", "You said: three"]);
+  assert.deepEqual(texts(ws.heard.filter(({ session }) => session === undefined)), ["You said: mine"]);
+  ws.socket.close();
+});
+
+// design: 004.16, 004.18c, 004.19
 test("?format=stream sends each model call as a stream with its own id, without repetition", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
   const isEnd = (frame: ReceivedFrame) => frame.type === "event" && frame["event"] === "thinking_finished";

@@ -207,6 +207,29 @@ describe("steps", () => {
   });
 
   // design: 000.8c
+  test("a result that arrives after the stop is kept, and none replaces the end of a cancelled call", async () => {
+    const { turnId, sessionId } = await turnWithCall("stopped", "once");
+    await claimStep({ sessionId, turnId });
+    const stop = { sessionId, queued: false };
+    assert.deepEqual((await gateway.request(store.turnCancel, stop)).turns.length, 1);
+    await settle(turnId, 2, "call", "finished after the stop");
+    await finishCancelled(turnId);
+    const { turnId: cancelled, sessionId: other } = await turnWithCall("stopped-first", "once");
+    await claimStep({ sessionId: other, turnId: cancelled });
+    await finishCancelled(cancelled);
+    await settle(cancelled, 2, "call", "too late").catch(() => undefined);
+    const resultsIn = async (id: string) => {
+      const { messages } = await gateway.request(store.sessionMessages, { sessionId: id, afterSeq: 0, limit: 10 });
+      return messages.flatMap(({ parts }) =>
+        parts.flatMap((part) => (part.type === "tool_result" ? part.content : [])),
+      );
+    };
+    assert.deepEqual(
+      [await resultsIn(sessionId), await resultsIn(other)],
+      [["finished after the stop"], ["Cancelled"]],
+    );
+  });
+
   test("a tool of class once is granted once, and its first settlement counts", async () => {
     const { turnId, sessionId } = await turnWithCall("once", "once");
     const grants = await Promise.all(Array.from({ length: 5 }, () => claimStep({ sessionId, turnId })));
@@ -241,16 +264,7 @@ describe("steps", () => {
 
   test("a turn that ends with open calls has a result for each of them", async () => {
     const { turnId, sessionId } = await turnWithCall("ended", "once");
-    await core.request(store.turnFinish, {
-      opId: randomUUID(),
-      epoch: scene.epoch,
-      turnId,
-      parts: [],
-      model: null,
-      unsettled: "Cancelled",
-      outgoing: [],
-      finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped." },
-    });
+    await finishCancelled(turnId);
     const { events } = await gateway.request(store.eventList, { sessionId, afterSeq: 0, limit: 100 });
     assert.deepEqual(
       events.map((each) => (each.type === "message" ? each.message.role : each.type)),
@@ -716,6 +730,19 @@ async function turnWithCall(key: string, toolClass: "once" | "pure") {
     }),
   );
   return { turnId: turn.turnId, sessionId };
+}
+
+async function finishCancelled(turnId: string): Promise<void> {
+  await core.request(store.turnFinish, {
+    opId: randomUUID(),
+    epoch: scene.epoch,
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "Cancelled",
+    outgoing: [],
+    finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped." },
+  });
 }
 
 /** The same for all claims in this file. */

@@ -152,6 +152,25 @@ describe("add", () => {
     assert.deepEqual(elsewhere.deliverTo, { channel: "irc", account: "net", conversation: "#team" });
   });
 
+  // design: 004.3b
+  test("uses the conversation of its own call when calls of several turns run at once", async () => {
+    const chats = ["61", "62", "63"].map((conversation) => ({ ...replyTo, conversation }));
+    const jobs = await Promise.all(
+      chats.map(async (chat) => {
+        const at = context({ turn: { replyTo: chat } });
+        const job = await jobIn(
+          (await call({ action: "add", schedule: "every 1h", prompt: "x", deliver_to: "here" }, at)).content,
+        );
+        assert.equal(job.createdBy.sessionId, at.turn.sessionId);
+        return job;
+      }),
+    );
+    assert.deepEqual(
+      jobs.map(({ deliverTo }) => deliverTo),
+      chats,
+    );
+  });
+
   const wrong: [object, RegExp][] = [
     [{ prompt: "x" }, /schedule: missing\. For example: every 30m/],
     [{ schedule: "every 1h" }, /prompt: missing\. For example/],

@@ -87,6 +87,14 @@ test("excludes the time spent waiting for people and is never negative", () => {
   );
 });
 
+// design: 003.2b
+test("names the limit on turns when the budget is reached at the same time", () => {
+  const limits = { ...none, maxIterations: 5, maxMicros: 100, maxTokens: 10 };
+  const spent = { cost: { micros: 100, unpricedCalls: 0 }, usage: { ...noUsage, outputTokens: 10 } };
+  assert.equal(limitReached(limits, { ...begun, ...spent, modelSteps: 5 })?.exitReason, "max_turns");
+  assert.equal(limitReached(limits, { ...begun, ...spent, modelSteps: 4 })?.exitReason, "max_budget");
+});
+
 // design: 003.2
 test("treats 0 as no limit", () => {
   assert.equal(limitReached(none, huge), undefined);

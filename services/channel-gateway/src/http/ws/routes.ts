@@ -56,7 +56,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       scope: null,
       summary: "Events and messages over a WebSocket",
       description:
-        "`format=stream` shows one conversation as a stream per model call (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events preceded by `session`, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers send the token as the subprotocol `parley.bearer.<token>` along with `parley.v1`.",
+        "`format=stream` shows one conversation, or with `all=true` every one, as a stream per model call (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events preceded by `session`, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers send the token as the subprotocol `parley.bearer.<token>` along with `parley.v1`.",
       query: ViewQuery,
       answers: { 101: { description: "Switching protocols" }, 426: { description: "Not a WebSocket upgrade" } },
     },
@@ -76,9 +76,11 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       response.removeAllListeners("finish");
       response.detachSocket(request.raw.socket);
       server.handleUpgrade(request.raw, socket, head, (ws) => {
-        const { format, conversation } = query;
+        const { format, conversation, all } = query;
         const client =
-          format === undefined ? new WsClient(ws, deps, access) : new ViewClient(ws, deps, access, conversation);
+          format === undefined
+            ? new WsClient(ws, deps, access)
+            : new ViewClient(ws, deps, access, { conversation, all: all === "true" });
         clients.add(client);
         deps.events.clients("ws", 1);
         ws.once("close", () => {

@@ -1,14 +1,16 @@
-// One WebSocket client that follows one conversation in the format of another protocol, from now on. A slow reader loses live events
-// but no durable ones; the view repairs itself from these.
+// One WebSocket client that follows one conversation, or all of them, in the format of another protocol, from now on. A slow reader loses
+// live events but no durable ones; the view repairs itself from these.
 import { randomUUID } from "node:crypto";
-import { operations, store } from "@parley/contracts";
-import { StreamFrames } from "@parley/projections";
+import { isThreadOf, operations, store } from "@parley/contracts";
+import { StreamFrames, type StreamFrame } from "@parley/projections";
+import { LRUCache } from "lru-cache";
 import type { WebSocket } from "ws";
 import { approvalOperations } from "../../operations/approvals.ts";
 import type { ApiAccess } from "../../operations/operation.ts";
 import { parseInput } from "../../operations/parse-input.ts";
 import { callOperation, requireScope } from "../../operations/registry.ts";
 import { subscribe, type Subscription } from "../../live/subscribe.ts";
+import { routeOfSession } from "../../ingress/session-route.ts";
 import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
 import { toHttpError } from "../errors.ts";
@@ -20,21 +22,29 @@ import {
   type ViewClientFrame,
   type ViewServerFrame,
 } from "./stream-frames.ts";
+import { OtherSessions } from "./other-sessions.ts";
 import { WsPeer } from "./peer.ts";
 
 const decide = approvalOperations.filter(({ definition }) => definition === operations.approvalsDecide);
 
 /** Messages of the log that the history is taken from, as in the design. */
 const historyMessages = 50;
+/** Open questions that are remembered, so that an answer finds its session. */
+const maxQuestions = 1_000;
 
 export class ViewClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
   readonly #access: ApiAccess;
-  readonly #conversation: string;
   readonly #route: string;
   readonly #gone = new AbortController();
+  /** Questions of the agent that were sent, with the session that asks; null: the connection's conversation. */
+  readonly #questions = new LRUCache<string, { sessionId: string | null }>({ max: maxQuestions });
+  readonly #follows: { conversation: string; all: boolean };
+  #others: OtherSessions | undefined;
   #following: Subscription | undefined;
+  /** The followed session of the conversation. */
+  #ownSession: string | undefined;
   #moves: { close(): void } | undefined;
   /** Frames that wait for the history. */
   #held: ViewServerFrame[] | undefined;
@@ -43,11 +53,11 @@ export class ViewClient {
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #session = 0;
 
-  constructor(ws: WebSocket, deps: HttpDeps, access: ApiAccess, conversation: string) {
+  constructor(ws: WebSocket, deps: HttpDeps, access: ApiAccess, follows: { conversation: string; all: boolean }) {
     this.#deps = deps;
     this.#access = access;
-    this.#conversation = conversation;
-    this.#route = deps.inbound.sessionKeyOf(ownerInput(access, conversation, "", undefined));
+    this.#follows = follows;
+    this.#route = deps.inbound.sessionKeyOf(ownerInput(access, follows.conversation, "", undefined));
     this.#peer = new WsPeer(ws, deps.events, {
       // The first frame is handled after the subscription exists, so no answer is missed.
       begin: () => this.#begin(),
@@ -57,6 +67,7 @@ export class ViewClient {
         this.#gone.abort(new Error("the client disconnected"));
         this.#moves?.close();
         this.#following?.close();
+        this.#others?.close();
       },
     });
   }
@@ -71,6 +82,7 @@ export class ViewClient {
 
   async #begin(): Promise<void> {
     const { sessions } = this.#deps;
+    if (this.#follows.all) this.#others = this.#followOthers();
     this.#moves = sessions.follow(
       this.#route,
       (id) => void this.#follow(id, undefined).catch((error: unknown) => this.#lost(error)),
@@ -100,15 +112,33 @@ export class ViewClient {
     return historyFrame(first === undefined ? messages : messages.filter(({ seq }) => seq < first));
   }
 
+  #followOthers(): OtherSessions {
+    return new OtherSessions(this.#deps, {
+      isOwn: ({ sessionId, key }) =>
+        sessionId === this.#ownSession || (key !== undefined && isThreadOf(this.#route, key)),
+      isSlow: () => this.#peer.isSlow,
+      send: (frame, { key, sessionId }) => this.#show(frame, { key, sessionId }),
+      fail: (error) => this.#lost(error),
+    });
+  }
+
+  /** `other`: the session of another conversation. */
+  #show(frame: StreamFrame, other?: { key: string; sessionId: string }): void {
+    if (frame.type === "event" && frame.event === "question")
+      this.#questions.set(String(frame.data["question_id"]), { sessionId: other?.sessionId ?? null });
+    this.#say(other === undefined ? frame : { ...frame, session: other.key });
+  }
+
   async #follow(sessionId: string, after: number | undefined): Promise<void> {
     const session = ++this.#session;
+    this.#ownSession = sessionId;
     const view = new StreamFrames();
     const following = await subscribe(this.#deps, sessionId, after, {
       begin: () => undefined,
       send: ({ event, seq }) => {
         if (seq === undefined && this.#peer.isSlow) return;
         this.#firstSeq ??= seq;
-        for (const frame of view.event(event)) this.#say(frame);
+        for (const frame of view.event(event)) this.#show(frame);
       },
       fail: () => this.#lost(undefined),
     });
@@ -129,6 +159,8 @@ export class ViewClient {
       case "message":
         return this.#message(frame.text, frame.id ?? randomUUID());
       case "answer": {
+        const question = this.#questions.get(frame.question_id);
+        if (question !== undefined) return this.#answer(frame.question_id, frame.text, question.sessionId);
         const decision = { id: frame.question_id, ...decisionIn(frame.text) };
         const caller = ownerCaller(this.#access, "http", `answer:${frame.question_id}:${frame.text}`);
         for (const each of decide) await callOperation(inbound.operations, each, decision, caller);
@@ -147,7 +179,7 @@ export class ViewClient {
 
   async #message(text: string, id: string): Promise<void> {
     const { inbound, events } = this.#deps;
-    const said = ownerInput(this.#access, this.#conversation, text, id);
+    const said = ownerInput(this.#access, this.#follows.conversation, text, id);
     const spoken = parseInput(text);
     if (spoken.kind === "command") {
       events.inbound(said.channel, "command");
@@ -156,6 +188,14 @@ export class ViewClient {
       return;
     }
     await inbound.store({ ...said, text: spoken.text, mode: spoken.mode });
+  }
+
+  /** The next message in the session that asks is the answer. */
+  async #answer(questionId: string, text: string, sessionId: string | null): Promise<void> {
+    const route = sessionId === null ? undefined : await routeOfSession(this.#deps, sessionId);
+    const said = ownerInput(this.#access, this.#follows.conversation, text, `answer:${questionId}`);
+    await this.#deps.inbound.store({ ...said, ...(route === undefined ? {} : { route }) });
+    this.#questions.delete(questionId);
   }
 
   #say(frame: ViewServerFrame): void {

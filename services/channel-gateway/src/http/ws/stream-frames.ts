@@ -11,6 +11,8 @@ export const ViewQuery = z.object({
   format: z.enum(["stream"]).optional(),
   /** With `format`: the conversation to follow and write to. */
   conversation: z.string().min(1).max(512).default(defaultConversation),
+  /** With `format`: also send what happens in all other conversations; their frames have a `session`. */
+  all: z.enum(["true", "false"]).optional(),
 });
 
 const ViewClientFrame = z.discriminatedUnion("type", [
@@ -23,14 +25,16 @@ const ViewClientFrame = z.discriminatedUnion("type", [
     })
     .partial({ text: true, content: true })
     .transform(({ type, id, text, content }) => ({ type, id, text: text ?? content ?? "" })),
-  /** A decision about a tool call. */
+  /** A decision about a tool call, or the answer to a question of the agent. */
   z.object({ type: z.literal("answer"), question_id: z.string().min(1).max(64), text: z.string() }),
   z.object({ type: z.literal("cancel") }),
   z.object({ type: z.literal("ping") }),
 ]);
 export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
 
-export type ViewServerFrame = StreamFrame | HistoryFrame | { type: "pong" } | { type: "error"; message: string };
+export type ViewServerFrame =
+  /** `session`: the key of the session it is about; left out: the conversation of the connection. */
+  (StreamFrame & { session?: string }) | HistoryFrame | { type: "pong" } | { type: "error"; message: string };
 
 /** What was said before the client connected, oldest first. */
 export interface HistoryFrame {

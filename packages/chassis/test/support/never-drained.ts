@@ -1,0 +1,14 @@
+// A service whose running work never ends.
+import { openLog, runService } from "@parley/chassis";
+
+await runService(
+  "store",
+  (_env, base) => base,
+  async (config, { metrics }) => ({
+    ready: () => true,
+    metrics,
+    log: openLog(config),
+    ended: new Promise(() => undefined),
+    close: () => new Promise(() => undefined),
+  }),
+);
