@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { isDeepStrictEqual } from "node:util";
+import { Client } from "pg";
 import { parseSettings } from "@parley/chassis";
 import { store } from "@parley/contracts";
 import { startSignalPeer, startTelegramPeer, type TelegramPeer } from "@parley/testing";
@@ -41,6 +42,16 @@ ${more}`;
       channelSecrets: new Map([["PARLEY_CHANNEL_BOT", peer.token]]),
     },
   });
+}
+
+async function query<Row extends object>(text: string): Promise<{ rows: Row[] }> {
+  const client = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+  await client.connect();
+  try {
+    return await client.query<Row>(text);
+  } finally {
+    await client.end();
+  }
 }
 
 /** Starts a turn that runs until the returned function is called. */
@@ -125,6 +136,41 @@ describe("changes of messages", { concurrency: true }, () => {
     await peer.until("it to be confirmed", () => (peer.pending === 0 ? true : null));
     assert.equal(peer.deliveries(update), 1);
     assert.deepEqual(stack.agent.heardOn("member"), []);
+  });
+
+  test("ends what waits in a group and tells the owner when the agent is removed from it", async () => {
+    await using peer = await startTelegramPeer();
+    await gatewayFor(peer, "removed", 'groups = ["-5", "-6"]\nrequire_mention = false');
+    const turn = Promise.withResolvers<void>();
+    turns.set("removed", turn);
+    peer.say("removed: directly");
+    await peer.untilSent(1);
+    peer.say("removed: work", { chat: -5 });
+    await stack.agent.hears("removed", "removed: work");
+    peer.say("removed: waiting", { chat: -5 });
+    peer.push("my_chat_member", {
+      chat: { id: -5, type: "supergroup", title: "Team" },
+      from: { id: 43, is_bot: false, first_name: "Bob" },
+      date: 1_790_000_000,
+      old_chat_member: { user: peer.bot, status: "member" },
+      new_chat_member: { user: peer.bot, status: "kicked" },
+    });
+    await pollUntil(async () => stack.agent.cancelled.length === 1, "the turn of the group to be cancelled");
+    // The owner of any account here may have written last.
+    const { rows } = await query<{ body: string }>(
+      "SELECT body FROM parley.outbox WHERE body LIKE '%was removed from%' AND conversation <> '-5'",
+    );
+    assert.deepEqual(
+      rows.map(({ body }) => JSON.parse(body) as string),
+      [
+        "I was removed from the group -5 on telegram:removed by Bob (43). Messages and answers that waited there are cancelled.",
+      ],
+    );
+    turn.resolve();
+    peer.say("removed: after");
+    await stack.agent.hears("removed", "removed: after");
+    await stack.agent.idle();
+    assert.ok(!stack.agent.heardOn("removed").includes("removed: waiting"));
   });
 
   test("being added to a listed group reaches the agent when the account asks for it", async () => {

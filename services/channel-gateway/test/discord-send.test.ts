@@ -154,6 +154,13 @@ describe("sending to Discord", { concurrency: true }, () => {
 });
 
 describe("Markdown for Discord", () => {
+  test("shows the characters of character references, except in code", () => {
+    assert.equal(
+      discordMarkdown("A &amp; B &lt;c&gt; &#169;&#xA9; &unknown; `&amp;`\n```\n&amp;\n```"),
+      "A & B <c> ©© &unknown; `&amp;`\n```\n&amp;\n```",
+    );
+  });
+
   test("shows tables as code and deep headings as bold text, outside of code blocks", () => {
     const table = "| a | b |\n|---|---|\n| 1 | 2 |";
     assert.equal(

@@ -5,7 +5,7 @@ import { SenderSchema } from "../messages.ts";
 import { TrustLevelSchema } from "../principals.ts";
 import { queueModes, queueOrders } from "../settings/queue.ts";
 import { TurnSummarySchema } from "../turns.ts";
-import { LeaseRef, storeRequest } from "./shared.ts";
+import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const inboxPut = storeRequest({
   subject: "store.inbox.put",
@@ -133,6 +133,25 @@ export const inboxChange = storeRequest({
     running: z.boolean(),
     /** The text before the change, truncated to 2,000 characters. */
     text: z.string(),
+  }),
+});
+
+export const groupLeave = storeRequest({
+  subject: "store.group.leave",
+  clients: ["channel-gateway"],
+  doc: "End what waits in a group that the agent was removed from: queued messages are cancelled and waiting texts dropped, also of the group's threads (`<group>:…`, `<group>/…`). The owner is told where they wrote last. The caller cancels `turns`.",
+  input: z.object({
+    opId: z.uuid(),
+    channel: z.string(),
+    account: z.string(),
+    group: z.string().min(1),
+    toOwner: OutgoingSchema.omit({ address: true }),
+  }),
+  output: z.object({
+    messages: z.number().int(),
+    texts: z.number().int(),
+    /** Running turns with messages of the group. */
+    turns: z.array(z.object({ sessionId: z.string(), turnId: z.string() })),
   }),
 });
 

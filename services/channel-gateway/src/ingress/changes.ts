@@ -4,7 +4,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { store, type PeoplePolicy } from "@parley/contracts";
-import { oneLine } from "@parley/kit";
+import { nameUuid, oneLine } from "@parley/kit";
 import type { InboundChange, InboundDraft } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { parseInput } from "../operations/parse-input.ts";
@@ -15,7 +15,9 @@ interface ChangeDeps {
   log: Pick<Logger, "info" | "warn">;
   events: GatewayEvents;
   /** Shows clients that a queue has changed. */
-  refresh(): void;
+  live: { refresh(): void };
+  /** Stops a turn. */
+  cancel(turn: { sessionId: string; turnId: string; queued: false }): Promise<unknown>;
 }
 
 /** A message that tells the agent about a change. */
@@ -27,6 +29,8 @@ interface ChangeMessage {
 
 /** The longest reaction that the agent is shown: an emoji, or the name of one. */
 const maxReactionChars = 64;
+/** The owner is told of a removal within this time. */
+const noticeExpiresMs = 24 * 60 * 60 * 1_000;
 
 /** Applies a change. Returns a message for the agent; undefined: nothing is left to do. */
 export async function applyChange(
@@ -37,7 +41,10 @@ export async function applyChange(
   const { channel, account, people } = policy;
   const { change, conversation, messageId, contact } = changed;
   deps.events.inbound(channel, "change", change.kind);
-  if (change.kind === "membership") recordMembership(deps.log, policy, changed, change.joined);
+  if (change.kind === "membership") {
+    recordMembership(deps.log, policy, changed, change.joined);
+    if (!change.joined) await endGroup(deps, policy, changed);
+  }
   if (change.kind !== "edited" && change.kind !== "deleted") return eventMessage(deps, policy, changed);
   const access = await accessOf(deps, policy, { ...changed, addressed: true });
   // A deletion only withdraws a message that was let in, so it needs no rights of its own.
@@ -51,10 +58,29 @@ export async function applyChange(
     contactId: contact.id,
     change: change.kind === "edited" ? { do: "text", text: edited } : { do: "withdraw" },
   });
-  if (outcome === "changed") deps.refresh();
+  if (outcome === "changed") deps.live.refresh();
   if (change.kind !== "edited" || outcome !== "processed" || !reachesAgent(people.edits, running)) return undefined;
   const quote = { text, ofSender: true };
   return { draft: draftOf(changed, `[I edited the quoted message. It now says:]\n${edited}`, quote), mode: "steer" };
+}
+
+/** Ends what waits in a group that the agent was removed from, and tells the owner. */
+async function endGroup(
+  { bus, cancel, live }: ChangeDeps,
+  { channel, account }: AccessPolicy,
+  { externalId, conversation, group = conversation, contact }: InboundChange,
+): Promise<void> {
+  const by = contact.id === "" ? "" : ` by ${contact.name ?? contact.id} (${contact.id})`;
+  const text = `I was removed from the group ${group} on ${channel}:${account}${by}. Messages and answers that waited there are cancelled.`;
+  const { turns } = await bus.request(store.groupLeave, {
+    opId: nameUuid(`left:${channel}:${account}:${externalId}`),
+    channel,
+    account,
+    group,
+    toOwner: { text, expiresInMs: noticeExpiresMs },
+  });
+  for (const turn of turns) await cancel({ ...turn, queued: false });
+  live.refresh();
 }
 
 /** The message about a reaction or a change of membership, if the account names the event and its person may write to the agent. */

@@ -147,7 +147,7 @@ export class InboundHandler {
 
   /** Applies a change of an earlier message. Rejects when the store is unavailable; applying it again has no further effect. */
   async change(policy: AccessPolicy, change: InboundChange, position?: Position): Promise<AcceptResult> {
-    const about = await applyChange({ ...this.#deps, refresh: () => this.#deps.live.refresh() }, policy, change);
+    const about = await applyChange({ ...this.#deps, cancel: (turn) => this.cancel(turn) }, policy, change);
     if (about === undefined) return "ignored";
     // An edit or a reaction runs no command and answers no question.
     const { draft, ...mode } = about;

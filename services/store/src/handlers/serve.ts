@@ -19,6 +19,7 @@ import { callDocumentHandlers } from "./documents/call-documents.ts";
 import { documentHandlers } from "./documents/documents.ts";
 import { rewindDocumentHandlers } from "./documents/rewind-documents.ts";
 import { changeHandlers } from "./inbox/changes.ts";
+import { groupHandlers } from "./inbox/left-group.ts";
 import { fileHandlers } from "./inbox/files.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
 import { queueHandlers } from "./inbox/queue.ts";
@@ -73,6 +74,7 @@ const handlers: Handlers = combined(
   documentHandlers,
   rewindDocumentHandlers,
   changeHandlers,
+  groupHandlers,
   fileHandlers,
   inboxHandlers,
   queueHandlers,

@@ -5,6 +5,10 @@ const fence = /^( {0,3})(`{3,}|~{3,})/;
 const deepHeading = /^ {0,3}#{4,6}[ \t]+(.*?)[ \t]*#*$/;
 const tableRule = /^ *\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?\|? *$/;
 
+/** Character references of Markdown that Discord shows as they are, and code, in which they are text. */
+const references = /(`+)(?:(?!\1).)+?\1|&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,7})|#x([\da-f]{1,6}));/gi;
+const named: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0" };
+
 /** The text itself when the adapted one would be longer than a message. */
 export function discordMarkdown(markdown: string): string {
   const adapted = adapt(markdown.split("\n")).join("\n");
@@ -26,8 +30,17 @@ function adapt(lines: readonly string[]): string[] {
       at = end - 1;
     } else {
       const heading = open === null ? deepHeading.exec(line)?.[1] : undefined;
-      out.push(heading === undefined || heading === "" ? line : `**${heading.replaceAll("**", "")}**`);
+      const shown = heading === undefined || heading === "" ? line : `**${heading.replaceAll("**", "")}**`;
+      out.push(open === null && marker === undefined ? withoutReferences(shown) : shown);
     }
   }
   return out;
+}
+
+function withoutReferences(line: string): string {
+  return line.replace(references, (written, _code, name?: string, decimal?: string, hex?: string) => {
+    if (name !== undefined) return named[name.toLowerCase()] ?? written;
+    const point = decimal === undefined ? Number.parseInt(hex ?? "", 16) : Number(decimal);
+    return point >= 32 && point <= 0x10_ff_ff ? String.fromCodePoint(point).toWellFormed() : written;
+  });
 }
