@@ -98,6 +98,34 @@ describe("accounts and people", () => {
     assert.ok(peer.sent.slice(count).some(({ text }) => text === "while paused"));
   });
 
+  test("a person links a second chat with its code, and both are one session", async () => {
+    const person = { channel: "telegram", account: "main", contactId: "81" };
+    await one.json("/api/people", { body: { ...person, role: "user" } });
+    const ask = async (from: number, text: string) => {
+      const count = peer.sent.length;
+      const told = () => peer.sent.slice(count).find(({ chatId }) => chatId === from)?.text ?? null;
+      peer.say(text, { from });
+      return peer.until(`an answer to ${text}`, told);
+    };
+    await ask(81, "from my first chat");
+    const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(await ask(82, "it is me"))?.[0] ?? "";
+    assert.match(await ask(81, "/link WRNG-CODE"), /no open pairing request has this code/);
+    assert.match(await ask(81, `/link ${code}`), /User 82 \(82\) on telegram:main is linked/);
+    await ask(82, "from my second chat");
+    const { contacts } = await one.json<{ contacts: { contactId: string; role: string; route: string | null }[] }>(
+      "/api/people",
+    );
+    const linked = contacts.find(({ contactId }) => contactId === "82");
+    assert.deepEqual([linked?.role, linked?.route], ["user", "telegram:main:81"]);
+    const { sessions } = await one.json<{ sessions: { key: string }[] }>("/api/sessions");
+    assert.ok(sessions.some(({ key }) => key === "telegram:main:81"));
+    assert.ok(!sessions.some(({ key }) => key === "telegram:main:82"));
+    for (const contactId of ["81", "82"]) await one.json("/api/people/remove", { body: { ...person, contactId } });
+    assert.match(await ask(82, "and now?"), /I do not know you yet/);
+    const requests = () => peer.sent.filter(({ text }) => text.startsWith("User 82 (82) on telegram:main asks"));
+    await peer.until("the owner to be told of both requests", () => (requests().length === 2 ? true : null));
+  });
+
   test("tells the owner who asks for access, and lets them admit, block and forget people", async () => {
     await heard("owner here");
     const count = peer.sent.length;

@@ -95,7 +95,7 @@ describe("send pauses", () => {
           if (refusedAtMs === undefined || paused) {
             refusedAtMs ??= now;
             toldAtMs.set(replica, Math.min(now, toldAtMs.get(replica) ?? now));
-            return { state: "retry", afterMs: pauseMs, reason: "429", scope: "account" };
+            return { state: "retry", afterMs: pauseMs + 0.5, reason: "429", scope: "account" };
           }
           sent.push(text);
           return { state: "sent", providerMessageId: null };

@@ -110,6 +110,7 @@ export const api = {
   people: operations.peopleList,
   setPerson: operations.peopleSet,
   removePerson: operations.peopleRemove,
+  linkPerson: operations.peopleLink,
   jobs: route("GET", "/api/schedules", store.scheduleList.output),
   addJob: route("POST", "/api/schedules", Job),
   updateJob: route("POST", "/api/schedules/:id/update", Job),

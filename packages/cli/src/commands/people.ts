@@ -85,4 +85,25 @@ export const peopleCommands: readonly CommandSpec[] = [
       return { data, text: () => (data.removed ? "The person is unknown again." : "The person was not known.") };
     },
   ),
+  request(
+    {
+      name: "people link",
+      summary: "link a second chat of a person to their conversation",
+      operands: ["<code>", "<session>"],
+      details: `The person writes to the agent from the second chat and receives a code. Then direct messages from there join the session,
+with the role of --role. A person who is admitted links a chat themselves: they send /link <code> in the first one.`,
+      options: { role: text("<role>", "owner, user or guest; default: user", contactRoles) },
+      examples: [`parley people link ABCD-EFGH ${exampleAddress}`],
+    },
+    async (gateway, { values, positionals: [code, session] }) => {
+      const usage = "Name the code and the session: parley people link ABCD-EFGH " + exampleAddress;
+      const input = { code: operand([code ?? ""], usage), session: operand([session ?? ""], usage) };
+      const data = await gateway.run(api.linkPerson, { ...input, role: values.text("role") ?? "user" });
+      const { contactId, name, channel, account } = data.contact;
+      return {
+        data,
+        text: () => `${oneLine(name ?? contactId, 60)} (${contactId}) on ${channel}:${account} is linked.`,
+      };
+    },
+  ),
 ];

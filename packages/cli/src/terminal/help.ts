@@ -23,7 +23,7 @@ const groups: readonly (readonly [string, readonly string[]])[] = [
   ["approvals", ["/approve", "/deny", "/approvals", "/mode", "/rules"]],
   ["model", ["/model", "/effort", "/cost"]],
   ["files", ["/checkpoint", "/rewind"]],
-  ["people", ["/whoami", "/people", "/pair"]],
+  ["people", ["/whoami", "/people", "/pair", "/link"]],
   ["more", ["/mcp", "/voice", "/cluster", "/help", "/exit"]],
 ];
 

@@ -62,6 +62,11 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "admit the person who received this code; default: user",
   },
   {
+    name: "/link",
+    usage: "/link <code>",
+    summary: "continue this conversation in the chat that received the code",
+  },
+  {
     name: "/model",
     usage: "/model [name|default]",
     summary: "show this session's model, or change it from the next model call on",

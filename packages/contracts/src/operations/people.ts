@@ -57,3 +57,25 @@ export const peoplePair = operation({
   output: pairingApprove.output,
   slash: [{ form: "/pair", arguments: [{ field: "code" }, { field: "role", optional: true }] }],
 });
+
+export const peopleLink = operation({
+  name: "people.link",
+  summary: "Link the chat that received this code to a conversation: one person, one session",
+  role: "user",
+  audit: ["session", "role"],
+  input: z.strictObject({
+    code: z.string().min(4).max(64),
+    /** The person's conversation, by session id or key. */
+    session: z.string().min(1).max(600),
+    /** Of the linked person; only for the API: a person links themselves with their own role. */
+    role: z.enum(contactRoles).default("user"),
+  }),
+  output: z.object({ contact: ContactSchema }),
+  session: "session",
+  http: {
+    method: "POST",
+    path: "/api/people/link",
+    answers: { 200: "The linked contact", 404: "not_found: no open request has the code, or there is no such session" },
+  },
+  slash: [{ form: "/link", arguments: [{ field: "code" }], condition: "in a conversation with one person" }],
+});

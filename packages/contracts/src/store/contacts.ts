@@ -9,6 +9,8 @@ export const ContactSchema = z.object({
   contactId: z.string(),
   name: z.string().nullable(),
   role: z.enum([...contactRoles, "blocked"]),
+  /** The route of another conversation of theirs, whose session their direct messages join. Left out or null: none. */
+  route: z.string().max(600).nullish(),
 });
 
 export const contactGet = storeRequest({
@@ -33,7 +35,7 @@ export const contactSet = storeRequest({
   subject: "store.contact.set",
   clients: ["channel-gateway"],
   doc: "Admit a contact with a role, change the role, or block them. An open pairing request of theirs ends.",
-  input: ContactSchema,
+  input: ContactSchema.omit({ route: true }),
   output: z.object({ contact: ContactSchema }),
 });
 
@@ -86,5 +88,13 @@ export const pairingApprove = storeRequest({
   clients: ["channel-gateway"],
   doc: "Admit the person who received this code. Single use; NOT_FOUND when no open request has it.",
   input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles) }),
+  output: z.object({ contact: ContactSchema }),
+});
+
+export const contactLink = storeRequest({
+  subject: "store.contact.link",
+  clients: ["channel-gateway"],
+  doc: "Admit the person who received this code as the person of another conversation: their direct messages join its session. Single use; NOT_FOUND when no open request has it.",
+  input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles), route: z.string().min(1).max(600) }),
   output: z.object({ contact: ContactSchema }),
 });

@@ -37,8 +37,11 @@ export class SendPauses {
       const afterMs = this.waitMs(conversation);
       if (afterMs > 0) return { state: "retry", afterMs, reason: "waits because of a rate limit", held: true } as const;
       const outcome = (await call()) ?? unsupported;
-      if (outcome.state === "retry" && outcome.scope !== undefined) this.#demand(conversation, outcome);
-      return outcome;
+      if (outcome.state !== "retry") return outcome;
+      // Some platforms demand fractions of a millisecond.
+      const demanded = { ...outcome, afterMs: Math.ceil(outcome.afterMs) };
+      if (demanded.scope !== undefined) this.#demand(conversation, demanded);
+      return demanded;
     };
     return {
       channel,

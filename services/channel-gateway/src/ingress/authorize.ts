@@ -27,17 +27,25 @@ interface DoorwayDeps {
   events: GatewayEvents;
 }
 
-/** Returns the sender's role; null: the draft is ignored and counted, and an unknown sender may have received a pairing code. */
+/** Returns the admitted sender; null: the draft is ignored and counted, and an unknown sender may have received a pairing code. */
 export async function authorizeSender(
   deps: DoorwayDeps,
   policy: AccessPolicy,
   draft: InboundDraft,
-): Promise<ContactRole | null> {
+): Promise<Admitted | null> {
   const admission = await accessOf(deps, policy, draft);
-  if (admission.verdict === "let_in") return admission.role;
+  if (admission.verdict === "let_in") return admission;
   if (admission.verdict === "pair") await offerPairing(deps, policy, draft);
   else deps.events.inbound(policy.channel, "ignored", admission.reason);
   return null;
+}
+
+/** A person who may write. */
+export interface Admitted {
+  verdict: "let_in";
+  role: ContactRole;
+  /** The route of another conversation of theirs, which their direct messages join. */
+  route?: string;
 }
 
 type Sender = Pick<InboundDraft, "contact" | "conversation" | "group" | "direct" | "addressed">;
@@ -47,15 +55,16 @@ export async function accessOf(
   deps: Pick<DoorwayDeps, "bus">,
   policy: AccessPolicy,
   { contact, conversation, group, direct, addressed }: Sender,
-): Promise<AccessDecision> {
+): Promise<Admitted | Exclude<AccessDecision, { verdict: "let_in" }>> {
   const sender = { contactId: contact.id, conversation, group, direct, addressed };
   const known = needsContact(policy.people, sender) ? await paired(deps, policy, contact.id) : null;
-  return decideAccess(policy.people, sender, known);
+  const decision = decideAccess(policy.people, sender, known?.role ?? null);
+  const route = known?.route ?? null;
+  return decision.verdict === "let_in" && direct && route !== null ? { ...decision, route } : decision;
 }
 
 async function paired({ bus }: Pick<DoorwayDeps, "bus">, { channel, account }: AccessPolicy, contactId: string) {
-  const { contact } = await bus.request(store.contactGet, { channel, account, contactId });
-  return contact?.role ?? null;
+  return (await bus.request(store.contactGet, { channel, account, contactId })).contact;
 }
 
 async function offerPairing(

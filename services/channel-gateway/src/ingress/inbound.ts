@@ -26,7 +26,7 @@ import { parseInput, type CommandLine, type ParsedInput } from "../operations/pa
 import { accessRefusal } from "../operations/access.ts";
 import { answerApproval } from "../operations/answer-approval.ts";
 import { typedCommands } from "../channels/text/typed-commands.ts";
-import { accessOf, authorizeSender, type AccessPolicy } from "./authorize.ts";
+import { accessOf, authorizeSender, type AccessPolicy, type Admitted } from "./authorize.ts";
 import { fileTimes, isPendingFile, partsOfFiles } from "./attachments.ts";
 import { applyChange } from "./changes.ts";
 import { messageOfDraft } from "./draft-message.ts";
@@ -80,12 +80,13 @@ export class InboundHandler {
     literal?: Extract<ParsedInput, { kind: "message" }>,
   ): Promise<AcceptResult> {
     const { channel, account } = policy;
-    const role = await authorizeSender(this.#deps, policy, draft);
-    if (role === null) return "ignored";
+    const sender = await authorizeSender(this.#deps, policy, draft);
+    if (sender === null) return "ignored";
+    const { role } = sender;
 
     const from = { channel, account, ...draft, role };
     const { profile } = policy.people;
-    const sessionKey = this.#routeFor(policy, from);
+    const sessionKey = this.#routeFor(policy, from, sender);
     const shared = isShared(sessionKey, from);
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
@@ -94,10 +95,7 @@ export class InboundHandler {
     const spoken: ParsedInput = isOwnText
       ? parseInput(draft.text, policy.commandPrefix)
       : (literal ?? { kind: "message", text: draft.text });
-    const { conversation, contact, replyTo, direct } = draft;
-    // Commands of other people never act on the owner's thread.
-    const route = role === "owner" ? sessionKey : conversationKey(from);
-    const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
+    const speaker = { ...from, route: this.#commandRoute(policy, from, sender), ref };
     const result =
       spoken.kind === "command"
         ? await this.runCommand(spoken.command, speaker)
@@ -169,20 +167,22 @@ export class InboundHandler {
       const result = await this.accept(policy, { ...draft, addressed: true, text: input }, position);
       return { text: result === "duplicate" ? "Already answered." : input, done: result !== "ignored" };
     }
-    const { role } = access;
-    const from = { channel, account, ...draft, role };
-    const route = role === "owner" ? this.#routeFor(policy, from) : conversationKey(from);
-    const { conversation, contact, replyTo, direct, externalId } = draft;
-    const ref = `${channel}:${account}:${externalId}`;
-    const speaker = { route, role, channel, account, conversation, contact, replyTo, direct, ref };
-    const { name, rest } = spoken.command;
-    const refusal = accessRefusal(name, rest.split(/\s+/), speaker);
+    const from = { channel, account, ...draft, role: access.role };
+    const ref = `${channel}:${account}:${draft.externalId}`;
+    const speaker = { ...from, route: this.#commandRoute(policy, from, access), ref };
+    const refusal = accessRefusal(spoken.command.name, spoken.command.rest.split(/\s+/), speaker);
     const text = refusal ?? (await this.runCommand(spoken.command, speaker));
     return { text: typedCommands(text, policy.commandPrefix), done: refusal === undefined };
   }
 
-  #routeFor({ people }: AccessPolicy, from: ConversationRef): string {
-    return people.profile === undefined ? sessionKeyOf(this.#deps.settings.session, from) : conversationKey(from);
+  #routeFor({ people }: AccessPolicy, from: ConversationRef, { route }: Pick<Admitted, "route">): string {
+    const { session } = this.#deps.settings;
+    return people.profile === undefined ? (route ?? sessionKeyOf(session, from)) : conversationKey(from);
+  }
+
+  /** Commands of other people never act on the owner's thread. */
+  #commandRoute(policy: AccessPolicy, from: ConversationRef, sender: Admitted): string {
+    return from.role === "owner" ? this.#routeFor(policy, from, sender) : (sender.route ?? conversationKey(from));
   }
 
   /** The route of the session that this input belongs to. */

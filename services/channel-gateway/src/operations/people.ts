@@ -1,6 +1,6 @@
 // People: who may write to the agent, beyond the lists of parley.toml.
-import { operations, store } from "@parley/contracts";
-import { implement, type OperationDeps } from "./operation.ts";
+import { operations, routeOfKey, store } from "@parley/contracts";
+import { implement, UsageError, type OperationDeps } from "./operation.ts";
 import { pairingCodeHash } from "./pairing-code.ts";
 
 /** What limits the effect of a stored role: the lists in the account's settings decide first. */
@@ -21,6 +21,8 @@ function personText({
   return `${name ?? contactId} (${contactId}) on ${channel}:${account}`;
 }
 
+const linkText = ({ route }: store.Contact) => (route === null || route === undefined ? "" : `, linked to ${route}`);
+
 export const peopleOperations = [
   implement(
     operations.peopleList,
@@ -32,7 +34,7 @@ export const peopleOperations = [
       return { contacts, pairings };
     },
     ({ contacts, pairings }) => {
-      const known = contacts.map((each) => `${each.role}  ${personText(each)}`);
+      const known = contacts.map((each) => `${each.role}  ${personText(each)}${linkText(each)}`);
       const asking = pairings.map((each) => `asks for access  ${personText(each)}`);
       if (known.length + asking.length === 0) return "Nobody was admitted or blocked, and nobody asks for access.";
       return [...asking, ...known].join("\n");
@@ -50,5 +52,18 @@ export const peopleOperations = [
     operations.peoplePair,
     ({ code, role }, { deps }) => deps.bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(code), role }),
     ({ contact }) => `${personText(contact)} is admitted as ${contact.role}.`,
+  ),
+
+  implement(
+    operations.peopleLink,
+    async ({ code, session, role }, call) => {
+      const { speaker, deps } = call;
+      if (!speaker.direct) throw new UsageError("Link chats in a conversation with me alone.");
+      const isOwn = speaker.access === undefined;
+      const route = isOwn ? speaker.route : routeOfKey((await call.session(session)).key);
+      const admitted = { codeSha256: pairingCodeHash(code), role: isOwn ? speaker.role : role, route };
+      return deps.bus.request(store.contactLink, admitted);
+    },
+    ({ contact }) => `${personText(contact)} is linked: direct messages from there join this conversation.`,
   ),
 ];

@@ -11,6 +11,7 @@ export const contacts = parley.table(
     name: text("name"),
     role: oneOf("role", ["owner", "user", "guest", "blocked"]).notNull(),
     createdAt: createdAt(),
+    route: text("route"),
   },
   (table) => [primaryKey({ columns: [table.channel, table.account, table.contactId] })],
 );

@@ -1,13 +1,14 @@
 // Admitted contacts and pairing requests.
-import { newId, type store, WireError, type OutputOf, type ReplyAddress } from "@parley/contracts";
+import { newId, type ContactRole, type store, WireError, type ReplyAddress } from "@parley/contracts";
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import { contacts, pairings } from "../../db/schema/index.ts";
+import type { Database } from "../../db/database.ts";
 import { runTransaction, singleRow } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import type { Handlers } from "../handler.ts";
 
-const columns = 'channel, account, contact_id AS "contactId", name, role';
+const columns = 'channel, account, contact_id AS "contactId", name, role, route';
 
 /** Maximum open codes per account: limits floods of requests from unknown people. */
 const maxOpenPairings = 3;
@@ -21,6 +22,7 @@ export const contactHandlers = {
         contactId: contacts.contactId,
         name: contacts.name,
         role: contacts.role,
+        route: contacts.route,
       })
       .from(contacts)
       .where(
@@ -112,19 +114,34 @@ export const contactHandlers = {
     return { pairings: rows };
   },
 
-  async pairingApprove({ database }, input) {
-    await database.orm.delete(pairings).where(lt(pairings.expiresAt, sql`now()`));
-    const { rows } = await database.query<OutputOf<typeof store.pairingApprove>["contact"]>(
-      `WITH request AS (
-         DELETE FROM parley.pairings WHERE code_sha256 = $1 RETURNING channel, account, contact_id, name
-       )
-       INSERT INTO parley.contacts (channel, account, contact_id, name, role)
-       SELECT channel, account, contact_id, name, $2 FROM request
-       ON CONFLICT (channel, account, contact_id) DO UPDATE SET role = excluded.role, name = excluded.name
-       RETURNING channel, account, contact_id AS "contactId", name, role`,
-      [input.codeSha256, input.role],
-    );
-    if (rows[0] === undefined) throw new WireError("NOT_FOUND", "no open pairing request has this code; codes expire");
-    return { contact: rows[0] };
+  async pairingApprove({ database }, { codeSha256, role }) {
+    return { contact: await admit(database, codeSha256, role, null) };
+  },
+
+  async contactLink({ database }, { codeSha256, role, route }) {
+    return { contact: await admit(database, codeSha256, role, route) };
   },
 } satisfies Partial<Handlers>;
+
+/** Admits the person with this code. Throws NOT_FOUND when no open request has it. */
+async function admit(
+  database: Database,
+  codeSha256: string,
+  role: ContactRole,
+  route: string | null,
+): Promise<store.Contact> {
+  await database.orm.delete(pairings).where(lt(pairings.expiresAt, sql`now()`));
+  const { rows } = await database.query<store.Contact>(
+    `WITH request AS (
+       DELETE FROM parley.pairings WHERE code_sha256 = $1 RETURNING channel, account, contact_id, name
+     )
+     INSERT INTO parley.contacts (channel, account, contact_id, name, role, route)
+     SELECT channel, account, contact_id, name, $2, $3 FROM request
+     ON CONFLICT (channel, account, contact_id) DO UPDATE
+     SET role = excluded.role, name = excluded.name, route = excluded.route
+     RETURNING ${columns}`,
+    [codeSha256, role, route],
+  );
+  if (rows[0] === undefined) throw new WireError("NOT_FOUND", "no open pairing request has this code; codes expire");
+  return rows[0];
+}
