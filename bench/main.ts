@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
+import { channels } from "./rows/channels.ts";
 import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
@@ -31,8 +32,8 @@ const show = (row: Row) => {
 const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
 
 // npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
-// npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, failover
-// or memory.
+// npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, failover,
+// channels or memory.
 // npm run bench -- --compare FOLDER: this tree against another one, in alternation.
 const {
   memory: questionFile,
@@ -61,6 +62,7 @@ const model = await startFakeModel();
 async function startCluster(
   replicas: Record<string, number>,
   env: Readonly<Record<string, string>> = {},
+  config = settings,
 ): Promise<Cluster> {
   return up({
     home,
@@ -68,7 +70,7 @@ async function startCluster(
     serversDir: SHARED_CACHE_DIR,
     replicas,
     environment: {
-      PARLEY_CONFIG: settings,
+      PARLEY_CONFIG: config,
       ANTHROPIC_API_KEY: "sk-bench",
       ANTHROPIC_BASE_URL: model.url,
     },
@@ -110,6 +112,7 @@ try {
     await pair.stop();
     return measured;
   });
+  await measure("channels", () => channels(home, (config, env) => startCluster({ "channel-gateway": 4 }, env, config)));
   await measure("memory", () => memory("our own making", questionSet(10)));
   await measure("memory", memorySize);
 } finally {
