@@ -44,11 +44,16 @@ ${more}`;
   });
 }
 
-async function query<Row extends object>(text: string): Promise<{ rows: Row[] }> {
+/** The texts to send that match a pattern and are not for one conversation. */
+async function textsLike(pattern: string, notFor: string): Promise<string[]> {
   const client = new Client({ connectionString: stack.stack.postgres.ownerUrl });
   await client.connect();
   try {
-    return await client.query<Row>(text);
+    const { rows } = await client.query<{ body: string }>(
+      "SELECT body FROM parley.outbox WHERE body LIKE $1 AND conversation <> $2",
+      [pattern, notFor],
+    );
+    return rows.map(({ body }) => JSON.parse(body) as string);
   } finally {
     await client.end();
   }
@@ -157,15 +162,9 @@ describe("changes of messages", { concurrency: true }, () => {
     });
     await pollUntil(async () => stack.agent.cancelled.length === 1, "the turn of the group to be cancelled");
     // The owner of any account here may have written last.
-    const { rows } = await query<{ body: string }>(
-      "SELECT body FROM parley.outbox WHERE body LIKE '%was removed from%' AND conversation <> '-5'",
-    );
-    assert.deepEqual(
-      rows.map(({ body }) => JSON.parse(body) as string),
-      [
-        "I was removed from the group -5 on telegram:removed by Bob (43). Messages and answers that waited there are cancelled.",
-      ],
-    );
+    assert.deepEqual(await textsLike("%was removed from%", "-5"), [
+      "I was removed from the group -5 on telegram:removed by Bob (43). Messages and answers that waited there are cancelled.",
+    ]);
     turn.resolve();
     peer.say("removed: after");
     await stack.agent.hears("removed", "removed: after");

@@ -66,21 +66,21 @@ export async function applyChange(
 
 /** Ends what waits in a group that the agent was removed from, and tells the owner. */
 async function endGroup(
-  { bus, cancel, live }: ChangeDeps,
+  deps: ChangeDeps,
   { channel, account }: AccessPolicy,
   { externalId, conversation, group = conversation, contact }: InboundChange,
 ): Promise<void> {
   const by = contact.id === "" ? "" : ` by ${contact.name ?? contact.id} (${contact.id})`;
   const text = `I was removed from the group ${group} on ${channel}:${account}${by}. Messages and answers that waited there are cancelled.`;
-  const { turns } = await bus.request(store.groupLeave, {
+  const { turns } = await deps.bus.request(store.groupLeave, {
     opId: nameUuid(`left:${channel}:${account}:${externalId}`),
     channel,
     account,
     group,
     toOwner: { text, expiresInMs: noticeExpiresMs },
   });
-  for (const turn of turns) await cancel({ ...turn, queued: false });
-  live.refresh();
+  for (const turn of turns) await deps.cancel({ ...turn, queued: false });
+  deps.live.refresh();
 }
 
 /** The message about a reaction or a change of membership, if the account names the event and its person may write to the agent. */
