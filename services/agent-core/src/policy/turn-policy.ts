@@ -71,6 +71,7 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
   const profile = session.profile === null ? undefined : profilesOf(settings)[session.profile];
   const ofProfile = profile?.tools ?? readerProfile.tools ?? [];
   const scope = child || profile !== undefined ? ofProfile : agent.tools;
+  const isDeepest = depth >= subagents.max_depth;
   return {
     profile: session.profile,
     depth,
@@ -108,6 +109,8 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
       const isIn = (list: readonly string[]) => [name, ...aliases].some((each) => list.includes(each));
       if (isIn(tools.disabled)) return false;
       if (!tools.enabled.includes("*") && !isIn(tools.enabled)) return false;
+      // Every call would be refused.
+      if (isDeepest && name === subagents.tool_name) return false;
       if (scope === undefined) return true;
       if (isIn(scope)) return true;
       return scope.includes("*") && !(child && notForChildren.has(name));

@@ -79,8 +79,8 @@ export class TurnPreparer {
   }
 
   /**
-   * Tools depend on the catalog, the profile, the guest rules and on being a sub-agent: turns with the same values
-   * share a toolbox.
+   * Tools depend on the catalog, the profile, the guest rules, on being a sub-agent and on being one at the maximum depth: turns with
+   * the same values share a toolbox.
    */
   #toolboxOf(
     catalog: Catalog,
@@ -90,7 +90,8 @@ export class TurnPreparer {
   ): Toolbox {
     const { settings } = this.#deps;
     const allowed = root !== undefined && roleOf(root.trust) === "guest" ? guestRules(settings, root) : null;
-    const key = JSON.stringify([profile, parentId === null, allowed]);
+    const isDeepest = policy.depth >= settings.subagents.max_depth;
+    const key = JSON.stringify([profile, parentId === null, isDeepest, allowed]);
     const known = this.#toolboxes.get(key);
     if (known?.catalog === catalog) return known.toolbox;
     const had = allowed === null ? catalog.tools : catalog.tools.filter((tool) => guestsHave(tool, allowed));

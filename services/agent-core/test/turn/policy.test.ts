@@ -55,6 +55,14 @@ describe("the tools of a policy", () => {
     }
   });
 
+  // design: 004.10b
+  test("excludes the tool that starts sub-agents at the maximum depth", () => {
+    const worker = { profiles: { worker: { tools: ["*"] } } };
+    const has = (max_depth: number, at: SessionState) =>
+      resolvePolicy(settings({ ...worker, subagents: { max_depth, tool_name: "spawn" } }), at).hasTool("spawn");
+    assert.deepEqual([has(1, session()), has(1, child("worker")), has(2, child("worker"))], [true, false, true]);
+  });
+
   test("permits exactly the listed tools", () => {
     const policy = resolvePolicy(profiles({ tools: ["read", "message"] }), child("worker"));
     assert.deepEqual(
