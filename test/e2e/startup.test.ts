@@ -56,7 +56,7 @@ for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] 
     assert.match(startup.body, new RegExp(`127\\.0\\.0\\.1:${bus.port}`));
     assert.equal((await running.probe("/livez")).status, 200);
     assert.equal((await running.probe("/readyz")).status, 503);
-    assert.equal((await running.probe("/metrics")).status, 200);
+    assert.match((await running.probe("/metrics")).body, /^parley_start_waiting\{[^}]*\} 1$/m);
     await bus.seen(8);
     const said = running.lines.filter((line) => line.includes("start delayed"));
     assert.equal(said.length, 1, said.join("\n"));

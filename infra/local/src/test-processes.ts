@@ -15,6 +15,8 @@ const SLOW: Readonly<Record<string, number>> = {
   "test/chaos/chaos": 30,
   "services/tool-runner/test/mcp/conformance": 33,
   "packages/cli/test/terminal-sessions": 30,
+  // Little CPU time, but it waits for two minutes.
+  "test/e2e/alerts": 36,
   "packages/cli/test/cluster": 18,
   "packages/cli/test/terminal": 24,
   "test/e2e/mcp-switch": 20,

@@ -26,6 +26,11 @@ export interface ServiceMetrics {
   collect(name: NameOf<"gauge">, read: () => void | Promise<void>): void;
   /** Removes all values of a gauge, which is then no longer exported. */
   forget(name: NameOf<"gauge">): void;
+  /**
+   * Exports a counter at 0 for these labels and all values of its other, closed labels. Call it before the first event: Prometheus does
+   * not see an increase when a series appears.
+   */
+  expect<N extends NameOf<"counter">>(name: N, labels: Partial<LabelsOf<N>>): void;
   /** Adds a value to a histogram. */
   observe<N extends NameOf<"histogram">>(name: N, ...args: WithLabels<N, [value: number]>): void;
 }
@@ -74,6 +79,15 @@ export function createMetrics(service: ServiceName): ServiceMetrics {
       // Without labels a reset is a zero.
       if (Object.keys(metricCatalog[name].labels).length === 0) metric?.remove({});
     },
+    expect(name, labels) {
+      const { metric } = target(name, [labels]);
+      if (!(metric instanceof Counter)) return;
+      const given = bounded(name, metricCatalog[name], labels as Values, known);
+      const rest = Object.entries<MetricDefinition["labels"][string]>(metricCatalog[name].labels).filter(
+        ([label]) => !(label in given),
+      );
+      for (const each of zeroSeries(Object.fromEntries(rest))) metric.inc({ ...given, ...each }, 0);
+    },
     observe(name, ...args) {
       const { metric, labels, value = 0 } = target(name, args);
       if (metric instanceof Histogram) metric.observe(labels, value);
@@ -91,7 +105,12 @@ function create(
 ): Counter | Gauge | Histogram {
   const options = { name, help, labelNames: Object.keys(labels), registers: [registry] };
   if (kind === "histogram") return new Histogram({ ...options, buckets: [...buckets] });
-  if (kind === "gauge") return new Gauge({ ...options, collect: () => quietly(collect) });
+  if (kind === "gauge") {
+    const gauge = new Gauge({ ...options, collect: () => quietly(collect) });
+    // 0 would be a time, and would hide from `absent` that nothing was measured.
+    if (name.endsWith("_timestamp_seconds")) gauge.remove({});
+    return gauge;
+  }
   const counter = new Counter(options);
   for (const each of zeroSeries(labels)) counter.inc(each, 0);
   return counter;

@@ -63,6 +63,9 @@ export async function openChassis(
   const log = options.log ?? openLog(config, options.secrets);
   const { startup, metrics } = options.context ?? { startup: new Startup(), metrics: createMetrics(config.service) };
   startup.logTo(log);
+  // Before the bus is there: its absence is what a replica waits for most often.
+  metrics.collect("parley_start_waiting", () => metrics.set("parley_start_waiting", startup.isWaiting ? 1 : 0));
+  recordCertificate(metrics, "nats", config.natsTls);
   const bus = await connectBus({
     url: config.natsUrl,
     tls: config.natsTls,
@@ -84,8 +87,6 @@ export async function openChassis(
   });
   startup.arrived("the bus");
   metrics.collect("parley_bus_connected", () => metrics.set("parley_bus_connected", bus.connected ? 1 : 0));
-  metrics.collect("parley_start_waiting", () => metrics.set("parley_start_waiting", startup.isWaiting ? 1 : 0));
-  recordCertificate(metrics, "nats", config.natsTls);
   return { bus, log, metrics, startup };
 }
 

@@ -30,6 +30,22 @@ test("starts counters with closed labels at 0, and has only the metrics of its s
   assert.deepEqual(await lines(metrics, "parley_store_requests_total"), []);
 });
 
+test("starts an expected counter at 0 for all values of its closed labels, and keeps its counts", async () => {
+  const metrics = createMetrics("channel-gateway");
+  metrics.count("parley_outbound_total", { channel: "irc", outcome: "sent" });
+  metrics.expect("parley_outbound_total", { channel: "irc" });
+  const all = await lines(metrics, "parley_outbound_total");
+  assert.equal(all.length, 6);
+  assert.equal(all.filter((line) => line.includes('channel="irc"') && line.endsWith(" 0")).length, 5);
+});
+
+test("exports no time before one was measured", async () => {
+  const metrics = createMetrics("store");
+  assert.deepEqual(await lines(metrics, "parley_cluster_measured_timestamp_seconds"), []);
+  metrics.set("parley_cluster_measured_timestamp_seconds", 5);
+  assert.equal((await lines(metrics, "parley_cluster_measured_timestamp_seconds")).length, 1);
+});
+
 test("reports all other metrics when one cannot be read, and none that was forgotten", async () => {
   const metrics = createMetrics("store");
   metrics.collect("parley_schema_version", () => Promise.reject(new Error("gone")));

@@ -62,6 +62,7 @@ export {
   type StoreStack,
 } from "./stack.ts";
 export { pollUntil, untilValue } from "./until.ts";
+export { startTcpLink, type TcpLink } from "./tcp-link.ts";
 export { startTlsFront, tlsFixtures } from "./tls.ts";
 export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";

@@ -251,6 +251,7 @@ function startWork(
     activeSessions: () => sessions.activeCount,
     queueCounts: () => queue.counts(),
     dayMicroUsd: () => budgets.dayMicroUsd(),
+    models: models.configured,
   });
   queue.run();
   void catalog.refresh();

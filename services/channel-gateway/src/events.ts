@@ -9,6 +9,8 @@ export interface GatewayEvents {
   ): void;
   /** A platform reused the id of a stored message for a different text. */
   idReused(channel: string, inboxId: string): void;
+  /** An account of this channel is opened: its sends are counted from 0. */
+  opened(channel: string): void;
   outbound(channel: string, outcome: "sent" | "part" | "retry" | "unknown" | "doubtful" | "dropped"): void;
   hook(id: string, result: "stored" | "duplicate" | "refused", reason?: string): void;
   leaseTaken(name: string, fence: number): void;
@@ -44,6 +46,9 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
     },
     idReused(channel, inboxId) {
       log.warn({ channel, inboxId }, "message id reused with a different text: the first text is kept");
+    },
+    opened(channel) {
+      metrics.expect("parley_outbound_total", { channel });
     },
     outbound(channel, outcome) {
       metrics.count("parley_outbound_total", { channel, outcome });

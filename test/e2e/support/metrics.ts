@@ -15,6 +15,11 @@ export async function readMetrics(
   port = healthPortOf(cluster, `${service}-1`),
 ): Promise<{ families: string[]; samples: Sample[]; text: string; port: number }> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  return { ...parseMetrics(text), text, port };
+}
+
+/** Prometheus's text format. */
+export function parseMetrics(text: string): { families: string[]; samples: Sample[] } {
   const families = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, kind]) => `${name} ${kind}`);
   const samples = [...text.matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = "", labels = "", value]) => ({
     name,
@@ -23,7 +28,7 @@ export async function readMetrics(
     ),
     value: Number(value),
   }));
-  return { families, samples, text, port };
+  return { families, samples };
 }
 
 /** The port of the newest process of a replica, which its log contains. */

@@ -63,6 +63,11 @@ export class ModelRegistry {
     this.main = this.modelFor(options.main);
   }
 
+  /** The main model and the fallbacks that have a key. */
+  get configured(): ModelProvider[] {
+    return [this.main, ...this.#fallbacks().map(({ provider }) => provider)];
+  }
+
   /** A model by its name (`anthropic:x`, `openai:x`, `rehearsal`). Throws ModelUnavailable. */
   modelFor(name: string): ModelProvider {
     return this.#candidateFor(name).provider;
@@ -76,13 +81,15 @@ export class ModelRegistry {
   /** A model for one turn, with its fallbacks. Throws ModelUnavailable. */
   turnModel({ model, pinned = false, onFailover }: TurnModelChoice): TurnModel {
     const first = this.#candidateFor(model ?? this.#options.main);
-    const { fallback, fallback_after: fallbackAfter } = this.#options.settings;
-    // A fallback without a key was reported at the start.
-    const rest = fallback
-      .filter((name) => !pinned && "model" in findAccess(name, this.#options.access))
-      .map((name) => this.#candidateFor(name))
-      .filter((candidate) => candidate !== first);
-    return new TurnModel(first, rest, { fallbackAfter, onFailover });
+    const rest = pinned ? [] : this.#fallbacks().filter((candidate) => candidate !== first);
+    return new TurnModel(first, rest, { fallbackAfter: this.#options.settings.fallback_after, onFailover });
+  }
+
+  /** A fallback without a key was reported at the start. */
+  #fallbacks(): Candidate[] {
+    return this.#options.settings.fallback
+      .filter((name) => "model" in findAccess(name, this.#options.access))
+      .map((name) => this.#candidateFor(name));
   }
 
   /** The wanted model with its fallbacks, or the agent's own when it is unavailable. */

@@ -245,13 +245,15 @@ export function createTurnMetrics(metrics: ServiceMetrics, now = Date.now): Turn
   };
 }
 
+const apiOf = (name: string) => builtInProviders.find((each) => each === name) ?? "other";
+
 /** Counts an attempt; `costMicros`: millionths of a US dollar, null where the price is not known. */
 export function countAttempt(
   metrics: ServiceMetrics,
   { provider: { name, model }, outcome, seconds, usage }: ModelAttempt,
   costMicros: number | null,
 ): void {
-  const api = builtInProviders.find((each) => each === name) ?? "other";
+  const api = apiOf(name);
   metrics.count("parley_model_calls_total", { provider: api, model, outcome });
   metrics.observe("parley_model_call_seconds", { provider: api }, seconds);
   if (usage === null) return;
@@ -275,10 +277,14 @@ export interface LeaderFigures {
   queueCounts(): Promise<Record<string, number>>;
   /** Cost of the day, in millionths of a US dollar. */
   dayMicroUsd(): number;
+  /** The models that the configuration names. */
+  models: readonly Pick<ModelAttempt["provider"], "name" | "model">[];
 }
 
 /** Exports the leader's figures from now on. */
 export function exportLeaderFigures(metrics: ServiceMetrics, figures: LeaderFigures): void {
+  for (const { name, model } of figures.models)
+    metrics.expect("parley_model_calls_total", { provider: apiOf(name), model });
   metrics.collect("parley_sessions_active", () => metrics.set("parley_sessions_active", figures.activeSessions()));
   metrics.collect("parley_cost_today_usd", () =>
     metrics.set("parley_cost_today_usd", figures.dayMicroUsd() / 1_000_000),

@@ -33,6 +33,7 @@ export class Accounts {
     if (this.#state === "closed") return;
     const hosted = new HostedAccount(this.#deps, account);
     this.#hosted.set(hosted.name, hosted);
+    this.#deps.events.opened(account.adapter.channel);
     if (this.#state === "open") hosted.open();
   }
 
