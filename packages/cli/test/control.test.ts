@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message } from "@parley/contracts";
 
 import {
   approvalsTable,
   checkpointsTable,
   compactText,
   costText,
+  messageText,
   queueTable,
   rewindText,
   totalCost,
@@ -97,4 +99,20 @@ test("prints each file's outcome, omissions and the undo command of a rewind, or
     "parley rewind c9 undoes it.",
   ]);
   assert.match(rewindText({ ...report, checkpointId: null }, plain), /^This would happen: /);
+});
+
+test("names the sender of a message: a person, another origin, or a note of the loop", () => {
+  const message = (from?: Message["from"]): Message => ({
+    seq: 1,
+    role: "user",
+    turnId: "t",
+    parts: [{ type: "text", text: "x" }],
+    model: null,
+    createdAt: "2026-11-23T10:00:00.000Z",
+    ...(from === undefined ? {} : { from }),
+  });
+  const by = (origin: "user" | "webhook") =>
+    message({ channel: "hook", account: "a", conversation: "c", contact: { id: "1" }, role: "user", origin });
+  const first = (each: Message) => messageText(each, plain).split(" ")[0];
+  assert.deepEqual([by("user"), by("webhook"), message()].map(first), ["person", "webhook", "note"]);
 });

@@ -1,4 +1,5 @@
 // The first message of an SDK-style stream. Pure.
+import { ownToolName } from "@parley/contracts";
 import { sdkModeOf } from "./sdk-modes.ts";
 import type { SdkBody, SdkInit } from "./sdk-types.ts";
 
@@ -8,7 +9,8 @@ export function initBody(init: SdkInit): SdkBody {
     type: "system",
     subtype: "init",
     model,
-    tools,
+    // As in the calls: the tool of sub-agents has a name of the settings.
+    tools: tools.map(ownToolName),
     cwd,
     workspace,
     permissionMode: sdkModeOf(permissionMode),

@@ -121,7 +121,9 @@ export class SdkMessages {
         return this.#end(turn, event, atMs);
       case "turn.parked":
         turn.waiting = true;
-        return [{ type: "system", subtype: "status", status: "waiting", waiting_for: event.waitingFor }];
+        return [
+          { type: "system", subtype: "status", status: "waiting", waiting_for: event.waitingFor.map(ownToolName) },
+        ];
       case "compaction.started":
         turn.compacting = true;
         return [{ type: "system", subtype: "status", status: "compacting" }];

@@ -32,6 +32,24 @@ function stream(events: readonly SessionEvent[], partial = true): SdkMessage[] {
 
 const runs = { numRuns: propertyRuns(10_000) };
 
+test("names a tool in init, in calls and while waiting for it alike", () => {
+  const turn = [
+    { type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 },
+    { type: "turn.parked", turnId: "t", waitingFor: ["Agent"] },
+  ] satisfies SessionEvent[];
+  const messages = sdkMessages(
+    { ...init, tools: ["Agent", "ls"] },
+    turn.map((event) => ({ event, atMs: 1_000 })),
+    { partial: false },
+  );
+  const [first] = messages;
+  assert.deepEqual(first?.type === "system" && first.subtype === "init" && first.tools, ["sessions_spawn", "ls"]);
+  const waiting = messages.flatMap((each) =>
+    each.type === "system" && each.subtype === "status" ? (each.waiting_for ?? []) : [],
+  );
+  assert.deepEqual(waiting, ["sessions_spawn"]);
+});
+
 // design: 003.8
 test("starts with exactly one init and ends with exactly one result", () => {
   fc.assert(

@@ -47,7 +47,9 @@ function shortKey(key: string): string {
 
 /** One message as lines; empty if it has no visible content. */
 export function messageText(message: Message, paint: Paint): string {
-  const who = { user: paint("cyan", "person"), assistant: paint("green", "agent"), tool: paint("dim", "tools") };
+  const { from } = message;
+  const sender = from === undefined ? "note" : from.origin === "user" ? "person" : from.origin;
+  const who = { user: paint("cyan", sender), assistant: paint("green", "agent"), tool: paint("dim", "tools") };
   const lines = message.parts.flatMap((part): string[] => {
     switch (part.type) {
       case "text":

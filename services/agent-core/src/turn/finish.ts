@@ -83,15 +83,11 @@ export function failureNotice(error: ModelError): Finish {
       return failed("I cannot answer: this conversation is too long for the model. Start a new one with `/new`.");
     case "rate_limit":
     case "overloaded":
-      return failed(
-        "I could not answer: the model's provider is still overloaded after several retries. Please try again in a few minutes.",
-      );
+      return failed("I could not answer: the model's provider is overloaded. Please try again in a few minutes.");
     case "server":
     case "connection":
     case "stalled":
-      return failed(
-        "I could not answer: the model's provider did not respond properly after several retries. Please try again.",
-      );
+      return failed("I could not answer: the model's provider did not respond properly. Please try again.");
     case "unknown_model":
       return failed(
         `I cannot answer: the model's provider does not have this model (${error.message.slice(0, 300)}). The operator should check the name; /model selects another one.`,
