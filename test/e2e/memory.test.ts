@@ -130,7 +130,7 @@ test("adds matching notes after the person's message and leaves earlier messages
   assert.deepEqual(second.log.slice(0, first.log.length), first.log);
   assert.equal(notes(second.log).length, 1, "what fits nothing reminds of nothing");
   for (const path of ["memory/lens.md", "memory/brass.md"])
-    await turn(call("memory_write", { content: `The astrolabe, once more, in ${path}.`, path }));
+    await turn(call("memory_write", { content: `Another astrolabe is in ${path}.`, path }));
   const [best = ""] = notes((await turn("Where is the astrolabe now?", randomUUID())).log);
   assert.equal([...best.matchAll(/^memory\/\w+\.md#L/gm)].length, 2, "no more than `memory.auto_recall`");
 });
