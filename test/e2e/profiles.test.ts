@@ -1,20 +1,24 @@
 // An agent with tools of its own that delegates to profiles, and profiles that people and webhooks talk to directly.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { Cleanup } from "@parley/testing";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { runParley } from "../../packages/cli/test/support/parley.ts";
 import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
 const secret = "a-secret-that-is-shared";
 let fixture: ClusterFixture;
+let telegram: TelegramPeer;
 
 before(async () => {
+  telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
   fixture = await startClusterFixture(cleanup, null, {
     processes: [],
     model: true,
-    secrets: { PARLEY_CHANNEL_HOOK: secret },
+    secrets: { PARLEY_CHANNEL_HOOK: secret, PARLEY_CHANNEL_TELEGRAM: telegram.token },
     settings: `
 [agent]
 tools = ["message", "delegate"]
@@ -32,6 +36,11 @@ profile = "worker"
 command = "grep -q blocked && { echo 'not by the worker' >&2; exit 2; } || true"
 [webhooks.build]
 secret_env = "PARLEY_CHANNEL_HOOK"
+profile = "worker"
+[channels.telegram.coder]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["42"]
 profile = "worker"
 `,
   });
@@ -135,4 +144,28 @@ test("runs the profile of a webhook in the webhook's own session", async () => {
   const turn = await fixture.ended(((await response.json()) as { messageId: string }).messageId);
   const session = await fixture.session("hook:build:build");
   assert.deepEqual([session.sessionId, session.profile], [turn.sessionId, "worker"]);
+});
+
+// design: 001.33
+test("runs the profile that a chat request, a WebSocket frame or the account of a channel names", async () => {
+  const chat = await fixture.client.fetch("/v1/chat", {
+    method: "POST",
+    body: JSON.stringify({ message: "say: by chat", session_id: "chat", profile: "worker" }),
+  });
+  assert.match(await chat.text(), /event: done/);
+  const url = `${(fixture.cluster.httpUrls[0] ?? "").replace("http", "ws")}/api/ws`;
+  const socket = new WebSocket(url, [`parley.bearer.${fixture.cluster.token}`]);
+  await once(socket, "open");
+  const frame = { type: "message", id: "1", conversation: "socket", text: "say: by socket", profile: "worker" };
+  socket.send(JSON.stringify(frame));
+  await fixture.happens((event) => event.type === "turn.finished" && event.text === "by socket");
+  socket.close();
+  telegram.say("say: by telegram");
+  await telegram.untilSent(1);
+  const keys = ["http:default:chat@worker", "http:default:socket@worker", "telegram:coder:42"];
+  const sessions = await Promise.all(keys.map((key) => fixture.session(key)));
+  assert.deepEqual(
+    sessions.map(({ profile, messageCount }) => [profile, messageCount]),
+    keys.map(() => ["worker", 2]),
+  );
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { outboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import { outboxReady, store, textOf, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
@@ -99,6 +99,21 @@ describe("turns", () => {
     }
     assert.deepEqual(texts, ["first", "second", "hook"]);
     assert.equal((await claim(sessionId)).status, "empty");
+  });
+
+  // design: 000.43
+  test("rows of every origin are claimed in order of arrival when the order is `arrival`", async () => {
+    const arrived = ["heartbeat", "cron", "webhook", "process", "subagent", "user"] as const;
+    for (const origin of arrived) await put("arrived", { origin, parts: [{ type: "text", text: origin }] });
+    const session = await gateway.request(store.sessionGet, { key: "arrived" });
+    const texts: string[] = [];
+    for (const _ of arrived) {
+      const claimed = await claim(session.session?.sessionId ?? "", { order: "arrival" });
+      assert.equal(claimed.status, "started");
+      texts.push(...claimed.messages.slice(-1).map(({ parts }) => textOf(parts)));
+      await core.request(store.stepCommit, step(claimed.turn.turnId, 1));
+    }
+    assert.deepEqual(texts, arrived);
   });
 
   // design: 004.33, 003.30c
