@@ -176,6 +176,21 @@ test("responds 400 to bytes that are not HTTP", async () => {
   assert.equal((await gateway.call("/api/sessions")).status, 200);
 });
 
+test("responds 400 to names with a NUL character", async () => {
+  const message = { text: "hello", conversation: "a\0b" };
+  const completion = { model: "parley", user: "a\0b", messages: [{ role: "user", content: "hello" }] };
+  const answers = await Promise.all([
+    gateway.call("/api/sessions/a%00b"),
+    gateway.call("/api/sessions?title=a%00b"),
+    gateway.call("/api/messages", { body: message }),
+    gateway.call("/v1/chat/completions", { body: completion }),
+  ]);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [400, 400, 400, 400],
+  );
+});
+
 // design: 001.26
 test("serves only open routes without a valid token", async () => {
   for (const authorization of ["", "Bearer wrong", `Basic ${token}`, `Bearer ${token}x`, token]) {

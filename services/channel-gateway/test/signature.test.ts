@@ -112,3 +112,12 @@ test("decodes a Standard Webhooks secret with the prefix whsec_ as base64", () =
   const headers = standardHeaders("body", "id", { key, atMs: nowMs });
   assert.equal(verify("standard", "body", headers, `whsec_${key.toString("base64")}`).genuine, true);
 });
+
+test("refuses an id with a full stop, which one signature would share", () => {
+  const timestamp = String(nowMs / 1_000);
+  const headers = standardHeaders(`${timestamp}.body`, "a", { atMs: nowMs });
+  assert.equal(verify("standard", `${timestamp}.body`, headers).genuine, true);
+  const moved = { ...headers, "webhook-id": `a.${timestamp}` };
+  const verdict = verify("standard", "body", moved);
+  assert.match(verdict.genuine ? "" : verdict.reason, /webhook-id must contain no full stop/);
+});

@@ -277,3 +277,9 @@ test("renders HTML with headings, lists and tables, and no HTML of the model", (
   const [page = ""] = partsOf(source(4_000, "html"), "# T\n\n- a\n\n| x |\n|---|\n| 1 |\n\n<script>x</script>");
   assert.match(page, /<h1>T<\/h1>[^]*<li>a<\/li>[^]*<td>1<\/td>[^]*&lt;script&gt;/);
 });
+
+test("leaves a text with more than a thousand opening brackets unchanged instead of parsing it", () => {
+  const links = (count: number) => "[a](http://b.c) ".repeat(count).trim();
+  assert.equal(richTextOf(links(1_000)).ranges.length, 1_000);
+  assert.deepEqual(richTextOf(links(1_001)), { text: links(1_001), ranges: [] });
+});

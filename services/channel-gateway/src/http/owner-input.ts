@@ -14,7 +14,7 @@ const maxExternalIdLength = 512;
 
 /**
  * A message of a caller of the API. `key` is its idempotency key, unique within its conversation. Throws OperationError when the token
- * lacks the scope `talk`.
+ * lacks the scope `talk`, and HttpError for a conversation that cannot be stored.
  */
 export function ownerInput(
   access: ApiAccess,
@@ -23,6 +23,8 @@ export function ownerInput(
   key: string | string[] | undefined,
 ): AuthorizedInput {
   requireScope(access, "talk", "sending messages");
+  if (conversation.includes("\0"))
+    throw new HttpError(400, "invalid_request", "conversation: must not contain a NUL character");
   return {
     channel: "http",
     account: "default",

@@ -146,6 +146,11 @@ function gates(app: FastifyInstance, { http, ...deps }: HttpDeps): void {
   app.decorateRequest("access", null);
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
+    // PostgreSQL stores no NUL, so that no session, conversation or title has one.
+    if (/%00/.test(request.url)) {
+      done(new HttpError(400, "invalid_request", "the address contains a NUL character"));
+      return;
+    }
     if (!hostAllowed(host, names)) {
       done(
         new HttpError(

@@ -41,6 +41,9 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   if (signer === "parley" && !signedId.test(id)) {
     return { genuine: false, reason: "X-Parley-Delivery must have from 1 to 256 letters, digits, - or _" };
   }
+  // With a full stop in the id, one signature would fit two deliveries.
+  if (id.includes("."))
+    return { genuine: false, reason: `${displayName(scheme.ids[0] ?? "")} must contain no full stop` };
   if (!isProof(scheme, secret, proof, [`${id}.${timestamp}.`, delivery.rawBody])) return wrongSignature;
   if (!isFresh(timestamp, nowMs)) return staleTimestamp;
   return { genuine: true, deliveryId: id === "" ? bodyId(delivery, timestamp) : limited(id) };

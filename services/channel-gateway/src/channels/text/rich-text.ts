@@ -15,6 +15,8 @@ export type Range = Style & { start: number; end: number };
 
 /** A block with more emphasis marks than this is not parsed as Markdown. */
 const mostMarks = 3_000;
+/** Opening brackets in a text that is parsed; with as many the parser needs 0.4 s. */
+const mostBrackets = 1_000;
 
 export interface RichText {
   text: string;
@@ -46,11 +48,11 @@ export function parseMarkdown(source: string): Root | null {
 }
 
 /**
- * The parser's time grows with the square of the emphasis marks in one paragraph and of the depth of quotes: 80 kB of emphasis marks
- * would block the process for half a minute.
+ * The parser's time grows with the square of the emphasis marks in one paragraph, of the opening brackets and of the depth of quotes:
+ * 80 kB of emphasis marks would block the process for half a minute, 64 kB of `[a](` for a quarter.
  */
 function isTangled(source: string): boolean {
-  if (/^(?:[ \t]*>){50}/m.test(source)) return true;
+  if (/^(?:[ \t]*>){50}/m.test(source) || source.replace(/[^[]/g, "").length > mostBrackets) return true;
   return source
     .split(/\n[ \t]*\n/)
     .some((block) => block.length > mostMarks && block.replace(/[^*_~]/g, "").length > mostMarks);
