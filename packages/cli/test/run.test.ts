@@ -10,6 +10,7 @@ import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
 import { addOutput, noVerdict, ProgramHooks } from "../src/run/hooks.ts";
+import { ProgramRequests } from "../src/run/program-requests.ts";
 import { readInput } from "../src/run/input.ts";
 import { PermissionQuestions, readDecision } from "../src/run/permission-questions.ts";
 import { afterHooks } from "../src/run/program-approval.ts";
@@ -122,7 +123,9 @@ function control(refuse = false) {
           conversation,
           session: async () => session,
           gateway: nobody,
-          registerHooks: (hooks) => new ProgramHooks(() => undefined).register(hooks),
+          defineServers: () => Promise.resolve(),
+          serverNames: () => [],
+          registerHooks: (hooks) => new ProgramHooks(new ProgramRequests(() => undefined)).register(hooks),
           instruct: (text) => void said.push(text),
           forwardTexts: () => void said.push("texts"),
         },
@@ -156,7 +159,6 @@ test("refuses an impossible request with a reason and never sends it as a comman
     [{ subtype: "set_max_thinking_tokens", max_thinking_tokens: 1 }, /set_effort/],
     [{ subtype: "hook_callback" }, /only Parley sends/],
     [{ subtype: "initialize", hooks: { PreCompact: [{ hookCallbackIds: ["a"] }] } }, /PreCompact cannot be called/],
-    [{ subtype: "initialize", sdkMcpServers: ["own"] }, /cannot be reached.*parley\.toml/],
     [{ subtype: "initialize", jsonSchema: {} }, /answers are text/],
     [{ subtype: "initialize", agents: { a: {} } }, /parley\.toml/],
     [{ subtype: "initialize", skills: ["pdf"] }, /skills belong to the cluster/],
@@ -296,7 +298,7 @@ test("runs no call that a hook of the program denied, and asks where the rules r
 });
 
 test("calls a hook for every name of a tool that its matcher matches", () => {
-  const hooks = new ProgramHooks(() => undefined);
+  const hooks = new ProgramHooks(new ProgramRequests(() => undefined));
   hooks.register({ PreToolUse: [{ matcher: "Bash|Edit", hookCallbackIds: ["a"] }], Stop: [] });
   assert.deepEqual(
     ["exec", "edit", "read", "mcp__x__y"].map((tool) => hooks.has("PreToolUse", tool)),

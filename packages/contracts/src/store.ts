@@ -8,6 +8,7 @@ export * from "./store/sessions.ts";
 export * from "./store/todos.ts";
 export * from "./store/questions.ts";
 export * from "./store/approvals.ts";
+export * from "./store/program-calls.ts";
 export * from "./store/trace.ts";
 export * from "./store/usage.ts";
 export * from "./store/outbox.ts";

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
 import { approvalAnswerers, TrustLevelSchema } from "./principals.ts";
+import { ProgramToolsSchema } from "./program-tools.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";
@@ -141,6 +142,8 @@ export const SessionOverridesSchema = z.object({
   /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
   maxModelCalls: z.number().int().positive().optional(),
   maxCostMicros: z.number().int().positive().optional(),
+  /** Tools of the program that drives the session. Summaries of sessions leave them out. */
+  programTools: ProgramToolsSchema.optional(),
 });
 export type SessionOverrides = z.infer<typeof SessionOverridesSchema>;
 

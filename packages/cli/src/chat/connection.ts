@@ -32,6 +32,8 @@ export interface MessageExtras {
   readonly profile?: string | undefined;
   /** The sender reviews every tool call of the turn, also those that need no approval. */
   readonly review?: boolean | undefined;
+  /** Instead of the thread of the chat. */
+  readonly thread?: ThreadChoice | undefined;
 }
 
 export type ClientFrame =
@@ -45,7 +47,6 @@ export type ClientFrame =
       mode?: QueueMode;
       /** The message gets a turn of its own, unless `mode` lets it join another. */
       exclusive?: boolean;
-      thread?: ThreadChoice;
       /** False: nobody here can answer approval questions. */
       interactive?: false;
     } & MessageExtras)

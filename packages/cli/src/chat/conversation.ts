@@ -279,11 +279,11 @@ export class Conversation implements LinkListener {
       id,
       conversation,
       text,
-      ...extras,
       ...(mode === undefined ? {} : { mode }),
       ...(exclusive ? { exclusive } : {}),
       ...(interactive ? {} : { interactive }),
       ...(thread === undefined ? {} : { thread }),
+      ...extras,
     });
   }
 

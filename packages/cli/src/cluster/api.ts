@@ -86,6 +86,8 @@ export const api = {
   editQueued: route("PATCH", "/api/sessions/:id/queue/:messageId", z.unknown()),
   checkpoints: route("GET", "/api/sessions/:id/checkpoints", store.checkpointList.output),
   rewind: route("POST", "/api/sessions/:id/rewind", checkpointRewind.output),
+  takeProgramCall: operations.programCallsTake,
+  answerProgramCall: operations.programCallsAnswer,
   approvals: operations.approvalsList,
   decide: operations.approvalsDecide,
   rules: operations.rulesList,

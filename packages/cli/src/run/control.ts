@@ -18,6 +18,10 @@ export interface ControlDeps {
   readonly gateway: Pick<Gateway, "run">;
   /** Registers the hooks of the program. Throws an error that names a hook that cannot run. */
   registerHooks(hooks: unknown): void;
+  /** Adds the tools of the program's MCP servers to the session. Throws Error with the reason of a refusal. */
+  defineServers(names: readonly string[], manifests: unknown): Promise<void>;
+  /** The names of the program's MCP servers. */
+  serverNames(): readonly string[];
   /** Sets instructions for the agent, sent with the next message. */
   instruct(text: string): void;
   /** The program also wants the texts of sub-agents. */
@@ -53,7 +57,7 @@ const refusals: Readonly<Record<string, string>> = {
   set_max_thinking_tokens: "reasoning is controlled by effort: use set_effort with one of " + efforts.join(", "),
   can_use_tool: "only Parley sends this request; answer it with a control_response",
   mcp_set_servers: `${addServers}, and switch them with mcp_toggle`,
-  mcp_message: "only the cluster communicates with MCP servers",
+  mcp_message: "only Parley sends this request; answer it with a control_response",
   hook_callback: "only Parley sends this request; answer it with a control_response",
 };
 
@@ -113,7 +117,8 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
         tools,
         problem,
       }));
-      return { mcp_servers: states, mcpServers: states };
+      const own = deps.serverNames().map((name) => ({ name, status: "connected", state: "ready", problem: null }));
+      return { mcp_servers: [...states, ...own], mcpServers: [...states, ...own] };
     }
     case "mcp_toggle": {
       const Toggle = z.object({ enabled: z.boolean(), tool: z.string().optional() });
@@ -148,6 +153,7 @@ const unsupportedOptions = [
 const Initialize = z.object({
   hooks: z.unknown().optional(),
   sdkMcpServers: z.array(z.string()).nullish(),
+  sdkMcpServerManifests: z.unknown().optional(),
   systemPrompt: z.union([z.string(), z.array(z.string())]).nullish(),
   appendSystemPrompt: z.string().nullish(),
   title: z.string().nullish(),
@@ -163,17 +169,13 @@ function isUnset(value: unknown): boolean {
 /** Throws ControlRequestError for options that the cluster cannot apply. */
 async function initialize(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
   const options = read(Initialize, request);
-  const { sdkMcpServers: servers } = options;
-  if (servers?.length)
-    throw new ControlRequestError(
-      `MCP servers of the program (${servers.join(", ")}) cannot be reached; ${addServers}`,
-    );
   if (request["jsonSchema"] !== undefined && request["jsonSchema"] !== null)
     throw new ControlRequestError("outputFormat: answers are text");
   for (const [name, reason] of unsupportedOptions) {
     if (!isUnset(request[name])) throw new ControlRequestError(`${name}: ${reason}`);
   }
   deps.registerHooks(options.hooks ?? {});
+  await deps.defineServers(options.sdkMcpServers ?? [], options.sdkMcpServerManifests);
   if (options.forwardSubagentText === true) deps.forwardTexts();
   const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
   const text = instructions.filter((each) => each.trim() !== "").join("\n\n");

@@ -7,7 +7,7 @@ import type { SdkBody } from "@parley/projections";
 import { z } from "zod";
 
 import { firstIssue } from "../io/io.ts";
-import type { ProgramAnswer } from "./input.ts";
+import type { ProgramRequests } from "./program-requests.ts";
 
 const hookEvents = [
   "PreToolUse",
@@ -89,16 +89,13 @@ const defaultTimeoutMs = 60_000;
 export type HookReport = Extract<SdkBody, { subtype: "hook_started" | "hook_response" }>;
 
 export class ProgramHooks {
-  readonly #send: (request: object) => void;
+  readonly #requests: ProgramRequests;
   readonly #report: (report: HookReport) => void;
   readonly #callbacks = new Map<HookEvent, Callback[]>();
-  readonly #open = new Map<string, (answer: Pick<ProgramAnswer, "failure" | "decision">) => void>();
-  #count = 0;
-  #closed = false;
 
-  /** `send` writes a control request to the program. `report` gets the beginning and the end of each call. */
-  constructor(send: (request: object) => void, report: (report: HookReport) => void = () => undefined) {
-    this.#send = send;
+  /** `report` gets the beginning and the end of each call. */
+  constructor(requests: ProgramRequests, report: (report: HookReport) => void = () => undefined) {
+    this.#requests = requests;
     this.#report = report;
   }
 
@@ -142,7 +139,8 @@ export class ProgramHooks {
       const ended = (outcome: "success" | "error", output: string): void =>
         this.#report({ type: "system", subtype: "hook_response", ...about, output, stdout: "", stderr: "", outcome });
       try {
-        const output = await this.#ask(id, body, callId, timeoutMs);
+        const request = { subtype: "hook_callback", callback_id: id, input: body, tool_use_id: callId };
+        const output = await this.#requests.ask(request, { timeoutMs });
         verdict = addOutput(verdict, output);
         ended("success", JSON.stringify(output ?? {}));
       } catch (error) {
@@ -153,42 +151,9 @@ export class ProgramHooks {
     return verdict;
   }
 
-  /** Passes on an answer; false if it answers no hook. */
-  answer({ requestId, ...answer }: ProgramAnswer): boolean {
-    const settle = this.#open.get(requestId);
-    settle?.(answer);
-    return settle !== undefined;
-  }
-
-  /** The program can no longer answer. */
-  close(): void {
-    this.#closed = true;
-    for (const settle of this.#open.values()) settle({ failure: "the program closed its input", decision: null });
-  }
-
   #matching(event: HookEvent, tool: string | undefined): Callback[] {
     const callbacks = this.#callbacks.get(event) ?? [];
     return tool === undefined ? callbacks : callbacks.filter(({ matcher }) => matchesTool(matcher, tool));
-  }
-
-  async #ask(callback: string, input: object, callId: string | undefined, timeoutMs: number): Promise<unknown> {
-    if (this.#closed) throw new Error("the program closed its input");
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#count += 1;
-    const requestId = `hook${this.#count}`;
-    const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-    this.#open.set(requestId, ({ failure, decision }) => {
-      if (failure === null) resolve(decision);
-      else reject(new Error(failure));
-    });
-    const request = { subtype: "hook_callback", callback_id: callback, input, tool_use_id: callId };
-    this.#send({ type: "control_request", request_id: requestId, request });
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#open.delete(requestId);
-    }
   }
 }
 

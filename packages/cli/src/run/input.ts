@@ -70,6 +70,12 @@ export interface ProgramAnswer {
   readonly decision: unknown;
 }
 
+/** The message of a stream that repeats a program's message. */
+export function replayOf({ content, uuid }: UserInput, sessionId: string) {
+  const message = { role: "user", content };
+  return { type: "user", message, session_id: sessionId, parent_tool_use_id: null, uuid, isReplay: true } as const;
+}
+
 const known: ReadonlySet<unknown> = new Set(["user", "control_request", "control_response"]);
 
 export function readInput(line: string): Input {

@@ -39,6 +39,8 @@ export interface RunOptions {
   readonly instructions: string | null;
   /** With stream input: the program answers approval questions. */
   readonly programApproves: boolean;
+  /** Names of MCP servers in the program's process, in addition to those that it names itself. */
+  readonly servers: readonly string[];
   /** Report the calls of the program's hooks in the stream. */
   readonly hookEvents: boolean;
   /** Repeat the program's messages in the stream. */
@@ -83,6 +85,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     attach,
     instructions: null,
     programApproves: streamInput,
+    servers: [],
     hookEvents: false,
     replay: false,
     prompt: prompt === "-" ? null : prompt,

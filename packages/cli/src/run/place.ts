@@ -2,6 +2,7 @@
 
 import type { SessionSummary } from "@parley/contracts";
 
+import type { ThreadChoice } from "../chat/connection.ts";
 import { callPlace, type ChatPlace, mainSession, ownPrefix, speakingName } from "../chat/open.ts";
 import { api } from "../cluster/api.ts";
 import { type Gateway, RequestRejectedError } from "../cluster/gateway.ts";
@@ -9,6 +10,22 @@ import { CliError } from "../io/io.ts";
 import type { RunOptions } from "./options.ts";
 
 export type RunPlace = Pick<ChatPlace, "conversation" | "thread" | "exclusive" | "session">;
+
+/** The session of a run. `thread`: leads the messages of the run to it; left out: the chat already does. */
+export interface RunSession {
+  readonly sessionId: string;
+  readonly thread?: ThreadChoice;
+}
+
+/** The session at the place of a run, which is created if there is none. `named`: the chat has a name of its own. */
+export async function openRunSession(gateway: Gateway, place: RunPlace, named: boolean): Promise<RunSession> {
+  const found = place.session ?? (named ? (await sessionOf(gateway, null, place.conversation))?.sessionId : undefined);
+  if (found !== undefined) return { sessionId: found };
+  const route = `${ownPrefix}${place.conversation}`;
+  const { session } = await gateway.run(api.openSession, { action: "new", route });
+  // What belongs to this session counts for no other one, also where the settings of the cluster let calls share one.
+  return { sessionId: session.sessionId, thread: place.thread === undefined ? "named" : "separate" };
+}
 
 /** Throws CliError for a session that does not exist or cannot be identified. */
 export async function runPlace(gateway: Gateway, options: RunOptions, text: string): Promise<RunPlace> {

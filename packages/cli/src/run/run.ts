@@ -1,15 +1,14 @@
 // `parley run`: runs one prompt or a program's conversation, and prints text, one result or a stream of messages.
 
 import { onInterrupts, reconnectTimeout } from "../chat/once.ts";
-import { openChat, ownPrefix } from "../chat/open.ts";
-import { api } from "../cluster/api.ts";
+import { openChat } from "../chat/open.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget, type Target } from "../cluster/target.ts";
 import { CliError, exitCodes, type Io, note, readAll, UsageError } from "../io/io.ts";
 import type { OptionValues } from "../io/options.ts";
 import { readFiles } from "./attachments.ts";
 import { runOptions, type RunOptions } from "./options.ts";
-import { runPlace, type RunPlace, sessionOf } from "./place.ts";
+import { openRunSession, runPlace, type RunPlace } from "./place.ts";
 import { Running } from "./running.ts";
 import { type AppliedSetup, applySetup, isEmptySetup, restoreSetup } from "./setup.ts";
 
@@ -37,7 +36,8 @@ export async function runWith(options: RunOptions, target: Target, io: Io): Prom
   const interactive = options.streamInput ? options.programApproves : atTerminal;
   const chatPlace = { ...place, ...setup.place, onlyOurs: true, interactive };
   const sessionId = chatPlace.session ?? null;
-  const running = new Running({ gateway, target, io }, options, sessionId, place.conversation);
+  const openSession = () => openRunSession(gateway, chatPlace, options.conversation !== undefined);
+  const running = new Running({ gateway, target, io, openSession }, options, sessionId, place.conversation);
   const waiting = reconnectTimeout(io, chatPlace);
   try {
     const chat = await openChat(target, chatPlace, { ...running.listener(), ...waiting });
@@ -51,7 +51,7 @@ export async function runWith(options: RunOptions, target: Target, io: Io): Prom
       return interrupts.happened() ? exitCodes.interrupted : code;
     } finally {
       interrupts.stop();
-      running.close();
+      await running.close();
       chat.close();
     }
   } finally {
@@ -74,13 +74,7 @@ async function prepare(gateway: Gateway, options: RunOptions, place: RunPlace): 
     ...(maxUsd === null ? {} : { maxCostMicros: Math.round(maxUsd * 1_000_000) }),
   };
   if (isEmptySetup(setup)) return { applied: null, place: {} };
-  const found =
-    place.session ??
-    (conversation === undefined ? undefined : (await sessionOf(gateway, null, place.conversation))?.sessionId);
-  if (found !== undefined) return { applied: await applySetup(gateway, setup, found), place: { session: found } };
-  const route = `${ownPrefix}${place.conversation}`;
-  const { session } = await gateway.run(api.openSession, { action: "new", route });
-  // The settings belong to this session, also where the settings of the cluster let calls share one.
-  const thread = place.thread === undefined ? "named" : "separate";
-  return { applied: await applySetup(gateway, setup, session.sessionId), place: { thread } };
+  const { sessionId, thread } = await openRunSession(gateway, place, conversation !== undefined);
+  const applied = await applySetup(gateway, setup, sessionId);
+  return { applied, place: thread === undefined ? { session: sessionId } : { thread } };
 }

@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline";
 
-import { ownToolName, type SessionEvent } from "@parley/contracts";
+import type { SessionEvent } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import type { OpenChat } from "../chat/open.ts";
@@ -10,17 +10,21 @@ import type { Outcome } from "../chat/turns.ts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
-import { exitCodes, type Io, note, print } from "../io/io.ts";
-import { stripControl } from "../tables/format.ts";
+import { type Io, note, print } from "../io/io.ts";
 import { agentInfo, workspaceFolder } from "./agent-info.ts";
 import { storeFiles } from "./attachments.ts";
 import { carryOut } from "./control.ts";
 import { type HookReport, ProgramHooks } from "./hooks.ts";
-import { type ProgramAnswer, readInput, type UserInput } from "./input.ts";
+import { finishRun } from "./finish.ts";
+import { type ProgramAnswer, readInput, replayOf, type UserInput } from "./input.ts";
+import { noteEvent } from "./notes.ts";
 import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
-import { sessionOf } from "./place.ts";
+import { type RunSession, sessionOf } from "./place.ts";
 import { ProgramApprovals } from "./program-approval.ts";
+import { ProgramRequests } from "./program-requests.ts";
+import { ProgramServers } from "./program-servers.ts";
+import { ProgramSession } from "./program-session.ts";
 import { ProgramStream } from "./program-stream.ts";
 import { limitText, RunStream } from "./stream.ts";
 import { Subagents } from "./subagents.ts";
@@ -29,6 +33,8 @@ export interface RunDeps {
   readonly gateway: Gateway;
   readonly target: Target;
   readonly io: Io;
+  /** Opens the session of the run, if there is none yet. */
+  readonly openSession: () => Promise<RunSession>;
 }
 
 export class Running {
@@ -38,10 +44,15 @@ export class Running {
   readonly #name: string;
   readonly #io: Io;
   readonly #stream: RunStream;
+  readonly #requests: ProgramRequests;
   readonly #hooks: ProgramHooks;
+  readonly #servers: ProgramServers;
+  readonly #programSession: ProgramSession;
   readonly #approvals: ProgramApprovals;
   readonly #program: ProgramStream;
   #chat: OpenChat | null = null;
+  /** The hooks, tools and instructions of the program count for the messages that follow. */
+  #initialized: Promise<void> = Promise.resolve();
   #sessionId: string | null;
   /** Resolves when the stream has started. */
   #beginning: Promise<void> | null = null;
@@ -69,21 +80,24 @@ export class Running {
     this.#instructions = options.instructions === null ? [] : [options.instructions];
     const send = (request: object): void => print(io, JSON.stringify(request));
     const report = options.hookEvents ? (body: HookReport) => this.#stream.extra(body) : undefined;
-    this.#hooks = new ProgramHooks(send, report);
-    this.#approvals = new ProgramApprovals({
+    this.#requests = new ProgramRequests(send);
+    this.#hooks = new ProgramHooks(this.#requests, report);
+    const common = {
       gateway,
-      hooks: this.#hooks,
-      programApproves: options.programApproves,
-      hookContext: () => this.#hookContext(),
-      send,
-      note: (text) => note(io, text),
-      start: (work) => this.#start(work),
-    });
+      note: (text: string) => note(io, text),
+      start: (work: Promise<void>) => this.#start(work),
+    };
+    this.#servers = new ProgramServers({ ...common, requests: this.#requests });
+    this.#programSession = new ProgramSession({ ...common, servers: this.#servers, open: deps.openSession });
+    const cwd = workspaceFolder(deps.target) ?? "";
+    const hookContext = () => ({ session_id: this.#sessionId ?? "", transcript_path: "", cwd });
+    const { programApproves } = options;
+    this.#approvals = new ProgramApprovals({ ...common, hooks: this.#hooks, programApproves, hookContext, send });
     this.#program = new ProgramStream({
       hooks: this.#hooks,
-      hookContext: () => this.#hookContext(),
+      hookContext,
       print: (message) => print(io, JSON.stringify(message)),
-      note: (text) => note(io, text),
+      note: common.note,
       stop: () => this.#interrupt(),
       again: (text) => this.#start(this.say({ text, files: [], content: text, uuid: null })),
     });
@@ -101,20 +115,18 @@ export class Running {
     this.#chat = chat;
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    this.#servers.close();
     this.#subagents.close();
+    await this.#programSession.release();
   }
 
   listener() {
     return {
       event: (_session: string, event: SessionEvent): void => {
-        if (this.#options.output === "text" && event.type === "approval.requested") {
-          note(this.#io, `${event.tool} needs approval: ${stripControl(event.summary)}`);
-          note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
-        }
+        noteEvent(this.#io, this.#options.output, event);
         this.#openQuestions.follow(event);
-        if (event.type === "tool.denied")
-          note(this.#io, `denied: ${ownToolName(event.tool)}: ${stripControl(event.reason)}`);
+        this.#servers.event(event);
         if (this.#options.output === "stream-json") this.#subagents.receive(event, Date.now());
         else this.#stream.event(event, Date.now());
       },
@@ -126,6 +138,7 @@ export class Running {
 
   /** Sends one message and waits for its outcome. */
   async say(input: UserInput): Promise<void> {
+    await this.#initialized;
     // Each text is a turn of its own, except the answer to an open question of this run.
     const answers = !this.#openQuestions.isEmpty;
     const { maxModelCalls, maxUsd } = this.#options;
@@ -151,6 +164,7 @@ export class Running {
       ...(instructions === "" ? {} : { instructions }),
       ...(this.#options.profile === null ? {} : { profile: this.#options.profile }),
       ...(this.#hooks.has("PreToolUse") ? { review: true } : {}),
+      ...this.#programSession.extras,
     });
     await this.#settled(outcome);
   }
@@ -158,28 +172,27 @@ export class Running {
   /** Handles lines of standard input until it ends, then waits for the open turns and requests. */
   async converse(): Promise<void> {
     for await (const line of createInterface({ input: this.#io.stdin, crlfDelay: Infinity })) {
-      if (line.trim() !== "") await this.#handle(line);
+      if (line.trim() !== "") this.#handle(line);
     }
-    this.#hooks.close();
+    this.#requests.close();
     while (this.#pending.size > 0) await Promise.all(this.#pending);
     await this.#program.flushed();
   }
 
-  async #handle(line: string): Promise<void> {
+  #handle(line: string): void {
     const input = readInput(line);
     switch (input.kind) {
       case "user":
-        if (this.#options.replay) this.#replay(input);
+        if (this.#options.replay) print(this.#io, JSON.stringify(replayOf(input, this.#sessionId ?? "")));
         this.#start(this.say(input));
         break;
       case "answer":
-        if (!this.#hooks.answer(input.answer)) this.#start(this.#answer(input.answer));
+        if (!this.#requests.answer(input.answer)) this.#start(this.#answer(input.answer));
         break;
       case "control": {
         const done = this.#control(input.id, input.request);
-        // The hooks and instructions count for the messages that follow.
-        if (input.request.subtype === "initialize") await done;
-        else this.#start(done);
+        if (input.request.subtype === "initialize") this.#initialized = done;
+        this.#start(done);
         break;
       }
       case "unusable":
@@ -198,15 +211,8 @@ export class Running {
 
   /** Prints the final result, if the format has one, and returns the exit code. */
   finish(): number {
-    const { result } = this.#stream;
-    if (result === null) return this.#failed ? exitCodes.error : exitCodes.ok;
-    if (this.#options.output === "json") print(this.#io, JSON.stringify(result));
-    if (this.#options.output === "text") {
-      if (result.is_error) note(this.#io, stripControl(result.result));
-      else print(this.#io, result.result);
-    }
-    const isStopped = this.#interrupted && result.terminal_reason === "interrupted";
-    return (result.is_error && !isStopped) || this.#failed ? exitCodes.error : exitCodes.ok;
+    const run = { failed: this.#failed, interrupted: this.#interrupted };
+    return finishRun(this.#io, this.#options.output, this.#stream.result, run);
   }
 
   get #conversation() {
@@ -238,11 +244,15 @@ export class Running {
 
   async #control(id: string, request: { subtype: string }): Promise<void> {
     if (request.subtype === "interrupt") this.#interrupted = true;
+    const options = this.#options;
     const deps = {
       conversation: this.#conversation,
       session: () => this.#session(),
       gateway: this.#deps.gateway,
       registerHooks: (hooks: unknown) => this.#hooks.register(hooks),
+      defineServers: (names: readonly string[], manifests: unknown) =>
+        this.#programSession.define([...options.servers, ...names], manifests),
+      serverNames: () => this.#servers.names,
       instruct: (text: string) => void this.#instructions.push(text),
       forwardTexts: () => void (this.#forwardsTexts = true),
     };
@@ -250,12 +260,6 @@ export class Running {
     // Programs go on after this error, without the hooks and servers that they asked for.
     if (request.subtype === "initialize" && response.subtype === "error") this.#refusal = response.error;
     print(this.#io, JSON.stringify({ type: "control_response", response }));
-  }
-
-  #replay({ content, uuid }: UserInput): void {
-    const message = { role: "user", content };
-    const about = { session_id: this.#sessionId ?? "", parent_tool_use_id: null, uuid, isReplay: true };
-    print(this.#io, JSON.stringify({ type: "user", message, ...about }));
   }
 
   async #settled({ state, text }: Outcome): Promise<void> {
@@ -276,15 +280,10 @@ export class Running {
     return sessionOf(this.#deps.gateway, this.#sessionId, this.#name);
   }
 
-  #hookContext() {
-    const cwd = workspaceFolder(this.#deps.target) ?? "";
-    return { session_id: this.#sessionId ?? "", transcript_path: "", cwd };
-  }
-
   #begin(sessionId: string): void {
     this.#sessionId ??= sessionId === "" ? null : sessionId;
     this.#beginning ??= agentInfo(this.#deps.gateway, this.#deps.target, sessionId, this.#io).then((info) =>
-      this.#stream.begin(info),
+      this.#stream.begin(this.#servers.added(info)),
     );
   }
 

@@ -3,6 +3,8 @@
 
 import { builtInToolNames, efforts, ownToolName, parsePermissionRule } from "@parley/contracts";
 import { readPermissionMode } from "@parley/projections";
+import { parseJson } from "@parley/kit";
+import { z } from "zod";
 
 import { UsageError } from "../io/io.ts";
 import { type OutputFormat, outputFormats, profileOfSession, readDollars, type RunOptions } from "../run/options.ts";
@@ -108,7 +110,6 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
   if (prompts !== undefined && prompts !== "stdio")
     throw new UsageError("--permission-prompt-tool: only stdio is supported: the program that starts the run answers.");
   const asksNobody = choice("permission-prompts", text("permission-prompts") ?? "host", ["host", "none"]) === "none";
-  refuseMcpServers(flags.get("mcp-config") ?? []);
   const instructions = [text("system-prompt"), text("append-system-prompt")].filter((each) => each?.trim());
   const resume = text("resume");
   if (resume !== undefined && flags.has("continue"))
@@ -136,6 +137,7 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
     fork: flags.has("fork-session"),
     attach: [],
     instructions: instructions.length === 0 ? null : instructions.join("\n\n"),
+    servers: programServers(flags.get("mcp-config") ?? []),
     programApproves: streamInput && prompts === "stdio" && !asksNobody,
     hookEvents: flags.has("include-hook-events"),
     replay: flags.has("replay-user-messages"),
@@ -231,9 +233,15 @@ function denied(flags: Flags, tools: readonly string[]): string[] | undefined {
   const named = rules(flags, "disallowedTools") ?? [];
   const only = flags.get("tools")?.at(-1);
   const others = only === undefined || only === "default" ? [] : unlisted(only, tools);
-  const servers = flags.has("strict-mcp-config") ? ["mcp__*"] : [];
+  const servers = flags.has("strict-mcp-config") ? serverRules(tools) : [];
   const all = [...named, ...others, ...servers];
   return all.length === 0 ? undefined : all;
+}
+
+/** Rules for all tools of the cluster's MCP servers; those of the program are not among them. */
+function serverRules(tools: readonly string[]): string[] {
+  const servers = tools.flatMap((tool) => /^(mcp__.+?__)/.exec(tool)?.[1] ?? []);
+  return [...new Set(servers)].map((prefix) => `${prefix}*`);
 }
 
 function unlisted(list: string, tools: readonly string[]): string[] {
@@ -241,9 +249,20 @@ function unlisted(list: string, tools: readonly string[]): string[] {
   return tools.filter((tool) => !tool.startsWith("mcp__") && !kept.has(tool));
 }
 
-function refuseMcpServers(configs: readonly string[]): void {
-  for (const config of configs) {
-    if (/^\s*(?:\{\s*\}|\{\s*"mcpServers"\s*:\s*\{\s*\}\s*\})\s*$/.test(config)) continue;
-    throw new UsageError("--mcp-config is not supported: add MCP servers in parley.toml, [mcp.servers.<name>].");
-  }
+const ServerConfig = z.object({
+  mcpServers: z.record(z.string(), z.looseObject({ type: z.string().optional() })).default({}),
+});
+
+/** The names of servers in the program's process. Throws UsageError for other servers. */
+function programServers(configs: readonly string[]): string[] {
+  return configs.flatMap((config) => {
+    const parsed = ServerConfig.safeParse(parseJson(config));
+    if (!parsed.success) throw new UsageError("--mcp-config: only MCP servers as JSON text can be given.");
+    return Object.entries(parsed.data.mcpServers).map(([name, { type = "stdio" }]) => {
+      if (type === "sdk") return name;
+      throw new UsageError(
+        `--mcp-config: the server "${name}" (${type}) is not supported: add it in parley.toml, [mcp.servers.${name}].`,
+      );
+    });
+  });
 }

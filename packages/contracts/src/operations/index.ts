@@ -7,6 +7,7 @@ export * from "./conversation.ts";
 export * from "./documents.ts";
 export * from "./mcp.ts";
 export * from "./people.ts";
+export * from "./program-calls.ts";
 export * from "./queue.ts";
 export * from "./rules.ts";
 export * from "./schedules.ts";

@@ -1,6 +1,7 @@
 // Operations on sessions: list, read, start, resume, copy, change, stop and compact them.
 import { z } from "zod";
 import { controlCompact, controlStreaming } from "../control.ts";
+import { ProgramToolsSchema } from "../program-tools.ts";
 import { mainSessionKey } from "../session-keys.ts";
 import { efforts } from "../settings/agent.ts";
 import { permissionModes, permissionRule } from "../settings/permissions.ts";
@@ -249,6 +250,8 @@ export const sessionsChange = operation({
         /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
         maxModelCalls: z.number().int().positive().max(999_999).nullable(),
         maxCostMicros: z.number().int().positive().nullable(),
+        /** Tools that the program which drives the session runs itself. */
+        programTools: ProgramToolsSchema.nullable(),
       })
       .partial()
       .optional(),

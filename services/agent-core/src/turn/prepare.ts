@@ -12,6 +12,7 @@ import { showsSource } from "../prompt/message-header.ts";
 import { mainPolicy, resolvePolicy, type TurnPolicy } from "../policy/turn-policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "../session/prefix.ts";
 import { markKnown, sameVersions, knownVersions } from "../prompt/known-documents.ts";
+import { isProgramTool, programToolsOf } from "../tools/program-tools.ts";
 import { calledNames, Toolbox } from "../tools/toolbox.ts";
 import { audienceOf, mergeTaint, taintOf } from "../policy/taint.ts";
 import { hiddenMessages } from "../session/refresh-view.ts";
@@ -79,22 +80,28 @@ export class TurnPreparer {
   }
 
   /**
-   * Tools depend on the catalog, the profile, the guest rules, on being a sub-agent and on being one at the maximum depth: turns with
-   * the same values share a toolbox.
+   * Tools depend on the catalog, the profile, the guest rules, the program's tools, on being a sub-agent and on being one at the maximum
+   * depth: turns with the same values share a toolbox.
    */
   #toolboxOf(
     catalog: Catalog,
     policy: TurnPolicy,
-    { profile, parentId }: SessionState,
+    { profile, parentId, overrides }: SessionState,
     root: ClaimedTurn["root"] | undefined,
   ): Toolbox {
     const { settings } = this.#deps;
+    const { programTools } = overrides;
     const allowed = root !== undefined && roleOf(root.trust) === "guest" ? guestRules(settings, root) : null;
     const isDeepest = policy.depth >= settings.subagents.max_depth;
     const key = JSON.stringify([profile, parentId === null, isDeepest, allowed]);
     const known = this.#toolboxes.get(key);
-    if (known?.catalog === catalog) return known.toolbox;
+    if (known?.catalog === catalog && programTools === undefined) return known.toolbox;
     const had = allowed === null ? catalog.tools : catalog.tools.filter((tool) => guestsHave(tool, allowed));
+    if (programTools !== undefined && allowed === null) {
+      // Not kept: other sessions have other tools.
+      const own = programToolsOf(programTools, new Set(had.map(({ name }) => name)));
+      return new Toolbox(had, catalog.containment, [...this.#local, ...own], policy, settings.tools);
+    }
     const toolbox = new Toolbox(had, catalog.containment, this.#local, policy, settings.tools);
     this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
@@ -124,6 +131,8 @@ export class TurnPreparer {
     const { guest_allow: guestAllow } = this.#deps.settings.permissions;
     const ofOthers = ({ tools }: Prefix) => tools.filter((tool) => !guestsHave(tool, guestAllow));
     const shown = ofOthers(kept);
+    // A program that continues a session may define other tools than the one before.
+    if (!toolbox.defers && programNames(kept) !== programNames(fresh)) return false;
     if (role === "guest") return shown.length === 0;
     return shown.length > 0 || ofOthers(fresh).length === 0 || toolbox.defers;
   }
@@ -169,6 +178,11 @@ export class TurnPreparer {
     });
     return note === null ? null : markKnown(note, now);
   }
+}
+
+/** The tools of the program that a prefix shows. */
+function programNames({ tools }: Prefix): string {
+  return JSON.stringify(tools.filter(({ description }) => isProgramTool(description)));
 }
 
 function selectionOf(policy: TurnPolicy, { claimed, audience }: Reader, dailyNotes: boolean) {

@@ -22,6 +22,7 @@ import {
 } from "./operation.ts";
 import type { CommandLine } from "./parse-input.ts";
 import { peopleOperations } from "./people.ts";
+import { programCallOperations } from "./program-calls.ts";
 import { queueOperations } from "./queue.ts";
 import { rulesOperations } from "./rules.ts";
 import { scheduleOperations } from "./schedules.ts";
@@ -42,6 +43,7 @@ export const operations: readonly Operation[] = [
   ...documentOperations,
   ...mcpOperations,
   ...peopleOperations,
+  ...programCallOperations,
   ...queueOperations,
   ...rulesOperations,
   ...scheduleOperations,

@@ -45,6 +45,7 @@ import { sessionHandlers } from "./sessions/sessions.ts";
 import { todoHandlers } from "./sessions/todos.ts";
 import { usageHandlers } from "./sessions/usage.ts";
 import { commitHandlers } from "./steps/commit.ts";
+import { programCallHandlers } from "./steps/program-calls.ts";
 import { samplingHandlers } from "./steps/sampling.ts";
 import { stepHandlers } from "./steps/steps.ts";
 import { tokenHandlers } from "./tokens/tokens.ts";
@@ -100,6 +101,7 @@ const handlers: Handlers = combined(
   todoHandlers,
   usageHandlers,
   commitHandlers,
+  programCallHandlers,
   samplingHandlers,
   stepHandlers,
   appendHandlers,

@@ -10,6 +10,7 @@ export * from "./inbox.ts";
 export * from "./memory.ts";
 export * from "./outbox.ts";
 export * from "./processes.ts";
+export * from "./program-calls.ts";
 export * from "./questions.ts";
 export * from "./schedules.ts";
 export * from "./sessions.ts";

@@ -91,11 +91,18 @@ export function summaryOf(row: Row): SessionSummary {
   return {
     ...rest,
     ...(titleTainted ? { titleTainted } : {}),
-    overrides: row.overrides ?? {},
+    overrides: shownOverrides(row.overrides),
     cost: { micros: costMicros, unpricedCalls },
     usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
     ...(todos === null ? {} : { todos }),
   };
+}
+
+/** Without definitions of tools, which can be long: a list of sessions must fit on the bus. */
+function shownOverrides(overrides: SessionOverrides | null): SessionOverrides {
+  if (overrides === null) return {};
+  const { programTools: _, ...shown } = overrides;
+  return shown;
 }
 
 async function getSession(

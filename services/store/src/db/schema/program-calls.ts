@@ -1,0 +1,17 @@
+// Calls of tools that the program which drives a session runs itself.
+import { integer, primaryKey, text, uuid } from "drizzle-orm/pg-core";
+import { parley, time } from "./columns.ts";
+import { ownedByTurn } from "./turns.ts";
+
+export const programCalls = parley.table(
+  "program_calls",
+  {
+    turnId: ownedByTurn(),
+    n: integer("n").notNull(),
+    /** JSON text of the arguments. */
+    input: text("input").notNull(),
+    heldBy: uuid("held_by"),
+    heldUntil: time("held_until").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.turnId, table.n] })],
+);
