@@ -8,8 +8,8 @@ export const exampleChannel = channelEntry({
   settings: z.strictObject({ ...peopleSettings, url: z.url(), secret_env: secretVariable }),
   secrets: [{ setting: "secret_env", purpose: "the secret that both sides send", required: true }],
   capabilities: {
-    text: { format: "plain", maxLength: 500, lengthUnit: "code_points", measured: "plain" },
-    deduplicates: true,
+    text: { format: "plain", maxLength: 500, lengthUnit: "code_points", lengthCountsMarkup: false },
+    supportsIdempotentSend: true,
     typing: false,
     files: false,
     actions: false,

@@ -128,8 +128,8 @@ test("every channel divides any text into messages within its limit", () => {
         for (let position: number | null = 0; position !== null;) {
           const part = parts.at("answer", text, position, maxLength);
           if (part === null) break;
-          const measured = limits.measured === "plain" ? part.rendered.plain : part.rendered.text;
-          assert.ok(lengthOf(measured, limits.lengthUnit) <= maxLength, name);
+          const counted = limits.lengthCountsMarkup ? part.rendered.text : part.rendered.plain;
+          assert.ok(lengthOf(counted, limits.lengthUnit) <= maxLength, name);
           assert.ok(part.next === null || part.next > position);
           position = part.next;
         }

@@ -16,7 +16,7 @@ const limits = (maxLength: number, more: Partial<TextLimits> = {}): TextLimits =
   format: "inline_html",
   maxLength,
   lengthUnit: "utf16",
-  measured: "plain",
+  lengthCountsMarkup: false,
   ...more,
 });
 
@@ -169,7 +169,7 @@ test("counts the markup where the platform counts it", () => {
       fc.integer({ min: 40, max: 200 }),
       fc.constantFrom(...rangeFormats),
       (source, maxLength, format) => {
-        for (const { text } of messages(limits(maxLength, { format, measured: "rendered" }), source)) {
+        for (const { text } of messages(limits(maxLength, { format, lengthCountsMarkup: true }), source)) {
           assert.ok(text.length <= maxLength, text);
         }
       },
@@ -240,7 +240,7 @@ test("reopens a split code block with its language and keeps its indentation", (
 });
 
 const source = (maxLength: number, format: TextFormat = "markdown"): TextLimits =>
-  limits(maxLength, { format, measured: "rendered" });
+  limits(maxLength, { format, lengthCountsMarkup: true });
 
 test("splits Markdown source at its blocks, items and rows, each message valid alone", () => {
   assert.deepEqual(partsOf(source(20), "# One\n\ntwo **three**\n\nfour"), ["# One\n\ntwo **three**", "four"]);

@@ -15,11 +15,11 @@ export const discordChannel = channelEntry({
   secrets: [{ setting: "token_env", purpose: "the bot's token from the Developer Portal", required: true }],
   capabilities: {
     // 2,000 characters with the markup. Discord counts code points; UTF-16 units are never fewer.
-    text: { format: "markdown", maxLength: 2_000, lengthUnit: "utf16", measured: "rendered" },
+    text: { format: "markdown", maxLength: 2_000, lengthUnit: "utf16", lengthCountsMarkup: true },
     // Discord documents 50 calls a second in all and reports the limit of a channel in headers, usually 5 messages in 5 s.
     rates: { account: { burst: 40, everyMs: 25 }, conversations: [{ pattern: "", burst: 5, everyMs: 1_000 }] },
     // By `nonce` with `enforce_nonce`, for "a few minutes".
-    deduplicates: true,
+    supportsIdempotentSend: true,
     typing: true,
     // The indicator disappears after 10 s.
     typingEveryMs: 8_500,

@@ -57,14 +57,14 @@ export const emailChannel = channelEntry({
   ],
   capabilities: {
     // RFC 5321 limits lines, not texts; a longer answer becomes several mails.
-    text: { format: "html", maxLength: 100_000, lengthUnit: "utf16", measured: "plain" },
+    text: { format: "html", maxLength: 100_000, lengthUnit: "utf16", lengthCountsMarkup: false },
     // Not a limit of servers: it ends loops with programs that answer automatically and do not say so.
     rates: {
       account: { burst: 60, everyMs: 2_000 },
       conversations: [{ pattern: "", burst: 10, everyMs: 60_000 }],
     },
     // A repeated send has the same Message-ID, but only some servers drop it.
-    deduplicates: false,
+    supportsIdempotentSend: false,
     typing: false,
     // Greylisting and spam checks delay the answer to DATA.
     sendTimeoutMs: 20_000,

@@ -26,8 +26,8 @@ export interface TextLimits {
   /** The longest text of one message. */
   maxLength: number;
   lengthUnit: LengthUnit;
-  /** Whether markup counts; a platform that parses markup before it counts has `plain`. */
-  measured: "plain" | "rendered";
+  /** false: the platform parses the markup before it counts. */
+  lengthCountsMarkup: boolean;
   /** Every message is one line: longer texts become several messages. */
   singleLine?: true;
 }
@@ -50,7 +50,7 @@ export interface ChannelCapabilities {
   text: TextLimits;
   rates?: SendRates;
   /** The platform drops a second send with the same key, so a send with an unknown outcome may be repeated. */
-  deduplicates: boolean;
+  supportsIdempotentSend: boolean;
   /** The platform has a typing indicator. */
   typing: boolean;
   /** How often the typing indicator is repeated while a turn runs; omitted: every 4.5 s. */

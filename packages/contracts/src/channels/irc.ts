@@ -16,10 +16,10 @@ export const ircChannel = channelEntry({
   secrets: [{ setting: "password_env", purpose: "the password of the nick's services account (SASL PLAIN)" }],
   capabilities: {
     // A line has 512 bytes with the sender, the target and the line end; 400 leave room for the longest names that most servers allow.
-    text: { format: "plain", maxLength: 400, lengthUnit: "bytes", measured: "plain", singleLine: true },
+    text: { format: "plain", maxLength: 400, lengthUnit: "bytes", lengthCountsMarkup: false, singleLine: true },
     // Servers disconnect clients that send faster.
     rates: { account: { burst: 5, everyMs: 1_000 } },
-    deduplicates: false,
+    supportsIdempotentSend: false,
     typing: true,
     // A longer answer would fill the windows of everybody in a channel.
     messagesPerPage: 12,

@@ -16,10 +16,10 @@ export const matrixChannel = channelEntry({
   capabilities: {
     // An event has at most 65,536 bytes. An edit has the text four times (HTML and plain, for clients with and without edits), and a
     // UTF-16 unit has at most 3 bytes.
-    text: { format: "html", maxLength: 5_000, lengthUnit: "utf16", measured: "rendered" },
+    text: { format: "html", maxLength: 5_000, lengthUnit: "utf16", lengthCountsMarkup: true },
     // The defaults of Synapse, for messages, edits and reactions together.
     rates: { account: { burst: 10, everyMs: 5_000 } },
-    deduplicates: true,
+    supportsIdempotentSend: true,
     typing: true,
     // The indicator is shown for 30 s.
     typingEveryMs: 25_000,

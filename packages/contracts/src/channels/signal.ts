@@ -27,10 +27,10 @@ export const signalChannel = channelEntry({
   secrets: [],
   capabilities: {
     // 4,000 characters a message. Clients show up to 64 KiB; signal-cli sends what exceeds 2,000 bytes as a text attachment.
-    text: { format: "ranges", maxLength: 4_000, lengthUnit: "utf16", measured: "plain" },
+    text: { format: "ranges", maxLength: 4_000, lengthUnit: "utf16", lengthCountsMarkup: false },
     // Signal-Server allows 60 messages from one sender to one recipient, then one a second; half of that leaves room for the phone.
     rates: { conversations: [{ pattern: "", burst: 30, everyMs: 1_000 }] },
-    deduplicates: false,
+    supportsIdempotentSend: false,
     typing: true,
     // Clients hide the indicator after 15 s.
     typingEveryMs: 8_000,

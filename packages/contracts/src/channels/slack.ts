@@ -36,13 +36,13 @@ export const slackChannel = channelEntry({
   ],
   capabilities: {
     // Slack renders Markdown itself. A markdown block takes 12,000 characters, but Slack advises 4,000 for a message and refuses edits above.
-    text: { format: "markdown", maxLength: 4_000, lengthUnit: "utf16", measured: "plain" },
+    text: { format: "markdown", maxLength: 4_000, lengthUnit: "utf16", lengthCountsMarkup: false },
     // One message a second in a conversation, short bursts are accepted; "several hundred" a minute in a workspace.
     rates: {
       account: { burst: 20, everyMs: 200 },
       conversations: [{ pattern: "", burst: 3, everyMs: 1_000 }],
     },
-    deduplicates: false,
+    supportsIdempotentSend: false,
     // A status of threads. It ends with the next message, or after two minutes.
     typing: true,
     typingEveryMs: 90_000,

@@ -23,7 +23,7 @@ export const telegramChannel = channelEntry({
   ],
   capabilities: {
     // 4,096 UTF-16 units after the markup has been parsed.
-    text: { format: "inline_html", maxLength: 4_096, lengthUnit: "utf16", measured: "plain" },
+    text: { format: "inline_html", maxLength: 4_096, lengthUnit: "utf16", lengthCountsMarkup: false },
     // About 30 messages a second in all, one a second in a chat, 20 a minute in a group; short bursts are accepted.
     rates: {
       account: { burst: 30, everyMs: 34 },
@@ -32,7 +32,7 @@ export const telegramChannel = channelEntry({
         { pattern: "", burst: 10, everyMs: 1_000 },
       ],
     },
-    deduplicates: false,
+    supportsIdempotentSend: false,
     typing: true,
     files: true,
     actions: true,

@@ -44,13 +44,13 @@ export const whatsappChannel = channelEntry({
     },
   ],
   capabilities: {
-    text: { format: "single_asterisk", maxLength: 4_096, lengthUnit: "utf16", measured: "rendered" },
+    text: { format: "single_asterisk", maxLength: 4_096, lengthUnit: "utf16", lengthCountsMarkup: true },
     // 80 messages a second for a number; in a conversation one every 6 s, with bursts that the platform lends.
     rates: {
       account: { burst: 40, everyMs: 13 },
       conversations: [{ pattern: "", burst: 20, everyMs: 6_000 }],
     },
-    deduplicates: false,
+    supportsIdempotentSend: false,
     typing: true,
     // The indicator ends after 25 s.
     typingEveryMs: 20_000,

@@ -37,12 +37,23 @@ const yes = (value: boolean): string => (value ? "yes" : "no");
 
 function capabilityTable(): string {
   const rows = channelEntries.map(({ title, capabilities }) => {
-    const { text, files, typing, actions, deduplicates, commandPrefix, preview, messagesPerPage } = capabilities;
+    const { text, files, typing, actions, supportsIdempotentSend, commandPrefix, preview, messagesPerPage } =
+      capabilities;
     const page = messagesPerPage === undefined ? "" : `; ${messagesPerPage}, then \`${commandPrefix ?? "/"}more\``;
     const length = `${text.maxLength} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}${page}`;
     const prefix = commandPrefix === undefined ? "`/`" : `\`${commandPrefix}\` or \`/\``;
     const shown = preview === undefined ? "no" : `every ${preview.everyMs / 1_000} s`;
-    return [title, text.format, length, prefix, yes(files), yes(actions), yes(typing), shown, yes(deduplicates)];
+    return [
+      title,
+      text.format,
+      length,
+      prefix,
+      yes(files),
+      yes(actions),
+      yes(typing),
+      shown,
+      yes(supportsIdempotentSend),
+    ];
   });
   return table(
     [

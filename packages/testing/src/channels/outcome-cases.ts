@@ -65,7 +65,7 @@ export const outcomeCases: readonly ConformanceCase[] = [
     group: "outcome",
     name: "shows a repeated message once where the platform drops repetitions",
     run: async (subject) => {
-      if (!subject.capabilities.deduplicates) return;
+      if (!subject.capabilities.supportsIdempotentSend) return;
       const before = (await subject.seen(0)).length;
       for (let attempt = 0; attempt < 2; attempt++) {
         const [outcome] = await subject.send("only once", { key: "repeated-key" });

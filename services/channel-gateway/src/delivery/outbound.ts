@@ -105,7 +105,7 @@ export class Outbound {
         channel,
         account,
         ...(lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } }),
-        deduplicates: capabilities.deduplicates,
+        deduplicates: capabilities.supportsIdempotentSend,
         continues: true,
         previews: capabilities.preview !== undefined,
         filesWithText: capabilities.filesWithText === true,

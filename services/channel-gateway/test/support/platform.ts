@@ -74,8 +74,8 @@ export class Platform {
       channel: "test",
       account: this.#name,
       capabilities: {
-        text: { format: "plain", maxLength: 1_000, lengthUnit: "utf16", measured: "plain" },
-        deduplicates: false,
+        text: { format: "plain", maxLength: 1_000, lengthUnit: "utf16", lengthCountsMarkup: false },
+        supportsIdempotentSend: false,
         typing: true,
         files: false,
         actions: false,

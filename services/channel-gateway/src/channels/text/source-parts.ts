@@ -5,7 +5,7 @@ import type { TextLimits } from "@parley/contracts";
 import type { Nodes, RootContent } from "mdast";
 import { micromark } from "micromark";
 import { gfm, gfmHtml } from "micromark-extension-gfm";
-import { lengthOf, mostUtf16 } from "./measure.ts";
+import { maxUtf16Length, messageLength } from "./measure.ts";
 import { render, type RenderedText } from "./render.ts";
 import { cleanMarkdown, parseMarkdown, richTextOf } from "./rich-text.ts";
 import type { TextPart } from "./split.ts";
@@ -29,7 +29,7 @@ export function sourcePartAt(document: MarkdownSource, from: number, limits: Sou
   const { source, blocks } = document;
   const start = from + (/^\s*/.exec(source.slice(from))?.[0].length ?? 0);
   if (start >= source.length) return null;
-  const fits = (text: string): boolean => measured(rendered(text, limits), limits) <= limits.maxLength;
+  const fits = (text: string): boolean => messageLength(rendered(text, limits), limits) <= limits.maxLength;
   const end = endOfWholeBlocks(document, start, fits) ?? null;
   const inside = blocks.find((block) => startOf(block) <= start && start < endOf(block));
   const cut = end === null ? cutInside(source, start, inside, limits, fits) : { end, text: source.slice(start, end) };
@@ -102,7 +102,7 @@ function longest(
 ): number {
   if (fits(source.slice(from, end))) return end;
   let low = from;
-  let high = Math.min(end, from + mostUtf16(maxLength, lengthUnit));
+  let high = Math.min(end, from + maxUtf16Length(maxLength, lengthUnit));
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     if (fits(source.slice(from, middle))) low = middle;
@@ -159,8 +159,4 @@ function rendered(markdown: string, { format }: SourceLimits): RenderedText {
       ? `<p>${render({ text: markdown, ranges: [] }, "inline_html").text}</p>`
       : micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] });
   return { text, plain: rich.text, ranges: rich.ranges };
-}
-
-function measured({ text, plain }: RenderedText, { measured: counted, lengthUnit }: SourceLimits): number {
-  return lengthOf(counted === "plain" ? plain : text, lengthUnit);
 }

@@ -1,7 +1,7 @@
 // Splits a text with ranges into messages of a platform's length. A split code block becomes two ranges with the same language, so that it
 // is closed and reopened. Positions are in UTF-16 units of the whole text: an answer that is partly sent continues at its position.
 import type { TextLimits } from "@parley/contracts";
-import { lengthOf, mostUtf16 } from "./measure.ts";
+import { maxUtf16Length, messageLength } from "./measure.ts";
 import { render, type RangeFormat, type RenderedText } from "./render.ts";
 import type { Range, RichText } from "./rich-text.ts";
 
@@ -40,21 +40,17 @@ function startAfter({ text }: RichText, from: number, isLine = false): number {
 function renderedSlice(rich: RichText, from: number, to: number, limits: RangeLimits): RenderedText {
   const rendered = render(slice(rich, from, to, limits.singleLine), limits.format);
   // A link whose address alone exceeds the limit is sent as its label.
-  return measured(rendered, limits) <= limits.maxLength
+  return messageLength(rendered, limits) <= limits.maxLength
     ? rendered
     : render({ text: rendered.plain, ranges: [] }, limits.format);
-}
-
-function measured(rendered: RenderedText, { measured: counted, lengthUnit }: RangeLimits): number {
-  return lengthOf(counted === "plain" ? rendered.plain : rendered.text, lengthUnit);
 }
 
 function endOf(rich: RichText, from: number, limits: RangeLimits): number {
   const { text } = rich;
   const lineEnd = limits.singleLine === true ? lineEndAfter(text, from) : text.length;
   const fits = (to: number): boolean =>
-    measured(render(slice(rich, from, to, limits.singleLine), limits.format), limits) <= limits.maxLength;
-  const most = Math.min(lineEnd, from + mostUtf16(limits.maxLength, limits.lengthUnit));
+    messageLength(render(slice(rich, from, to, limits.singleLine), limits.format), limits) <= limits.maxLength;
+  const most = Math.min(lineEnd, from + maxUtf16Length(limits.maxLength, limits.lengthUnit));
   if (most === lineEnd && fits(lineEnd)) return lineEnd;
   let low = from;
   let high = most;
@@ -77,9 +73,9 @@ function roomWithoutMarkup(text: string, from: number, limits: RangeLimits): num
   const { maxLength, lengthUnit } = limits;
   let length = 0;
   let end = from;
-  for (const character of text.slice(from, from + mostUtf16(maxLength, lengthUnit))) {
+  for (const character of text.slice(from, from + maxUtf16Length(maxLength, lengthUnit))) {
     // A character may be longer in the channel's format: `&amp;`.
-    length += measured(render({ text: character, ranges: [] }, limits.format), limits);
+    length += messageLength(render({ text: character, ranges: [] }, limits.format), limits);
     if (length > maxLength && end > from) break;
     end += character.length;
   }
