@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { parley, type Run } from "../../packages/cli/test/support/parley.ts";
+import { parley, type Run, runParley } from "../../packages/cli/test/support/parley.ts";
 
 const secret = "hook-secret-of-this-test";
 const sentence = /Not run: no person can approve it here/;
@@ -46,6 +46,8 @@ after(() => cleanup[Symbol.asyncDispose]());
 const workspace = (name: string) => join(cluster.home, "workspace", name);
 const written = (name: string) => existsSync(workspace(name));
 const run = (args: readonly string[]): Run => parley(cluster.home, ["run", ...args]);
+/** The same in the test's process; standard input is empty. */
+const completed = (args: readonly string[]) => runParley(cluster.home, ["run", ...args]);
 const writing = (path: string, content = "x") => `tool: write ${JSON.stringify({ path, content })}`;
 
 const Result = z.looseObject({
@@ -72,9 +74,7 @@ for (const output of ["json", "text", "stream-json"]) {
   test(`denies a call that needs approval at once when parley run writes ${output}`, async () => {
     const file = `asked-${output}.txt`;
     const started = performance.now();
-    const { code, stdout, stderr } = await run(["--output", output, `${writing(file)}\nthen\nsay: over`])
-      .endInput()
-      .outcome();
+    const { code, stdout, stderr } = await completed(["--output", output, `${writing(file)}\nthen\nsay: over`]);
     assert.ok(performance.now() - started < promptMs);
     assert.equal(code, 0);
     assert.match(stderr, /denied: write: .*no person can approve it here/);
@@ -222,19 +222,13 @@ test("denies the call with an error response when a field cannot be honoured", a
 
 test("applies --permission-mode during the run and restores it afterwards", async () => {
   const args = ["--output", "json", "--permission-mode", "plan", "--conversation", "planned"];
-  const planned = await run([...args, `${writing("planned.txt")}\nthen\nsay: over`])
-    .endInput()
-    .outcome();
+  const planned = await completed([...args, `${writing("planned.txt")}\nthen\nsay: over`]);
   assert.equal(planned.code, 0, planned.stderr);
   assert.equal(written("planned.txt"), false);
-  const again = await run(["--conversation", "planned", `${writing("planned.txt")}\nthen\nsay: over`])
-    .endInput()
-    .outcome();
+  const again = await completed(["--conversation", "planned", `${writing("planned.txt")}\nthen\nsay: over`]);
   assert.equal(again.code, 0, again.stderr);
   assert.equal(written("planned.txt"), true);
-  const bypass = await run(["--permission-mode", "bypassPermissions", writing("bypassed.txt")])
-    .endInput()
-    .outcome();
+  const bypass = await completed(["--permission-mode", "bypassPermissions", writing("bypassed.txt")]);
   assert.notEqual(bypass.code, 0);
   assert.match(bypass.stderr, /allow_bypass/);
   assert.equal(written("bypassed.txt"), false);

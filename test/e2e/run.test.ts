@@ -37,6 +37,9 @@ function run(args: readonly string[]): Run {
   return parley(cluster.home, ["run", ...args]);
 }
 
+/** The same in the test's process; standard input is empty. */
+const completed = (args: readonly string[]) => runParley(cluster.home, ["run", ...args]);
+
 function linesOf(stdout: string) {
   return stdout
     .trim()
@@ -59,22 +62,22 @@ test("prints only the answer as text, also when the prompt comes from standard i
 
 // design: 002.18
 test("reports turns, cost and session as json, and continues the session with --resume", async () => {
-  const first = await run(["--output", "json", 'tool: ls {"path":"."}\nthen\nsay: looked']).endInput().outcome();
+  const first = await completed(["--output", "json", 'tool: ls {"path":"."}\nthen\nsay: looked']);
   const result = resultOf(first.stdout);
   assert.deepEqual([first.code, result.subtype, result.result, result.num_turns], [0, "success", "looked", 2]);
   assert.equal(result.total_cost_usd, 0);
-  const second = await run(["--output", "json", "--resume", result.session_id, "say: again"]).endInput().outcome();
+  const second = await completed(["--output", "json", "--resume", result.session_id, "say: again"]);
   assert.equal(resultOf(second.stdout).session_id, result.session_id);
-  const third = await run(["--output", "json", "--continue", "say: once more"]).endInput().outcome();
+  const third = await completed(["--output", "json", "--continue", "say: once more"]);
   assert.equal(resultOf(third.stdout).session_id, result.session_id);
-  const fresh = await run(["--output", "json", "say: elsewhere"]).endInput().outcome();
+  const fresh = await completed(["--output", "json", "say: elsewhere"]);
   assert.notEqual(resultOf(fresh.stdout).session_id, result.session_id);
 });
 
 // design: 003.41
 test("streams init, each call with progress and result, and the final result as stream-json", async () => {
   const script = 'think: hm\ntool: ls {"path":"."}\ntool: glob {"pattern":"*"}\nthen\nsay: done and done';
-  const { code, stdout } = await run(["--output", "stream-json", "--partial", script]).endInput().outcome();
+  const { code, stdout } = await completed(["--output", "stream-json", "--partial", script]);
   const lines = linesOf(stdout);
   assert.equal(code, 0);
   const init = z
@@ -117,14 +120,14 @@ test("streams init, each call with progress and result, and the final result as 
 
 test("exits with 1 when a turn needs more model calls than --max-turns", async () => {
   const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 30"}\nthen\nsay: never';
-  const { code, stdout } = await run(["--output", "json", "--max-turns", "2", script]).endInput().outcome();
+  const { code, stdout } = await completed(["--output", "json", "--max-turns", "2", script]);
   const result = resultOf(stdout);
   assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);
 });
 
 // design: 001.28
 test("exits with 1 and writes the error to standard error when the model fails", async () => {
-  const { code, stdout, stderr } = await run(["fail: auth always\nsay: never"]).endInput().outcome();
+  const { code, stdout, stderr } = await completed(["fail: auth always\nsay: never"]);
   assert.deepEqual([code, stdout], [1, ""]);
   assert.notEqual(stderr, "");
 });
@@ -206,25 +209,23 @@ test("reports wrong usage when options exclude each other", async () => {
 
 test("resumes a session by its title, and refuses a title of several", async () => {
   const start = async (title: string): Promise<string> => {
-    const { stdout } = await run(["--output", "json", "say: one"]).endInput().outcome();
+    const { stdout } = await completed(["--output", "json", "say: one"]);
     const { session_id: id } = resultOf(stdout);
     await runParley(cluster.home, ["sessions", "rename", id, title]);
     return id;
   };
   const id = await start("The garden");
-  const resumed = await run(["--output", "json", "--resume", "the garden", "say: two"]).endInput().outcome();
+  const resumed = await completed(["--output", "json", "--resume", "the garden", "say: two"]);
   assert.equal(resultOf(resumed.stdout).session_id, id);
   const other = await start("The garden");
-  const refused = await run(["--resume", "The garden", "say: never"]).endInput().outcome();
+  const refused = await completed(["--resume", "The garden", "say: never"]);
   assert.equal(refused.code, 1);
   assert.ok(refused.stderr.includes(id) && refused.stderr.includes(other), refused.stderr);
 });
 
 test("starts a new session with --new and continues a copy with --fork", async () => {
   const ask = async (...args: string[]): Promise<string> => {
-    const { stdout, stderr } = await run(["--output", "json", ...args, "say: hi"])
-      .endInput()
-      .outcome();
+    const { stdout, stderr } = await completed(["--output", "json", ...args, "say: hi"]);
     assert.equal(stderr, "");
     return resultOf(stdout).session_id;
   };
@@ -239,13 +240,11 @@ test("starts a new session with --new and continues a copy with --fork", async (
 test("sends files with the prompt", async () => {
   const file = join(cluster.home, "notes.txt");
   await writeFile(file, "remember the milk");
-  const { stdout } = await run(["--output", "json", "--attach", file, "say: read"]).endInput().outcome();
+  const { stdout } = await completed(["--output", "json", "--attach", file, "say: read"]);
   const { session_id: id } = resultOf(stdout);
   const shown = await runParley(cluster.home, ["sessions", "show", id, "--json"]);
   assert.match(shown.stdout, /"name": ?"notes\.txt"/);
-  const missing = await run(["--attach", `${file}.none`, "say: never"])
-    .endInput()
-    .outcome();
+  const missing = await completed(["--attach", `${file}.none`, "say: never"]);
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /Cannot read the file/);
   const name = /"name": ?"notes\.txt"/;
@@ -254,8 +253,10 @@ test("sends files with the prompt", async () => {
     ["waited", ["send", "--attach", file, "--wait", "say: waited"]],
     ["piped", ["chat", "--attach", file]],
   ] as const) {
-    const command = parley(cluster.home, [...args, "--conversation", conversation]);
-    const { code, stderr } = await command.endInput(conversation === "piped" ? "say: piped" : "").outcome();
+    const command = [...args, "--conversation", conversation];
+    const { code, stderr } = await runParley(cluster.home, command, {
+      input: conversation === "piped" ? "say: piped" : "",
+    });
     assert.equal(code, 0, stderr);
     const sent = await runParley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"]);
     assert.match(sent.stdout, name, conversation);
