@@ -18,7 +18,7 @@ for (const { name, settings, callers } of cases) {
   test(`returns the own answer to each of ${callers} concurrent callers when ${name}`, async (context) => {
     await using cleanup = new Cleanup();
     const replicas = { "agent-core": 2, "channel-gateway": 2 };
-    const cluster = await startTestCluster(cleanup, { settings, replicas });
+    const cluster = await startTestCluster(cleanup, { settings, replicas, processes: ["agent-core"] });
     const begin = performance.now();
     const account = await load({ cluster, callers, others: callers / 10 });
     context.diagnostic(`${Math.round(performance.now() - begin)} ms for the callers`);
