@@ -42,14 +42,14 @@ export function openHome(path: string): Home {
   mkdirSync(servers, { recursive: true });
   return {
     path: real,
-    logs: privateFolder(join(real, "logs")),
-    workspace: privateFolder(join(real, "workspace")),
+    logs: ensurePrivateFolder(join(real, "logs")),
+    workspace: ensurePrivateFolder(join(real, "workspace")),
     servers,
   };
 }
 
 /** Acquires the home's lock; throws LocalError `home_busy` with its holder. Replaces the lock of a dead process. */
-export function holdHome(home: Home): FileLock {
+export function lockHome(home: Home): FileLock {
   const lock = tryLock(join(home.path, "lock"));
   if (!("heldBy" in lock)) return lock;
   const state = readState(home.path);
@@ -62,7 +62,7 @@ export function holdHome(home: Home): FileLock {
 const MIN_TOKEN_LENGTH = 16;
 
 /** The token: the given one, else the stored one, else a new one. Stores it for the CLI, readable by its owner only. */
-export function keepToken(home: Home, given: string | undefined): string {
+export function ensureToken(home: Home, given: string | undefined): string {
   const file = join(home.path, "token");
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
   if (given && given.length < MIN_TOKEN_LENGTH) {
@@ -152,7 +152,7 @@ export function readState(homePath: string): ClusterState | null {
 }
 
 /** Creates a folder with mode 0700, and missing parents with default modes. Returns its real path. */
-export function privateFolder(path: string): string {
+export function ensurePrivateFolder(path: string): string {
   mkdirSync(path, { recursive: true });
   const real = realpathSync(path);
   chmodSync(real, 0o700);
@@ -160,7 +160,7 @@ export function privateFolder(path: string): string {
 }
 
 /** Writes a private file atomically, unless it already has this content: a server can then restart on a full disk. */
-export function keepFile(path: string, content: string): void {
+export function writeIfChanged(path: string, content: string): void {
   try {
     if (readFileSync(path, "utf8") === content) return;
   } catch {

@@ -52,8 +52,8 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
 /** Starts the cluster, opens the chat on a terminal, and runs until a stop request. */
 async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
   const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
-  const asks = withChat && needsOnboarding(options.home, settingsOf(options));
-  if (asks) {
+  const withQuestions = withChat && needsOnboarding(options.home, settingsOf(options));
+  if (withQuestions) {
     requests.ignoreInterrupts = true; // the questions handle Ctrl-C
     await onboard(options.home, requests.first);
     requests.ignoreInterrupts = false;
@@ -71,17 +71,17 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   introduce(cluster, await consoleLink(cluster));
   for (const line of await channelLines(cluster)) say(line);
   try {
-    let goesOn = true;
+    let keepsRunning = true;
     if (withChat) {
       requests.ignoreInterrupts = true; // the questions and the chat handle Ctrl-C while they are open
-      if (asks) await connectChannel(cluster.home, requests.first);
+      if (withQuestions) await connectChannel(cluster.home, requests.first);
       opened = chat(cluster.home, requests.first);
-      goesOn = (await opened.ended).keepsCluster;
+      keepsRunning = (await opened.ended).keepsCluster;
       opened = null;
       requests.ignoreInterrupts = false;
-      if (goesOn) say("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
+      if (keepsRunning) say("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
     }
-    if (goesOn && !requests.first.aborted) await onceEvent(requests.first, "abort");
+    if (keepsRunning && !requests.first.aborted) await onceEvent(requests.first, "abort");
   } finally {
     await end(cluster, requests);
   }

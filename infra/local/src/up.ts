@@ -17,7 +17,7 @@ import {
   settingsVariables,
 } from "./environment.ts";
 import { knownSystemError, LocalError } from "./errors.ts";
-import { holdHome, type Home, keepToken, openHome, type ReplicaState, sha256 } from "./home.ts";
+import { lockHome, type Home, ensureToken, openHome, type ReplicaState, sha256 } from "./home.ts";
 import { nameOf } from "./processes.ts";
 import { withSecrets } from "./secrets.ts";
 import { findBubblewrap } from "./servers/locate.ts";
@@ -98,7 +98,7 @@ export async function up(options: UpOptions): Promise<Cluster> {
   let started: Started;
   try {
     home = openHome(options.home);
-    started = new Started(home, holdHome(home), say, options.warn ?? say);
+    started = new Started(home, lockHome(home), say, options.warn ?? say);
   } catch (error) {
     throw knownSystemError(error, options.home) ?? error;
   }
@@ -121,7 +121,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const folders = workspaceFolders(home.path, chosenWorkspace(home.path, configPath, environment));
 
   await endLeftOvers(home);
-  const token = keepToken(home, environment.PARLEY_TOKEN);
+  const token = ensureToken(home, environment.PARLEY_TOKEN);
   const ports = await gatewayPorts(options.httpPort ?? 0, options.replicas?.["channel-gateway"] ?? 1);
   const searchingBwrap = findBubblewrap(serversDir, say);
   const buildingConsole = ensureConsole(say);

@@ -2,6 +2,7 @@
 import type { Chassis, LabelsOf, Logger } from "@parley/chassis";
 
 export interface GatewayEvents {
+  /** A platform delivered something; `reason`: why it was ignored or refused. */
   inbound(
     channel: string,
     result: "stored" | "duplicate" | "ignored" | "command" | "action" | "change" | "refused",
@@ -11,12 +12,19 @@ export interface GatewayEvents {
   idReused(channel: string, inboxId: string): void;
   /** An account of this channel is opened: its sends are counted from 0. */
   opened(channel: string): void;
+  /**
+   * An attempt to send one message of a text to a platform. `part`: sent, and more follow; `unknown`: the last one may have arrived;
+   * `doubtful`: one before the last may have arrived, and the rest follows.
+   */
   outbound(channel: string, outcome: "sent" | "part" | "retry" | "unknown" | "doubtful" | "dropped"): void;
+  /** A webhook was called; `reason`: why it was refused. */
   hook(id: string, result: "stored" | "duplicate" | "refused", reason?: string): void;
-  leaseTaken(name: string, fence: number): void;
+  leaseAcquired(name: string, fence: number): void;
   leaseLost(name: string, reason: string): void;
   leaseReleased(name: string): void;
+  /** A stream client connected or disconnected. */
   clients(kind: "ws" | "sse", change: 1 | -1): void;
+  /** A stream client was disconnected or lost live events because it read too slowly. */
   slowClient(kind: "ws" | "sse"): void;
   /** A response was sent; `durationMs` is null for event streams. */
   request(route: string, status: number, durationMs: number | null): void;
@@ -57,7 +65,7 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
       metrics.count("parley_hooks_total", { hook, result });
       if (reason !== undefined) log.warn({ hook, reason }, "webhook refused");
     },
-    leaseTaken(name, fence) {
+    leaseAcquired(name, fence) {
       leaseChanged(1);
       log.info({ lease: name, fence }, "lease acquired");
     },
@@ -69,9 +77,11 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
       leaseChanged(-1);
       log.info({ lease: name }, "lease released");
     },
+    /** A stream client connected or disconnected. */
     clients(kind, change) {
       metrics.set("parley_live_clients", { kind }, (clients[kind] += change));
     },
+    /** A stream client was disconnected or lost live events because it read too slowly. */
     slowClient(kind) {
       metrics.count("parley_slow_clients_total", { kind });
     },

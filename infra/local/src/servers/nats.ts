@@ -3,7 +3,7 @@
 import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
-import { keepFile, privateFolder } from "../home.ts";
+import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -43,14 +43,14 @@ export interface NatsServer extends ServerProcess {
 
 /** Starts NATS. It stores no data: the data folder contains only its configuration. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
-  const dataDir = privateFolder(options.dataDir);
+  const dataDir = ensurePrivateFolder(options.dataDir);
   const users = options.users ?? [];
   const command = await findServer("nats", options.cacheDir, options.log);
   await endLeftOver(dataDir, "SIGTERM");
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");
-    keepFile(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2));
+    writeIfChanged(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2));
     const server = await launch({
       name: "NATS",
       command,

@@ -8,7 +8,7 @@ import { omitUndefined } from "@parley/kit";
 import { dirname, join } from "node:path";
 
 import { diskFull, LocalError } from "../errors.ts";
-import { privateFolder } from "../home.ts";
+import { ensurePrivateFolder } from "../home.ts";
 import { processesIn, signal, waitGone } from "../processes.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
@@ -75,7 +75,7 @@ const ORPHAN_GRACE_MS = 5_000;
 
 /** Starts PostgreSQL on a data folder: creates the database cluster the first time, and recovers it after a crash. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
-  const dataDir = privateFolder(options.dataDir);
+  const dataDir = ensurePrivateFolder(options.dataDir);
   const cluster = join(dataDir, "data");
   const binaries = await postgresBinaries();
   const identity = await unprivileged(dataDir);

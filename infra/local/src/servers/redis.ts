@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { redisRules, redisUser } from "@parley/contracts";
 
-import { keepFile, privateFolder } from "../home.ts";
+import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -32,7 +32,7 @@ export interface RedisServer extends ServerProcess {
 
 /** Starts Redis on a data folder; the passwords are generated once and stored there. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
-  const dataDir = privateFolder(options.dataDir);
+  const dataDir = ensurePrivateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);
   await endLeftOver(dataDir, "SIGTERM");
   const password = keptPassword(join(dataDir, "password"));
@@ -42,7 +42,7 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "redis.conf");
-    keepFile(file, configuration(dataDir, port, password, users));
+    writeIfChanged(file, configuration(dataDir, port, password, users));
     const server = await launch({
       name: "Redis",
       command,

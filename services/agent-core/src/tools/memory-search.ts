@@ -30,9 +30,9 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
     readOnly: true,
     risk: "none",
     effects: [],
-    async run({ query, max_results: limit, min_score: least }, { turn }) {
+    async run({ query, max_results: limit, min_score: minScore }, { turn }) {
       const { hits, audience } = await memory.search(turn.turnId, query, limit);
-      const good = hits.filter(({ score }) => score >= least);
+      const good = hits.filter(({ score }) => score >= minScore);
       if (good.length > 0) return { status: "done", content: formatHits(good, query) };
       if (audience === "none")
         return {
@@ -40,7 +40,7 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
           content:
             "Memory is not available in this conversation: other people can read it, or it has no human participant.",
         };
-      const left = hits.length === 0 ? "" : ` ${hits.length} passages scored less than ${least}.`;
+      const left = hits.length === 0 ? "" : ` ${hits.length} passages scored less than ${minScore}.`;
       return { status: "done", content: `No matching passage in memory.${left} Try other words, or fewer.` };
     },
   });

@@ -142,7 +142,7 @@ export class Lease {
   }
 
   async #hold(lease: Held): Promise<void> {
-    this.#deps.events.leaseTaken(this.name, lease.fence);
+    this.#deps.events.leaseAcquired(this.name, lease.fence);
     this.#work.onHeld?.();
     const connected = this.#keepConnected(lease);
     if (!lease.signal.aborted) {

@@ -64,26 +64,21 @@ async function lock(workspace: Workspace, name: string, writer: Writer): Promise
   // Files of the same name in two workspaces need different locks even in one folder.
   const of = workspace.id === mainWorkspaceId ? name : `${workspace.id}\0${name}`;
   const path = join(folder, createHash("sha256").update(of).digest("hex").slice(0, 32));
-  const mine = writer.idempotencyKey;
-  await takeInTurn(folder, path, mine, name, writer.signal);
+  const ownKey = writer.idempotencyKey;
+  await acquire(folder, path, ownKey, name, writer.signal);
   const renewal = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), renewMs);
   renewal.unref();
   return async () => {
     clearInterval(renewal);
     // Another call may have taken the lock over as stale; then it must stay.
-    if ((await holderOf(path)) === mine) await unlink(path).catch(() => undefined);
+    if ((await holderOf(path)) === ownKey) await unlink(path).catch(() => undefined);
   };
 }
 
-async function takeInTurn(
-  folder: string,
-  path: string,
-  mine: string,
-  name: string,
-  signal: AbortSignal,
-): Promise<void> {
+/** Waits for the lock. Throws WorkspaceError after `waitMs`, and the signal's reason. */
+async function acquire(folder: string, path: string, ownKey: string, name: string, signal: AbortSignal): Promise<void> {
   const until = performance.now() + waitMs;
-  while (!(await take(folder, path, mine)) && (await holderOf(path)) !== mine) {
+  while (!(await tryAcquire(folder, path, ownKey)) && (await holderOf(path)) !== ownKey) {
     signal.throwIfAborted();
     if (performance.now() > until) {
       throw new WorkspaceError("changed", `"${displayPath(name)}" is being written by another call; try again.`);
@@ -92,8 +87,8 @@ async function takeInTurn(
   }
 }
 
-/** False when another call holds the lock. */
-async function take(folder: string, path: string, mine: string): Promise<boolean> {
+/** Creates the lock with the own key; false when another call holds it. */
+async function tryAcquire(folder: string, path: string, ownKey: string): Promise<boolean> {
   let handle: FileHandle;
   try {
     handle = await open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -102,10 +97,10 @@ async function take(folder: string, path: string, mine: string): Promise<boolean
     if (code === "EEXIST") return false;
     if (code !== "ENOENT") throw error;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    return take(folder, path, mine);
+    return tryAcquire(folder, path, ownKey);
   }
   try {
-    await handle.writeFile(mine);
+    await handle.writeFile(ownKey);
   } finally {
     await handle.close();
   }

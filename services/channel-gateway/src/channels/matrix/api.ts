@@ -22,7 +22,7 @@ export interface MatrixApi {
   readonly media: { fetch: () => typeof fetch; root: string; headers: Readonly<Record<string, string>> };
 }
 
-const Refused = z.object({
+const ErrorResponse = z.object({
   errcode: z.string().catch("M_UNKNOWN"),
   error: z.string().catch(""),
   retry_after_ms: z.number().nonnegative().optional().catch(undefined),
@@ -55,7 +55,7 @@ export function createApi(homeserver: string, token: string, fetchOf: () => type
 
 function problemOf(json: unknown, { ok, status }: Response): Problem | null {
   if (ok) return null;
-  const { errcode: code, error, retry_after_ms: retryAfterMs } = Refused.parse(json ?? {});
+  const { errcode: code, error, retry_after_ms: retryAfterMs } = ErrorResponse.parse(json ?? {});
   return {
     code,
     reason: `${code} ${error || `HTTP ${status}`}`,

@@ -24,7 +24,7 @@ export class ReceivedLog {
   }
 
   /**
-   * Passes on the lines behind the last one that `isStored`, in order; all lines if there is none. Removes the files of earlier daemons
+   * Calls `handle`, in order, for the lines after the last one for which `isStored` is true; for all lines if there is none. Removes the files of earlier daemons
    * when `handle` has resolved for each line.
    */
   async replay(isStored: (line: string) => boolean, handle: (line: string) => Promise<void>): Promise<void> {

@@ -16,21 +16,21 @@ export interface ApiOptions {
   fetch: () => typeof fetch;
 }
 
-const Refused = z.object({ ok: z.literal(false), error: z.string().regex(/^[\w.:-]{1,100}$/) });
-const Executed = z.object({ ok: z.literal(true) });
+const ErrorResponse = z.object({ ok: z.literal(false), error: z.string().regex(/^[\w.:-]{1,100}$/) });
+const OkResponse = z.object({ ok: z.literal(true) });
 
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
   const headers = { authorization: `Bearer ${token}` };
   const callApi = createCallApi({ fetch, headers, token, problemOf });
   return (method, parameters, result, signal) => {
     const request = { method: "POST", url: `${rootOf(apiRoot)}/api/${method}`, body: formOf(parameters) };
-    return callApi(request, z.intersection(Executed, result), signal);
+    return callApi(request, z.intersection(OkResponse, result), signal);
   };
 }
 
 /** Slack reports most errors with status 200: the status is the one that corresponds to the error. */
 function problemOf(json: unknown, { status }: Response): Problem | null {
-  const code = Refused.safeParse(json).data?.error;
+  const code = ErrorResponse.safeParse(json).data?.error;
   if (code === undefined) return status === 200 ? null : { reason: status === 429 ? "ratelimited" : "" };
   const problem = credentialErrors[code];
   if (problem !== undefined)

@@ -24,10 +24,10 @@ export interface SlackApp {
 /** Slack waits 3 s for an acknowledgement and then delivers again: retries keep the order of a conversation until then. */
 const retryForMs = 2_000;
 const retryPauseMs = 200;
-const identifyWithinMs = 2_500;
+const identifyTimeoutMs = 2_500;
 /** Interactions that were processed: Slack may deliver one again, and a command must not run twice. */
 const maxRemembered = 10_000;
-const rememberMs = 10 * 60_000;
+const rememberedMs = 10 * 60_000;
 
 /** Slack did not answer who the app is, so its own messages cannot be told from others. */
 class UnidentifiedError extends Error {
@@ -38,7 +38,7 @@ export class Intake {
   readonly #app: SlackApp;
   readonly #host: ChannelHost;
   readonly #tails = new Map<string, Promise<void>>();
-  readonly #processed = new LRUCache<string, true>({ max: maxRemembered, ttl: rememberMs });
+  readonly #processed = new LRUCache<string, true>({ max: maxRemembered, ttl: rememberedMs });
 
   constructor(app: SlackApp, host: ChannelHost) {
     this.#app = app;
@@ -108,7 +108,7 @@ export class Intake {
 
   async #context(ids: readonly string[]): Promise<ParseContext> {
     const { account, replyInThread, people, identify } = this.#app;
-    const [me] = await Promise.all([identify(AbortSignal.timeout(identifyWithinMs)), people.learn(ids)]);
+    const [me] = await Promise.all([identify(AbortSignal.timeout(identifyTimeoutMs)), people.load(ids)]);
     if (me.kind !== "ok") {
       throw new UnidentifiedError(`auth.test failed: ${me.reason}`);
     }

@@ -31,7 +31,7 @@ export class People {
   nameOf = (id: string): string | undefined => this.#names.get(id) || undefined;
 
   /** Looks up the names that are not known yet. Never rejects. */
-  async learn(ids: readonly string[]): Promise<void> {
+  async load(ids: readonly string[]): Promise<void> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(id)).slice(0, maxLookUps);
     await Promise.all(unknown.map((id) => this.#lookUp(id)));
   }

@@ -11,7 +11,7 @@ export type Call = <Result>(
   files?: Parameters<typeof formOf>[1],
 ) => Promise<Answer<Result>>;
 
-const Refused = z.object({
+const ErrorResponse = z.object({
   description: z.string().default(""),
   parameters: z
     .object({ retry_after: z.number().nonnegative().optional(), migrate_to_chat_id: z.number().optional() })
@@ -31,7 +31,10 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
     token,
     problemOf: (json, { status }) => {
       if (status === 200) return null;
-      const { description: reason, parameters } = Refused.safeParse(json).data ?? { description: "", parameters: {} };
+      const { description: reason, parameters } = ErrorResponse.safeParse(json).data ?? {
+        description: "",
+        parameters: {},
+      };
       const { retry_after: seconds, migrate_to_chat_id: movedTo } = parameters;
       return {
         reason,

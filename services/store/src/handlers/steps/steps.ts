@@ -18,7 +18,7 @@ import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { unpark, publishReady, type ReadyHint } from "../turns/notify.ts";
-import { requeueUndelivered, wasAsked } from "../questions/requeue.ts";
+import { requeueUndelivered, hasRaisedQuestion } from "../questions/requeue.ts";
 import { recordReply } from "../voice/replies.ts";
 import { granted, type Handlers } from "../handler.ts";
 
@@ -100,7 +100,7 @@ async function settleOnce(
           UPDATE parley.steps SET state = $3, result = $4, finished_at = now()
           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running')
             AND ($5::text IS NULL OR (call_id = $5 AND (state = 'intended' OR $6 = ANY (claim_hashes))))
-          RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked, ${wasAsked} AS asked`,
+          RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked, ${hasRaisedQuestion} AS asked`,
         values: [
           input.turnId,
           input.n,
