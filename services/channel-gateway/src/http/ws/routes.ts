@@ -9,7 +9,7 @@ import { accessOf } from "../api-access.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
 import { HttpError } from "../errors.ts";
-import { ViewClient } from "./stream-client.ts";
+import { StreamClient } from "./stream-client.ts";
 import { ViewQuery } from "./stream-frames.ts";
 import { WsClient } from "./client.ts";
 
@@ -32,7 +32,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
     maxPayload: maxFrameBytes,
     handleProtocols: (offered) => (offered.has(protocolName) ? protocolName : ([...offered][0] ?? false)),
   });
-  const clients = new Set<WsClient | ViewClient>();
+  const clients = new Set<WsClient | StreamClient>();
   const upgrades = new WeakMap<IncomingMessage, { socket: Duplex; head: Buffer; response: ServerResponse }>();
   let closing = false;
 
@@ -80,7 +80,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
         const client =
           format === undefined
             ? new WsClient(ws, deps, access)
-            : new ViewClient(ws, deps, access, { conversation, all: all === "true" });
+            : new StreamClient(ws, deps, access, { conversation, all: all === "true" });
         clients.add(client);
         deps.events.clients("ws", 1);
         ws.once("close", () => {

@@ -1,5 +1,5 @@
-// One WebSocket client that follows one conversation, or all of them, in the format of another protocol, from now on. A slow reader loses
-// live events but no durable ones; the view repairs itself from these.
+// One WebSocket client that receives the events of one conversation, or of all of them, as the frames of `stream-frames.ts`. A slow reader
+// loses live events but no durable ones, from which it can restore what it shows.
 import { randomUUID } from "node:crypto";
 import { isThreadOf, operations, store } from "@parley/contracts";
 import { StreamFrames, type StreamFrame } from "@parley/projections";
@@ -17,57 +17,57 @@ import { toHttpError } from "../errors.ts";
 import {
   decisionIn,
   historyFrame,
-  readViewFrame,
+  parseStreamFrame,
   type HistoryFrame,
-  type ViewClientFrame,
-  type ViewServerFrame,
+  type StreamClientFrame,
+  type StreamServerFrame,
 } from "./stream-frames.ts";
 import { OtherSessions } from "./other-sessions.ts";
 import { WsPeer } from "./peer.ts";
 
 const decide = approvalOperations.filter(({ definition }) => definition === operations.approvalsDecide);
 
-/** Messages of the log that the history is taken from, as in the design. */
+/** The largest number of messages in the history frame. */
 const historyMessages = 50;
 /** Open questions that are remembered, so that an answer finds its session. */
 const maxQuestions = 1_000;
 
-export class ViewClient {
+export class StreamClient {
   readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
   readonly #access: ApiAccess;
   readonly #route: string;
-  readonly #gone = new AbortController();
+  readonly #disconnected = new AbortController();
   /** Questions of the agent that were sent, with the session that asks; null: the connection's conversation. */
   readonly #questions = new LRUCache<string, { sessionId: string | null }>({ max: maxQuestions });
-  readonly #follows: { conversation: string; all: boolean };
-  #others: OtherSessions | undefined;
-  #following: Subscription | undefined;
+  readonly #scope: { conversation: string; all: boolean };
+  #otherSessions: OtherSessions | undefined;
+  #subscription: Subscription | undefined;
   /** The followed session of the conversation. */
   #ownSession: string | undefined;
-  #moves: { close(): void } | undefined;
+  #sessionChanges: { close(): void } | undefined;
   /** Frames that wait for the history. */
-  #held: ViewServerFrame[] | undefined;
+  #bufferedFrames: StreamServerFrame[] | undefined;
   /** Position of the first durable event that was received. */
   #firstSeq: number | undefined;
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
-  #session = 0;
+  #followCount = 0;
 
   constructor(ws: WebSocket, deps: HttpDeps, access: ApiAccess, follows: { conversation: string; all: boolean }) {
     this.#deps = deps;
     this.#access = access;
-    this.#follows = follows;
+    this.#scope = follows;
     this.#route = deps.inbound.sessionKeyOf(ownerInput(access, follows.conversation, "", undefined));
     this.#peer = new WsPeer(ws, deps.events, {
       // The first frame is handled after the subscription exists, so no answer is missed.
       begin: () => this.#begin(),
-      frame: (text) => this.#carryOut(readViewFrame(text)),
+      frame: (text) => this.#handle(parseStreamFrame(text)),
       failed: (error) => this.#fail(error),
       gone: () => {
-        this.#gone.abort(new Error("the client disconnected"));
-        this.#moves?.close();
-        this.#following?.close();
-        this.#others?.close();
+        this.#disconnected.abort(new Error("the client disconnected"));
+        this.#sessionChanges?.close();
+        this.#subscription?.close();
+        this.#otherSessions?.close();
       },
     });
   }
@@ -82,26 +82,26 @@ export class ViewClient {
 
   async #begin(): Promise<void> {
     const { sessions } = this.#deps;
-    if (this.#follows.all) this.#others = this.#followOthers();
-    this.#moves = sessions.follow(
+    if (this.#scope.all) this.#otherSessions = this.#followOthers();
+    this.#sessionChanges = sessions.follow(
       this.#route,
-      (id) => void this.#follow(id, undefined).catch((error: unknown) => this.#lost(error)),
+      (id) => void this.#follow(id, undefined).catch((error: unknown) => this.#closeForReconnect(error)),
     );
     const session = await sessions.find(this.#route);
     if (session !== null) {
       // Events wait for the history, so that a client can append them to it.
-      const held: ViewServerFrame[] = (this.#held = []);
+      const held: StreamServerFrame[] = (this.#bufferedFrames = []);
       await this.#follow(session.sessionId, undefined);
       const history = await this.#history(session.sessionId);
-      this.#held = undefined;
-      for (const frame of [history, ...held]) this.#say(frame);
+      this.#bufferedFrames = undefined;
+      for (const frame of [history, ...held]) this.#send(frame);
       return;
     }
     // Not awaited: the message that creates the session may arrive over this socket.
     sessions
-      .appears(this.#route, this.#gone.signal)
+      .appears(this.#route, this.#disconnected.signal)
       .then((id) => this.#follow(id, 0))
-      .catch((error: unknown) => this.#lost(error));
+      .catch((error: unknown) => this.#closeForReconnect(error));
   }
 
   /** The last messages before the first event that is sent. */
@@ -118,7 +118,7 @@ export class ViewClient {
         sessionId === this.#ownSession || (key !== undefined && isThreadOf(this.#route, key)),
       isSlow: () => this.#peer.isSlow,
       send: (frame, { key, sessionId }) => this.#show(frame, { key, sessionId }),
-      fail: (error) => this.#lost(error),
+      fail: (error) => this.#closeForReconnect(error),
     });
   }
 
@@ -126,11 +126,11 @@ export class ViewClient {
   #show(frame: StreamFrame, other?: { key: string; sessionId: string }): void {
     if (frame.type === "event" && frame.event === "question")
       this.#questions.set(String(frame.data["question_id"]), { sessionId: other?.sessionId ?? null });
-    this.#say(other === undefined ? frame : { ...frame, session: other.key });
+    this.#send(other === undefined ? frame : { ...frame, session: other.key });
   }
 
   async #follow(sessionId: string, after: number | undefined): Promise<void> {
-    const session = ++this.#session;
+    const session = ++this.#followCount;
     this.#ownSession = sessionId;
     const view = new StreamFrames();
     const following = await subscribe(this.#deps, sessionId, after, {
@@ -140,21 +140,21 @@ export class ViewClient {
         this.#firstSeq ??= seq;
         for (const frame of view.event(event)) this.#show(frame);
       },
-      fail: () => this.#lost(undefined),
+      fail: () => this.#closeForReconnect(undefined),
     });
-    if (session !== this.#session || !this.#peer.isOpen) {
+    if (session !== this.#followCount || !this.#peer.isOpen) {
       following.close();
       return;
     }
-    this.#following?.close();
-    this.#following = following;
+    this.#subscription?.close();
+    this.#subscription = following;
   }
 
-  async #carryOut(frame: ViewClientFrame): Promise<void> {
+  async #handle(frame: StreamClientFrame): Promise<void> {
     const { inbound, sessions } = this.#deps;
     switch (frame.type) {
       case "ping":
-        this.#say({ type: "pong" });
+        this.#send({ type: "pong" });
         return;
       case "message":
         return this.#message(frame.text, frame.id ?? randomUUID());
@@ -179,36 +179,36 @@ export class ViewClient {
 
   async #message(text: string, id: string): Promise<void> {
     const { inbound, events } = this.#deps;
-    const said = ownerInput(this.#access, this.#follows.conversation, text, id);
-    const spoken = parseInput(text);
-    if (spoken.kind === "command") {
-      events.inbound(said.channel, "command");
-      const answer = await inbound.runCommand(spoken.command, inbound.speakerOf(said));
-      this.#say({ type: "response", msg_id: id, content: answer });
+    const input = ownerInput(this.#access, this.#scope.conversation, text, id);
+    const parsed = parseInput(text);
+    if (parsed.kind === "command") {
+      events.inbound(input.channel, "command");
+      const answer = await inbound.runCommand(parsed.command, inbound.speakerOf(input));
+      this.#send({ type: "response", msg_id: id, content: answer });
       return;
     }
-    await inbound.store({ ...said, text: spoken.text, mode: spoken.mode });
+    await inbound.store({ ...input, text: parsed.text, mode: parsed.mode });
   }
 
   /** The next message in the session that asks is the answer. */
   async #answer(questionId: string, text: string, sessionId: string | null): Promise<void> {
     const route = sessionId === null ? undefined : await routeOfSession(this.#deps, sessionId);
-    const said = ownerInput(this.#access, this.#follows.conversation, text, `answer:${questionId}`);
-    await this.#deps.inbound.store({ ...said, ...(route === undefined ? {} : { route }) });
+    const input = ownerInput(this.#access, this.#scope.conversation, text, `answer:${questionId}`);
+    await this.#deps.inbound.store({ ...input, ...(route === undefined ? {} : { route }) });
     this.#questions.delete(questionId);
   }
 
-  #say(frame: ViewServerFrame): void {
-    if (this.#held !== undefined) {
-      this.#held.push(frame);
+  #send(frame: StreamServerFrame): void {
+    if (this.#bufferedFrames !== undefined) {
+      this.#bufferedFrames.push(frame);
       return;
     }
     this.#peer.send(JSON.stringify(frame));
   }
 
   /** The session can no longer be followed, so the client has to reconnect. */
-  #lost(error: unknown): void {
-    if (error !== undefined && !this.#gone.signal.aborted)
+  #closeForReconnect(error: unknown): void {
+    if (error !== undefined && !this.#disconnected.signal.aborted)
       this.#deps.log.warn({ err: error }, "conversation no longer followed: the client has to reconnect");
     this.#peer.close("reconnect");
   }
@@ -216,6 +216,6 @@ export class ViewClient {
   #fail(error: unknown): void {
     const { code, message } = toHttpError(error);
     if (code === "internal") this.#deps.log.error({ err: error }, "WebSocket frame failed");
-    this.#say({ type: "error", message });
+    this.#send({ type: "error", message });
   }
 }

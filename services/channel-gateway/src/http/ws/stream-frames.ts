@@ -15,7 +15,7 @@ export const ViewQuery = z.object({
   all: z.enum(["true", "false"]).optional(),
 });
 
-const ViewClientFrame = z.discriminatedUnion("type", [
+const StreamClientFrameSchema = z.discriminatedUnion("type", [
   z
     .object({
       type: z.literal("message"),
@@ -30,9 +30,9 @@ const ViewClientFrame = z.discriminatedUnion("type", [
   z.object({ type: z.literal("cancel") }),
   z.object({ type: z.literal("ping") }),
 ]);
-export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
+export type StreamClientFrame = z.infer<typeof StreamClientFrameSchema>;
 
-export type ViewServerFrame =
+export type StreamServerFrame =
   /** `session`: the key of the session it is about; left out: the conversation of the connection. */
   (StreamFrame & { session?: string }) | HistoryFrame | { type: "pong" } | { type: "error"; message: string };
 
@@ -55,8 +55,8 @@ export function historyFrame(messages: readonly Message[]): HistoryFrame {
 }
 
 /** Throws HttpError for an invalid frame. */
-export function readViewFrame(data: string): ViewClientFrame {
-  const frame = parseFrame(data, ViewClientFrame);
+export function parseStreamFrame(data: string): StreamClientFrame {
+  const frame = parseFrame(data, StreamClientFrameSchema);
   if (frame.type === "message" && frame.text.trim() === "") {
     throw new HttpError(400, "invalid_request", "text: must not be empty");
   }
