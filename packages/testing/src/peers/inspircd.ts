@@ -2,13 +2,13 @@
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { debianBinary, freePort, SHARED_CACHE_DIR } from "@parley/local";
 import { withParentDeathSignal } from "./parent-death-signal.ts";
+import { acceptsConnections } from "./port.ts";
 
 const modules = [
   "cap",
@@ -70,7 +70,7 @@ export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<Insp
     for (const stream of [started.stdout, started.stderr])
       stream.on("data", (part: Buffer) => (said += part.toString()));
     const until = performance.now() + 60_000;
-    while (!(await listens(port))) {
+    while (!(await acceptsConnections(port))) {
       if (started.exitCode !== null || performance.now() > until) {
         started.kill("SIGKILL");
         throw new Error(`InspIRCd did not start:\n${said.slice(-2_000)}`);
@@ -107,18 +107,6 @@ export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<Insp
     stop,
     [Symbol.asyncDispose]: stop,
   };
-}
-
-async function listens(port: number): Promise<boolean> {
-  const socket = connect(port, "127.0.0.1");
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }
 
 /** Creates `key.pem` and `cert.pem` with the server's own certtool. */

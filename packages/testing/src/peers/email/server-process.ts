@@ -1,8 +1,8 @@
 // The process of a mail server: its start, until its port accepts connections, and its end.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { acceptsConnections } from "../port.ts";
 import { asServerUser } from "./unprivileged.ts";
 
 /** Bounds a hang: a server that listens ends the wait at once. */
@@ -44,7 +44,7 @@ export async function startServer(
     for (const stream of [started.stdout, started.stderr])
       stream.on("data", (part: Buffer) => (output += part.toString()));
     const until = performance.now() + startsWithinMs;
-    while (!(await accepts(options.port))) {
+    while (!(await acceptsConnections(options.port))) {
       if (started.exitCode !== null || performance.now() > until) {
         await kill();
         throw new Error(`${command} did not start:\n${output.slice(-2_000)}`);
@@ -54,16 +54,4 @@ export async function startServer(
   };
   await start();
   return { kill, start };
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, "127.0.0.1");
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }
