@@ -1,5 +1,6 @@
 // A minimal server with Anthropic's streaming format, so that the model's own time is close to zero and known:
-// the same run also measures a bare call to it. `rounds: N` in the last text requests N tool calls before the answer.
+// the same run also measures a bare call to it. `rounds: N` in the last text requests N tool calls before the answer;
+// `stream: N` answers with N tokens, 100 a second.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -76,6 +77,8 @@ function answer(messages: WireMessage[], response: ServerResponse, cuts: ((at: n
     response.on("close", () => cuts.shift()?.(performance.now()));
     return;
   }
+  const tokens = Number(/^stream: (\d+)/.exec(text)?.[1] ?? 0);
+  if (tokens > 0) return streamTokens(tokens, response);
   const rounds = Number(/^rounds: (\d+)/.exec(text)?.[1] ?? 0);
   const tool = done < rounds;
   const body = tool
@@ -95,6 +98,35 @@ function answer(messages: WireMessage[], response: ServerResponse, cuts: ((at: n
       } as never) +
       event({ type: "message_stop" }),
   );
+}
+
+const tokenEveryMs = 10;
+
+/** Sends a token when its time has come, so that the rate does not depend on the timer's precision. */
+function streamTokens(tokens: number, response: ServerResponse): void {
+  const begin = performance.now();
+  let sent = 0;
+  response.write(event({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } } as never));
+  const timer = setInterval(() => {
+    const due = Math.min(tokens, Math.floor((performance.now() - begin) / tokenEveryMs));
+    while (sent < due) {
+      sent += 1;
+      const text = sent % 40 === 0 ? `token${sent}.\n\n` : `token${sent} `;
+      response.write(event({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } } as never));
+    }
+    if (sent < tokens) return;
+    clearInterval(timer);
+    response.end(
+      event({ type: "content_block_stop", index: 0 } as never) +
+        event({
+          type: "message_delta",
+          delta: { stop_reason: "end_turn", stop_sequence: null },
+          usage: { output_tokens: tokens },
+        } as never) +
+        event({ type: "message_stop" }),
+    );
+  }, tokenEveryMs);
+  response.on("close", () => clearInterval(timer));
 }
 
 function block(content: object, delta: object): string {

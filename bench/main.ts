@@ -7,6 +7,7 @@ import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
 import { channels } from "./rows/channels.ts";
+import { consolePages } from "./rows/console.ts";
 import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
@@ -32,8 +33,8 @@ const show = (row: Row) => {
 const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
 
 // npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
-// npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, failover,
-// channels or memory.
+// npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, console,
+// failover, channels or memory. `console` needs Chromium.
 // npm run bench -- --compare FOLDER: this tree against another one, in alternation.
 const {
   memory: questionFile,
@@ -95,6 +96,7 @@ try {
   await measure("curves", () => curves(cluster, gateway));
   await measure("sockets", () => sockets(cluster, gateway));
   await measure("schedules", () => schedules(cluster));
+  await measure("console", () => consolePages(cluster, gateway));
   await cluster.stop();
 
   await measure("waterfall", () => waterfall((env) => startCluster({}, env), model));

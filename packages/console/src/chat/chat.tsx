@@ -1,19 +1,20 @@
 // The chat: one session, its conversation and the composer.
 import { signal, useComputed, useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { call, messageOf } from "../api/http.ts";
 import { href, replaceRoute, route } from "../app/router.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Empty, Failure } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
 import { Composer } from "./composer.tsx";
-import { LiveRow, Row } from "./items.tsx";
+import { LiveRow } from "./items.tsx";
 import { newChat } from "./new-chat.ts";
 import { Outbox } from "./outbox.tsx";
 import { OpenSession } from "./session.ts";
 import { Markdown } from "./text.tsx";
 import { Elapsed } from "./tool-card.tsx";
+import { Transcript } from "./transcript.tsx";
 
 const opened = signal<OpenSession | undefined>(undefined);
 
@@ -73,14 +74,13 @@ function Conversation({ session }: { session: OpenSession }): JSX.Element {
   return (
     <div class="chat">
       <Head session={session} />
-      <Scroll session={session}>
+      <Transcript session={session}>
         {problem !== undefined && <Failure error={problem} retry={() => session.open()} />}
-        <Rows session={session} />
         <LiveRow session={session} />
         <Answers session={session} />
         <Activity session={session} running={running.value} />
         <Outbox session={session} />
-      </Scroll>
+      </Transcript>
       <Composer session={session} running={running.value} />
     </div>
   );
@@ -135,31 +135,6 @@ function Head({ session }: { session: OpenSession }): JSX.Element {
   );
 }
 
-function Rows({ session }: { session: OpenSession }): JSX.Element {
-  const items = useComputed(() => session.chat.value.items);
-  const isEmpty =
-    items.value.length === 0 && session.summary.value?.messageCount === 0 && session.outgoing.value.length === 0;
-  return (
-    <>
-      {session.hasOlder.value && (
-        <button type="button" class="button older" onClick={() => void act(() => session.readOlder())}>
-          Show earlier messages
-        </button>
-      )}
-      {isEmpty && (
-        <Empty icon="chat" title="A new conversation">
-          <p>
-            Ask for something, drop a file, or type <kbd>/</kbd> for commands.
-          </p>
-        </Empty>
-      )}
-      {items.value.map((item) => (
-        <Row key={`${item.kind}${item.seq}`} session={session} item={item} />
-      ))}
-    </>
-  );
-}
-
 function Answers({ session }: { session: OpenSession }): JSX.Element {
   return (
     <>
@@ -200,53 +175,6 @@ function Activity({ session, running }: { session: OpenSession; running: boolean
           {waitsForPerson ? "Waiting for you" : (turn?.activity ?? "Working")}{" "}
           {turn !== null && !waitsForPerson && <Elapsed key={turn.turnId} sinceMs={turn.startedAtMs} />}
         </p>
-      )}
-    </div>
-  );
-}
-
-const nearEndPx = 80;
-
-/** Follows the end of the conversation unless the person has scrolled up. */
-function Scroll({ session, children }: { session: OpenSession; children: preact.ComponentChildren }): JSX.Element {
-  const box = useRef<HTMLDivElement>(null);
-  const inner = useRef<HTMLDivElement>(null);
-  const atEnd = useSignal(true);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element === null || inner.current === null) return undefined;
-    const follow = () => {
-      if (atEnd.peek()) element.scrollTop = element.scrollHeight;
-    };
-    const observer = new ResizeObserver(follow);
-    observer.observe(inner.current);
-    observer.observe(element);
-    follow();
-    return () => observer.disconnect();
-  }, [session]);
-  const scrolled = () => {
-    const element = box.current;
-    if (element !== null) atEnd.value = element.scrollHeight - element.scrollTop - element.clientHeight < nearEndPx;
-  };
-  return (
-    <div class="scroll-frame">
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a scrolling area needs the keyboard */}
-      <div class="scroll" ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-label="Conversation">
-        <div class="column" ref={inner}>
-          {children}
-        </div>
-      </div>
-      {!atEnd.value && (
-        <button
-          type="button"
-          class="button to-end"
-          onClick={() => {
-            atEnd.value = true;
-            if (box.current !== null) box.current.scrollTop = box.current.scrollHeight;
-          }}
-        >
-          ↓ Newest
-        </button>
       )}
     </div>
   );

@@ -1,7 +1,7 @@
 // Folds session events into the state of the chat. Pure. Durable events decide: each counts once, by its seq, and replaces what the
 // live events before it have shown. Live events may be lost or repeated.
 import type { DurableEvent, LiveEvent, Message, SessionEvent } from "@parley/contracts";
-import type { ChatState, Item, RunningTurn, ToolView } from "./state.ts";
+import { emptyChat, type ChatState, type Item, type RunningTurn, type ToolView } from "./state.ts";
 import { blocksOf, filesOf, textOfParts } from "./parts.ts";
 import { addDelta } from "./stream.ts";
 
@@ -15,10 +15,16 @@ export function reduce(state: ChatState, event: SessionEvent, nowMs: number): Ch
 export function prepend(state: ChatState, messages: readonly Message[]): ChatState {
   const first = state.items[0]?.seq ?? Number.POSITIVE_INFINITY;
   const older = messages.filter(({ seq }) => seq < first);
-  let earlier: ChatState = { ...state, items: [] };
+  let earlier: ChatState = { ...emptyChat };
   for (const message of older) earlier = addMessage(earlier, message);
+  const tools = new Map(earlier.tools);
+  for (const [callId, view] of state.tools) {
+    // The arguments of a call stand in its earlier message.
+    const asked = earlier.tools.get(callId);
+    tools.set(callId, asked === undefined ? view : { ...view, tool: asked.tool, input: asked.input });
+  }
   // The turn that runs now is not affected by its earlier messages.
-  return { ...state, items: [...earlier.items, ...state.items], tools: earlier.tools };
+  return { ...state, items: [...earlier.items, ...state.items], tools };
 }
 
 function durable(state: ChatState, event: DurableEvent): ChatState {

@@ -43,6 +43,7 @@ export class OpenSession {
   #pendingEvents: Parameters<typeof reduce>[1][] = [];
   #frame = 0;
   #catchingUp = false;
+  #older: Promise<void> | undefined;
 
   constructor(id: string) {
     this.id = id;
@@ -146,12 +147,17 @@ export class OpenSession {
     await this.#load().catch(() => undefined);
   }
 
-  /** Reads the messages before the first one. */
-  async readOlder(): Promise<void> {
+  /** Reads the messages before the first one; one reading at a time. */
+  readOlder(): Promise<void> {
+    this.#older ??= this.#readOlder().finally(() => (this.#older = undefined));
+    return this.#older;
+  }
+
+  async #readOlder(): Promise<void> {
     const before = this.#firstSeq;
     if (before === 0) return;
-    this.#firstSeq = Math.max(0, before - olderMessages);
-    let after = this.#firstSeq;
+    const first = Math.max(0, before - olderMessages);
+    let after = first;
     const older: Message[] = [];
     for (;;) {
       const query = { after, limit: olderMessages };
@@ -161,9 +167,12 @@ export class OpenSession {
       if (!page.more || last >= before) break;
       after = last;
     }
+    this.#firstSeq = first;
     this.#flush();
-    this.chat.value = prepend(this.chat.value, older);
-    this.hasOlder.value = this.#firstSeq > 0;
+    batch(() => {
+      this.chat.value = prepend(this.chat.value, older);
+      this.hasOlder.value = first > 0;
+    });
   }
 
   /** Events are folded once a frame, so that a fast stream does not render more often than the screen shows. */

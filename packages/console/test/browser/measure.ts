@@ -1,0 +1,236 @@
+// Measures the console in a real browser, for `npm run bench -- --only console`: how soon it is painted and takes input, whether a long
+// session scrolls smoothly, and whether a fast answer is shown at the pace of the screen. The environment names the gateway and two
+// sessions: a long one, and an empty one whose model streams `stream: N`. It prints the rows of the report as JSON.
+import type { Browser, Page } from "playwright-core";
+import { findChromium, signInLink, startBrowser } from "./support.ts";
+
+/** As in bench/row.ts. */
+interface Row {
+  what: string;
+  measured: string;
+  reach: string;
+  reached: boolean | undefined;
+}
+
+const {
+  BENCH_URL: url = "",
+  BENCH_TOKEN: token = "",
+  BENCH_LONG: longId = "",
+  BENCH_EMPTY: emptyId = "",
+} = process.env;
+
+const visits = 7;
+const maxPaintMs = 300;
+const maxInteractiveMs = 500;
+const maxFrameMs = 50;
+const streamedTokens = 1_000;
+const minFramesPerSecond = 55;
+
+/** Times between two frames while something happens, in milliseconds. */
+interface Frames {
+  frameMs: number[];
+}
+
+async function signedIn(browser: Browser): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  await page.goto(await signInLink(url, token));
+  await page.locator(".content").waitFor();
+  return page;
+}
+
+async function openings(page: Page): Promise<Row[]> {
+  const times: { paintMs: number; interactiveMs: number }[] = [];
+  for (let visit = 0; visit <= visits; visit++) {
+    await page.reload();
+    await page.waitForFunction(
+      () =>
+        performance.getEntriesByName("first-contentful-paint").length > 0 &&
+        performance.getEntriesByName("parley-interactive").length > 0,
+    );
+    times.push(
+      await page.evaluate(() => ({
+        paintMs: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN,
+        interactiveMs: performance.getEntriesByName("parley-interactive")[0]?.startTime ?? Number.NaN,
+      })),
+    );
+  }
+  // The first visit fills the browser's cache.
+  const kept = times.slice(1);
+  const row = (what: string, values: number[], maxMs: number): Row => ({
+    what: `console: ${what}, p50 of ${visits} visits`,
+    measured: `${percentile(values, 0.5).toFixed(0)} ms (worst ${Math.max(...values).toFixed(0)} ms)`,
+    reach: `≤ ${maxMs} ms`,
+    reached: percentile(values, 0.5) <= maxMs,
+  });
+  return [
+    row(
+      "first paint",
+      kept.map(({ paintMs }) => paintMs),
+      maxPaintMs,
+    ),
+    row(
+      "interactive",
+      kept.map(({ interactiveMs }) => interactiveMs),
+      maxInteractiveMs,
+    ),
+  ];
+}
+
+/** Records the frames of the page from now on. */
+async function record(page: Page): Promise<() => Promise<number[]>> {
+  await page.evaluate(() => {
+    const frames: Frames = { frameMs: [] };
+    Object.assign(globalThis, { frames });
+    let before = performance.now();
+    const next = (now: number) => {
+      frames.frameMs.push(now - before);
+      before = now;
+      if ((globalThis as unknown as { frames: Frames | null }).frames === frames) requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  });
+  return () =>
+    page.evaluate(() => {
+      const holder = globalThis as unknown as { frames: Frames | null };
+      const { frameMs } = holder.frames ?? { frameMs: [] };
+      holder.frames = null;
+      // The first frame began before the recording.
+      return frameMs.slice(1);
+    });
+}
+
+async function scrolling(page: Page): Promise<Row[]> {
+  await page.goto(`${url}/#/chat/${longId}`);
+  const older = page.getByRole("button", { name: "Show earlier messages" });
+  await older.waitFor();
+  const begin = performance.now();
+  const reading = await traced(page, () =>
+    page.evaluate(async () => {
+      const box = document.querySelector(".scroll");
+      if (box === null) throw new Error("there is no scrolling area");
+      while (document.querySelector(".older") !== null) {
+        box.scrollTop = 0;
+        await new Promise(requestAnimationFrame);
+      }
+    }),
+  );
+  const readMs = performance.now() - begin;
+  const rows: Row[] = [frameRow(`console: reading back a long session, ${(readMs / 1_000).toFixed(1)} s`, reading)];
+  // As the scroll bar does: far jumps; and as a wheel does: a part of the screen each frame.
+  const ways = [
+    { what: "jumping through it", steps: 40, share: 1 / 40 },
+    { what: "scrolling it", steps: 300, share: 0 },
+  ];
+  for (const { what, steps, share } of ways) {
+    const scrolled = await traced(page, () =>
+      page.evaluate(
+        async (way) => {
+          const box = document.querySelector(".scroll");
+          if (box === null) throw new Error("there is no scrolling area");
+          for (const direction of [1, -1]) {
+            for (let step = 0; step < way.steps; step++) {
+              box.scrollTop += direction * Math.max(120, box.scrollHeight * way.share);
+              await new Promise(requestAnimationFrame);
+            }
+          }
+        },
+        { steps, share },
+      ),
+    );
+    rows.push(frameRow(`console: ${what}`, scrolled));
+  }
+  return rows;
+}
+
+interface Scrolled {
+  /** The times between two frames, in milliseconds. */
+  frames: number[];
+  /** The processor time of the longest task of the page's main thread, which other programs of the machine do not change much. */
+  longestTaskMs: number;
+}
+
+interface TraceEvent {
+  name: string;
+  pid: number;
+  tid: number;
+  /** Microseconds of processor time. */
+  tdur?: number;
+  args?: { name?: unknown };
+}
+
+async function traced(page: Page, work: () => Promise<void>): Promise<Scrolled> {
+  const browser = page.context().browser();
+  if (browser === null) throw new Error("the page has no browser");
+  await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
+  const stop = await record(page);
+  await work();
+  const frames = await stop();
+  const { traceEvents } = JSON.parse(String(await browser.stopTracing())) as { traceEvents: TraceEvent[] };
+  const threadOf = ({ pid, tid }: { pid: number; tid: number }) => `${pid} ${tid}`;
+  const main = new Set(traceEvents.filter(({ args }) => args?.name === "CrRendererMain").map(threadOf));
+  const tasks = traceEvents.filter((event) => event.name.endsWith("RunTask") && main.has(threadOf(event)));
+  return { frames, longestTaskMs: Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000)) };
+}
+
+function frameRow(what: string, { frames, longestTaskMs }: Scrolled): Row {
+  const slow = frames.filter((ms) => ms > maxFrameMs).length;
+  const worst = `worst frame ${Math.max(...frames).toFixed(0)} ms`;
+  return {
+    what,
+    measured: `${worst}, ${slow} of ${frames.length} over ${maxFrameMs} ms; longest task ${longestTaskMs.toFixed(0)} ms of CPU`,
+    reach: `no frame over ${maxFrameMs} ms`,
+    reached: slow === 0,
+  };
+}
+
+async function streaming(page: Page): Promise<Row[]> {
+  await page.goto(`${url}/#/chat/${emptyId}`);
+  await page.locator(".composer textarea").fill(`stream: ${streamedTokens}`);
+  await page.locator(".composer textarea").press("Enter");
+  await page.locator(".message.live", { hasText: "token20 " }).waitFor();
+  const stop = await record(page);
+  await page.locator(".message.assistant", { hasText: `token${streamedTokens}.` }).waitFor({ timeout: 120_000 });
+  const frames = await stop();
+  const perSecond = secondsOf(frames);
+  const median = percentile(perSecond, 0.5);
+  return [
+    {
+      what: "console: frames while 100 tokens a second arrive, p50",
+      measured: `${median.toFixed(0)} a second (worst second ${Math.min(...perSecond)}, worst frame ${Math.max(...frames).toFixed(0)} ms)`,
+      reach: `≥ ${minFramesPerSecond} a second`,
+      reached: median >= minFramesPerSecond,
+    },
+  ];
+}
+
+/** The number of frames of each whole second. */
+function secondsOf(frameMs: readonly number[]): number[] {
+  const counts: number[] = [];
+  let elapsedMs = 0;
+  for (const ms of frameMs) {
+    elapsedMs += ms;
+    const second = Math.floor(elapsedMs / 1_000);
+    while (counts.length <= second) counts.push(0);
+    counts[second] = (counts[second] ?? 0) + 1;
+  }
+  return counts.length > 1 ? counts.slice(0, -1) : counts;
+}
+
+/** The value below which `share` of the samples lie. */
+function percentile(samples: readonly number[], share: number): number {
+  const sorted = samples.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+const browser = await startBrowser(findChromium() ?? "chromium");
+try {
+  const page = await signedIn(browser);
+  const rows: Row[] = [];
+  for (const measure of [openings, scrolling, streaming]) {
+    rows.push(...(await measure(page)));
+  }
+  console.log(JSON.stringify(rows));
+} finally {
+  await browser.close();
+}
