@@ -163,6 +163,17 @@ test("marks a command that returns a code other than 0 as failed, and shows the 
   assert.equal(drawn(done.entries), "✓ exec true  12 ms\n  fine");
 });
 
+test("shows the end of what a command prints while it runs, and then its result", () => {
+  const printed = Array.from({ length: 9 }, (_, line) => `line ${line}\n`).join("");
+  const progress = { done: printed.length, total: null, message: "", output: printed };
+  const running: SessionEvent = { type: "tool.progress", turnId, callId: "c", tool: "exec", progress };
+  const begun = [started, call({ command: "make" }), running];
+  const shown = drawn(after(...begun).entries);
+  assert.match(shown, /line 4\n.*line 8/s);
+  assert.doesNotMatch(shown, /line 3/);
+  assert.doesNotMatch(drawn(after(...begun, result("built\n[exit code 0]")).entries), /line 8/);
+});
+
 test("folds long output, and shows all of it on request", () => {
   const output = Array.from({ length: 40 }, (_, index) => `line ${index + 1}`).join("\n");
   const { entries } = after(started, call({ command: "seq" }), result(output));

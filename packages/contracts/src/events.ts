@@ -87,6 +87,8 @@ export const ToolProgressSchema = z.object({
   total: z.number().nullable(),
   /** Empty: the tool sent only figures. */
   message: z.string().max(500),
+  /** The end of what a running command has printed so far. `done` then counts the characters. */
+  output: z.string().max(4_000).optional(),
 });
 export type ToolProgress = z.infer<typeof ToolProgressSchema>;
 

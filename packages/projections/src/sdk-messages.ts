@@ -112,7 +112,8 @@ export class SdkMessages {
       case "tool.started":
         return turn.started(event.callId, atMs);
       case "tool.progress":
-        return turn.moved(event.callId, atMs, event.progress);
+        // Their clients know figures and messages of tools; what a command prints is in its result.
+        return event.progress.output === undefined ? turn.moved(event.callId, atMs, event.progress) : [];
       case "tool.finished":
         return turn.finished(event.callId, atMs, event.durationMs);
       case "message":

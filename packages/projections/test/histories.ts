@@ -132,6 +132,9 @@ function tell(rounds: readonly Round[], cut: boolean, exitReason: ExitReason, ow
         tool,
         progress: { done: 1, total: 2, message: "half" },
       });
+      // What a command prints, which the SDK's clients do not receive.
+      const printed = { done: 3, total: null, message: "", output: "out" };
+      events.push({ type: "tool.progress", turnId, callId: id, tool, progress: printed });
       if (task)
         events.push({ type: "subagent.started", turnId, callId: id, sessionId: `s${id}`, profile: "p", mode: "wait" });
     }

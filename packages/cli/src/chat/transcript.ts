@@ -97,7 +97,9 @@ export class Transcript {
         return this.#started(event);
       case "tool.progress": {
         this.#live();
-        const { done, total, message } = event.progress;
+        const { done, total, message, output } = event.progress;
+        if (output !== undefined)
+          return [{ type: "tool_progress", callId: event.callId, tool: event.tool, text: output }];
         const far = total === null ? String(done) : `${done} of ${total}`;
         const text = `${far}${message === "" ? "" : `, ${message}`}`;
         return [{ type: "tool_progress", callId: event.callId, tool: event.tool, text }];

@@ -66,6 +66,17 @@ function foldNote(hidden: number, paint: Theme["paint"]): string {
   return paint("dim", `  … ${pluralize(hidden, "more line")}; ${foldKey}`);
 }
 
+/** Of what a running command prints. */
+const shownProgressLines = 5;
+
+function lastLines(text: string, count: number): string[] {
+  return text
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "")
+    .slice(-count);
+}
+
 function toolLines(entry: ToolEntry, { theme: { paint }, width, isExpanded }: Drawing): string[] {
   const { title, diff } = describeCall(entry.input);
   const exitCode = exitCodeOf(entry.output);
@@ -83,7 +94,7 @@ function toolLines(entry: ToolEntry, { theme: { paint }, width, isExpanded }: Dr
   const head = entry.state === "running" || entry.state === "denied" ? mark[entry.state] : done;
   const room = width - entry.tool.length - tail.length - 3;
   const lines = [`${head} ${paint("bold", entry.tool)} ${cut(title, Math.max(8, room))}${paint("dim", tail)}`];
-  const progress = entry.progress === "" ? [] : [paint("dim", cut(`  ${entry.progress}`, width))];
+  const progress = lastLines(entry.progress, shownProgressLines).map((line) => paint("dim", cut(`  ${line}`, width)));
   const isBlock = title.includes("\n");
   const more = isExpanded && isBlock ? wrapped(title, width, "  ").map((line) => paint("dim", line)) : [];
   const change = diffLines(diff, { paint, width, isExpanded });

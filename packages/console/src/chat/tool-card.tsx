@@ -13,6 +13,8 @@ import type { OpenSession } from "./session.ts";
 import type { ToolView } from "./state.ts";
 import { describeCall, exitCodeOf, readableInput } from "./tool-summary.ts";
 
+/** Of what a running command prints. */
+const liveLines = 12;
 /** Longer results are folded. */
 const shownCharacters = 1_200;
 
@@ -25,6 +27,7 @@ export function ToolCard({ session, callId }: { session: OpenSession; callId: st
   return (
     <>
       <Call view={view} />
+      {view.progress !== null && <Progress progress={view.progress} />}
       {approval.value !== undefined && view.output === null && <ApprovalCard approval={approval.value} />}
       {question.value !== undefined && (
         <section class="ask" aria-label="Question">
@@ -72,7 +75,6 @@ function Call({ view }: { view: ToolView }): JSX.Element {
         {view.subagent !== null && <a href={href("chat", view.subagent)}>Open the sub-agent's session</a>}
         <Files files={view.files} />
       </div>
-      {view.progress !== null && <Progress progress={view.progress} />}
     </details>
   );
 }
@@ -104,7 +106,14 @@ function StateMark({ state }: { state: ToolView["state"] }): JSX.Element {
 }
 
 function Progress({ progress }: { progress: NonNullable<ToolView["progress"]> }): JSX.Element {
-  const { done, total, message } = progress;
+  const { done, total, message, output } = progress;
+  if (output !== undefined) {
+    return (
+      <pre class="output live-output" role="status" aria-label="Output so far" aria-live="off">
+        {visible(output.trimEnd().split("\n").slice(-liveLines).join("\n"))}
+      </pre>
+    );
+  }
   return (
     <div class="progress-line" role="status">
       {total !== null && total > 0 && <progress value={done} max={total} aria-label="Progress" />}

@@ -1,7 +1,9 @@
 // Writing and reading in the chat, in a real browser against a real cluster. One cluster and one page; each test starts a new chat.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, fillSession, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Page } from "playwright-core";
 import { findChromium, signInLink, startBrowser } from "./support.ts";
 
@@ -92,6 +94,18 @@ describe("chat in the console", { skip }, () => {
       JSON.stringify(texts),
     );
     assert.equal(await page.locator(".pending-input").count(), 0);
+  });
+
+  test("shows what a command prints while it runs", async () => {
+    await say(
+      'tool: exec {"command":"echo first; while [ ! -e go ]; do sleep 0.1; done; echo second"}\nthen\nsay: over',
+    );
+    await page.locator(".live-output", { hasText: "first" }).waitFor();
+    assert.doesNotMatch((await page.locator(".live-output").textContent()) ?? "", /second/);
+    await writeFile(join(cluster.home, "workspace", "go"), "");
+    await ended();
+    assert.match((await page.locator(".tool-done .output").last().textContent()) ?? "", /first\s+second/);
+    assert.equal(await page.locator(".live-output").count(), 0);
   });
 
   test("answers a question of the agent with a button", async () => {
@@ -190,5 +204,77 @@ describe("chat in the console", { skip }, () => {
     await area().press("Enter");
     await page.locator(".command-answer", { hasText: "Model" }).waitFor();
     assert.equal(await page.locator(".turn-end").count(), 0);
+  });
+
+  describe("with 1,200 messages", () => {
+    const rows = () => page.locator(".rows > *");
+    /** Scrolls to a distance from the top, in CSS pixels, and lets the page follow. */
+    const scrollTo = (px: number) =>
+      page.locator(".scroll").evaluate(async (element, top) => {
+        element.scrollTop = top;
+        for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+      }, px);
+    /** The first row on the screen and its distance from the top of the scrolling area. */
+    const firstShown = () =>
+      page.locator(".scroll").evaluate((element) => {
+        const { top } = element.getBoundingClientRect();
+        const row = [...element.querySelectorAll(".rows > *")].find(
+          (each) => each.getBoundingClientRect().bottom > top,
+        );
+        return { text: row?.textContent ?? "", px: (row?.getBoundingClientRect().top ?? 0) - top };
+      });
+    const heightOf = () => page.locator(".scroll").evaluate((element) => element.scrollHeight);
+
+    beforeEach(async () => {
+      await say("say: the beginning");
+      await ended();
+      const session = new URL(page.url()).hash.replace("#/chat/", "");
+      await fillSession(cluster.databaseUrl, session, 1_200);
+      await page.reload();
+      await rows().filter({ hasText: "Message 1199:" }).waitFor();
+    });
+
+    test("renders only the rows near the screen, and keeps the place while earlier ones are read", async () => {
+      assert.ok((await rows().count()) < 60, `${await rows().count()} rows`);
+      const held = Promise.withResolvers<undefined>();
+      const earlier = "**/messages?*";
+      await page.route(earlier, async (route) => {
+        await held.promise;
+        await route.continue();
+      });
+      await scrollTo(1_000);
+      const before = await firstShown();
+      const height = await heightOf();
+      held.resolve(undefined);
+      await page.waitForFunction((px) => (document.querySelector(".scroll")?.scrollHeight ?? 0) > px + 3_000, height);
+      const after = await firstShown();
+      assert.equal(after.text, before.text);
+      assert.ok(Math.abs(after.px - before.px) <= 2, `${before.px} is now ${after.px}`);
+      await page.unroute(earlier);
+      while ((await page.locator(".older").count()) > 0) await scrollTo(0);
+      await scrollTo(0);
+      await page.getByText("the beginning", { exact: true }).last().waitFor();
+      assert.ok((await rows().count()) < 60, `${await rows().count()} rows`);
+      await page.getByRole("button", { name: "Newest" }).click();
+      await rows().filter({ hasText: "Message 1199:" }).waitFor();
+    });
+
+    test("keeps selected text while other rows are shown, and follows a new answer at the end", async () => {
+      const selected = () => page.evaluate(() => document.getSelection()?.toString() ?? "");
+      await rows().filter({ hasText: "Message 1199:" }).locator("p").first().selectText();
+      assert.match(await selected(), /Message 1199: one archive/);
+      await scrollTo((await heightOf()) - 6_000);
+      assert.match(await selected(), /Message 1199: one archive/);
+      await page.evaluate(() => document.getSelection()?.removeAllRanges());
+      await page.getByRole("button", { name: "Newest" }).click();
+      await say("say: after the long history");
+      await rows()
+        .filter({ hasText: /^after the long history/ })
+        .waitFor();
+      await page.waitForFunction(() => {
+        const box = document.querySelector(".scroll");
+        return box !== null && box.scrollHeight - box.scrollTop - box.clientHeight < 2;
+      });
+    });
   });
 });

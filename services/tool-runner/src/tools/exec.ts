@@ -8,7 +8,16 @@ import { isolationTag, missingIsolation, leavesWorkspace, refusalText } from "..
 import type { ExecLimits } from "../sandbox/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../processes/processes.ts";
 import { TextRingBuffer } from "../processes/ring-buffer.ts";
-import { callText, defineTool, failure, processScope, success, type Tool, type ToolOutput } from "../tool/tool.ts";
+import {
+  callText,
+  defineTool,
+  failure,
+  processScope,
+  success,
+  type Tool,
+  type ToolContext,
+  type ToolOutput,
+} from "../tool/tool.ts";
 import { formatReport } from "../sandbox/format-result.ts";
 
 export interface ExecOptions {
@@ -45,6 +54,10 @@ const longestWaitSeconds = 600;
 const marginMs = 15_000;
 /** Linux passes at most 128 KiB in one argument, the terminating NUL byte included. */
 const maxCommandBytes = 128 * 1024 - 1;
+/** How often the output of a running command is shown. */
+const showOutputMs = 1_000;
+/** The end of the output that is shown while the command runs. */
+const liveCharacters = 2_000;
 /** Of a process's output when it moves to the background. */
 const shownCharacters = 8_000;
 
@@ -173,11 +186,12 @@ export function execTool(options: ExecOptions): Tool {
       if (background) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
       const waitSeconds = args.wait_seconds ?? (context.hasLaterCalls === true ? 0 : times.backgroundAfterSeconds);
+      const hide = showWhileRunning(output, context.progress);
       const ended = await waitFor(started, context.signal, {
         waitMs: waitSeconds === 0 ? Number.POSITIVE_INFINITY : waitSeconds * 1_000,
         timeoutMs: timeoutSeconds * 1_000,
         mayLeave: () => processes.refusal(context.sessionId) === undefined,
-      });
+      }).finally(hide);
       if (ended === "goes on") return toBackground();
       return told(formatReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
     },
@@ -188,6 +202,20 @@ function networkSentence(hosts: readonly string[]): string {
   return hosts.length === 0
     ? "It runs in a sandbox without network, if there is one; each result names the isolation."
     : `It runs in a sandbox that reaches only these hosts, through the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result names the isolation.`;
+}
+
+/** Reports the end of the output when there is more. Returns a function that ends the reports. */
+function showWhileRunning(output: TextRingBuffer, progress: ToolContext["progress"]): () => void {
+  if (progress === undefined) return () => undefined;
+  let shown = 0;
+  const timer = setInterval(() => {
+    const { end } = output;
+    if (end === shown) return;
+    shown = end;
+    const { text } = output.read(Math.max(0, end - liveCharacters), liveCharacters);
+    progress({ done: end, total: null, message: "", output: text });
+  }, showOutputMs);
+  return () => clearInterval(timer);
 }
 
 interface Waiting {
