@@ -230,7 +230,7 @@ try {
   for (const measure of [openings, scrolling, streaming]) {
     rows.push(...(await measure(page)));
   }
-  console.log(JSON.stringify(rows));
+  process.stdout.write(`${JSON.stringify(rows)}\n`);
 } finally {
   await browser.close();
 }
