@@ -1,6 +1,6 @@
 // The menu of the documentation site.
 import assert from "node:assert/strict";
-import { existsSync, globSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { z } from "zod";
@@ -23,4 +23,22 @@ test("lists every page of docs once, and only pages that exist", async () => {
   for (const link of links) assert.ok(existsSync(join(docs, `${link}.md`)), link);
   const pages = globSync(["*.md", "reference/*.md"], { cwd: docs }).map((name) => name.replace(/\.md$/, ""));
   for (const page of pages.filter((name) => !withoutEntry.has(name))) assert.ok(links.includes(page), page);
+});
+
+const maxPictureBytes = 60 * 1024;
+
+test(`shows pictures that exist, describes each, and keeps each below ${maxPictureBytes / 1024} KB`, () => {
+  const shown = globSync("*.md", { cwd: docs }).flatMap((page) =>
+    [...readFileSync(join(docs, page), "utf8").matchAll(/!\[(.*?)\]\((images\/[\w.-]+)\)/g)].map((match) => ({
+      text: match[1] ?? "",
+      file: match[2] ?? "",
+    })),
+  );
+  assert.ok(shown.length > 3);
+  for (const { text, file } of shown) {
+    assert.ok(text.length > 10, file);
+    assert.ok(statSync(join(docs, file)).size <= maxPictureBytes, file);
+  }
+  const files = globSync("images/*", { cwd: docs });
+  assert.deepEqual(files.toSorted(), [...new Set(shown.map(({ file }) => file))].toSorted());
 });

@@ -167,6 +167,17 @@ test("asks on a terminal, asks again for a refused key, and stores the answers a
   assert.equal(parseSettings(readFileSync(join(home, "parley.toml"), "utf8"), "parley.toml").preset, "goat");
 });
 
+test("changes nothing and goes on when the person declines the offer", async () => {
+  const home = await temporaryFolder(cleanup);
+  const run = parleyOnTerminal(home, ["onboard", "--offer"], environment());
+  await run.says(/No model is configured yet/);
+  run.write(`${down}${enter}`);
+  await run.says(/The rehearsal model answers until then/);
+  const { code, stderr } = await run.outcome();
+  assert.equal(code, 0, stderr);
+  assert.deepEqual([existsSync(join(home, "parley.toml")), existsSync(secretsPath(home))], [false, false]);
+});
+
 test("writes nothing when the person ends the questions with Ctrl-C", async () => {
   const home = await temporaryFolder(cleanup);
   const run = parleyOnTerminal(home, ["onboard"], environment());

@@ -151,7 +151,7 @@ function Replicas({ replicas }: { replicas: readonly Replica[] }): JSX.Element {
           <tr>
             <th>Replica</th>
             <th>Role</th>
-            <th>Up</th>
+            <th class="short">Up</th>
             <th>Memory</th>
             <th>Details</th>
           </tr>
@@ -167,7 +167,10 @@ function Replicas({ replicas }: { replicas: readonly Replica[] }): JSX.Element {
 }
 
 function Line({ replica }: { replica: Replica }): JSX.Element {
-  const details = Object.entries(replica.details).filter(([, value]) => value !== "" && value !== 0);
+  const details = Object.entries(replica.details).filter(
+    // The problems of channels stand next to their states.
+    ([name, value]) => value !== "" && value !== 0 && name !== "channelProblems" && name !== "channelsDown",
+  );
   return (
     <tr data-row tabIndex={-1}>
       <td>
@@ -184,8 +187,12 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
       <td data-label="Role">
         <span class={replica.role === "leader" ? "tag good" : "tag"}>{replica.role}</span>
       </td>
-      <td data-label="Up">{duration(replica.uptimeSeconds * 1_000)}</td>
-      <td data-label="Memory">{Math.round(replica.rssMib)} MiB</td>
+      <td class="short" data-label="Up">
+        {duration(replica.uptimeSeconds * 1_000)}
+      </td>
+      <td class="short" data-label="Memory">
+        {Math.round(replica.rssMib)} MiB
+      </td>
       <td>
         {details.map(([name, value]) => (
           <div key={name}>

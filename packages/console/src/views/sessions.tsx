@@ -68,6 +68,11 @@ export function Sessions(): JSX.Element {
     <div class="page fill">
       <header class="page-head">
         <h1>Sessions</h1>
+        <button type="button" class="button primary" onClick={() => void newChat()}>
+          <Icon name="plus" /> New chat
+        </button>
+      </header>
+      <div class="filters" role="search">
         <input
           type="search"
           data-search
@@ -96,7 +101,6 @@ export function Sessions(): JSX.Element {
         </select>
         <input
           type="search"
-          class="person-filter"
           placeholder="Person"
           aria-label="Person: a name or an id"
           onInput={(event) => set({ person: event.currentTarget.value.trim() })}
@@ -106,10 +110,7 @@ export function Sessions(): JSX.Element {
           <option value="subagents">With sub-agents</option>
           <option value="calls">With single calls</option>
         </select>
-        <button type="button" class="button primary" onClick={() => void newChat()}>
-          <Icon name="plus" /> New chat
-        </button>
-      </header>
+      </div>
       {problem.value !== undefined && <Failure error={problem.value} retry={() => load(false)} />}
       {found.value === undefined && problem.value === undefined && (
         <div class="loading" role="status" aria-label="Loading" />

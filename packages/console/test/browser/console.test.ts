@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
-import { Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, makeDeadLetter, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Browser, Page } from "playwright-core";
 import { findChromium, signInLink, startBrowser, startFront, type Front } from "./support.ts";
 
@@ -254,6 +254,20 @@ describe("console", { skip }, () => {
     const widths = await frame.evaluate((element) => [element.scrollWidth, element.clientWidth]);
     assert.ok((widths[0] ?? 0) <= (widths[1] ?? 0), `the table is ${widths.join(" wide in ")}`);
     await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test("queues a dead letter again with its button", async () => {
+    const session = await makeDeadLetter(cluster.databaseUrl, "think: first a plan");
+    await page.goto(`${front.url}/#/cluster`);
+    const letter = page.locator(".lines li", { hasText: "first a plan" });
+    await letter.waitFor();
+    await assertAccessible();
+    await letter.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("Queued again").waitFor();
+    await letter.waitFor({ state: "detached" });
+    await page.goto(`${front.url}/#/chat/${session}`);
+    await page.locator(".message.user", { hasText: "first a plan" }).nth(1).waitFor();
+    await page.locator(".message.assistant").last().locator("h1", { hasText: "Plan" }).waitFor();
   });
 
   test("adds an account, shows why a platform refuses one, and removes it", async () => {

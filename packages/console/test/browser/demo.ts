@@ -121,6 +121,6 @@ export async function startDemo(cleanup: Cleanup): Promise<Demo> {
   const job = (name: string, schedule: string, prompt: string) => api("/api/schedules", { name, schedule, prompt });
   await job("Morning briefing", "cron 0 7 * * 1-5", "Weather, calendar and open approvals, in five lines.");
   await job("Watch the backups", "every 6h", "Check that the newest backup is younger than a day.");
-  const { turnId } = await api<{ turnId: string }>("/api/turns/last/trace");
-  return { cluster, sessions: { main, waiting, asking }, turn: turnId };
+  const { messages } = await api<{ messages: { turnId: string }[] }>(`/api/sessions/${main}/messages`);
+  return { cluster, sessions: { main, waiting, asking }, turn: messages[0]?.turnId ?? "" };
 }

@@ -1,10 +1,11 @@
 // Pictures of every view. `node … screenshots.ts <folder>`: all views, light and dark, at 390, 1280 and 3840 pixels, to look at them;
 // without a folder: the few that docs/console.md shows.
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Cleanup } from "@parley/testing";
 import type { Browser, Page } from "playwright-core";
 import { startDemo, type Demo } from "./demo.ts";
+import { smallPng } from "./small-png.ts";
 import { findChromium, signInLink, startBrowser } from "./support.ts";
 
 const folder = process.argv[2];
@@ -24,12 +25,12 @@ interface Shot {
 function shotsOf({ sessions, turn }: Demo): Shot[] {
   return [
     { name: "chat", address: `#/chat/${sessions.main}`, ready: ".turn-end", inDocs: true },
-    { name: "chat-approval", address: `#/chat/${sessions.waiting}`, ready: ".approval" },
+    { name: "approval", address: `#/chat/${sessions.waiting}`, ready: ".approval", inDocs: true },
     { name: "chat-question", address: `#/chat/${sessions.asking}`, ready: ".ask" },
-    { name: "sessions", address: "#/sessions", ready: ".session-line", inDocs: true },
+    { name: "sessions", address: "#/sessions", ready: ".session-line" },
     { name: "session", address: `#/session/${sessions.main}`, ready: ".facts" },
     { name: "approvals", address: "#/approvals", ready: ".approval" },
-    { name: "cluster", address: "#/cluster", ready: "tbody tr:nth-child(4)", inDocs: true },
+    { name: "cluster", address: "#/cluster", ready: "tbody tr:nth-child(4)" },
     { name: "turn", address: `#/turn/${turn}`, ready: ".waterfall", inDocs: true },
     { name: "usage", address: "#/usage", ready: "canvas", inDocs: true },
     { name: "schedules", address: "#/schedules", ready: ".card" },
@@ -76,7 +77,8 @@ async function shoot(page: Page, demo: Demo, { address, ready, before }: Shot, p
   await page.evaluate(() => document.fonts.ready);
   // Pictures and charts that load after the content.
   await page.waitForLoadState("networkidle");
-  await page.screenshot({ path });
+  const png = await page.screenshot();
+  writeFileSync(path, folder === undefined ? await smallPng(browser, png) : png);
 }
 
 await using cleanup = new Cleanup();
