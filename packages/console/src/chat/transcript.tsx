@@ -1,5 +1,5 @@
 // The scrolling area of a conversation. Of a long one, only the rows near the screen are rendered. It follows the end unless the person
-// has scrolled up; then the row at the top of the screen stays where it is, whatever changes above it.
+// has scrolled up; then the row at the top of the screen keeps its place when rows above it change.
 import { useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
