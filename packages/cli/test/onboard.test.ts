@@ -21,7 +21,7 @@ import { accountsWithoutOwner } from "../src/onboard/connect.ts";
 import { missingFlags } from "../src/onboard/given.ts";
 import { judge } from "../src/onboard/model-test.ts";
 import { planOf } from "../src/onboard/plan.ts";
-import { parley, parleyOnTerminal } from "./support/parley.ts";
+import { parley, parleyOnTerminal, startOnTerminal } from "./support/parley.ts";
 
 const cleanup = new Cleanup();
 let model: ScriptedModel;
@@ -176,6 +176,18 @@ test("changes nothing and goes on when the person declines the offer", async () 
   const { code, stderr } = await run.outcome();
   assert.equal(code, 0, stderr);
   assert.deepEqual([existsSync(join(home, "parley.toml")), existsSync(secretsPath(home))], [false, false]);
+});
+
+test("offers the set-up at the first start on a terminal, and starts nothing when it is cancelled", async () => {
+  const home = await temporaryFolder(cleanup);
+  const run = startOnTerminal(home);
+  await run.says(/No model is configured yet/);
+  run.write("\u0003");
+  const { code, stdout } = await run.outcome();
+  assert.notEqual(code, 0);
+  assert.match(stdout, /cancelled; nothing was changed/);
+  assert.doesNotMatch(stdout, /ready in/);
+  assert.equal(existsSync(join(home, "parley.toml")), false);
 });
 
 test("writes nothing when the person ends the questions with Ctrl-C", async () => {

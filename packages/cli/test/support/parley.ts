@@ -9,6 +9,7 @@ import { stripVTControlCharacters } from "node:util";
 import { runCommandLine } from "../../src/commands/index.ts";
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const start = fileURLToPath(new URL("../../../../infra/local/src/main.ts", import.meta.url));
 
 export interface Outcome {
   readonly code: number | null;
@@ -112,10 +113,15 @@ export async function runParley(
 
 /** `parley <args>` in a pseudo-terminal of util-linux's `script`. */
 export function parleyOnTerminal(home: string, args: readonly string[], env: Record<string, string> = {}): Run {
-  const command = [process.execPath, "--conditions=@parley/source", main, ...args].map((word) => `'${word}'`).join(" ");
-  return new Run("script", ["-qefc", `stty cols 100 rows 40; ${command}`, "/dev/null"], {
-    PARLEY_HOME: home,
-    SHELL: "/bin/sh",
-    ...env,
-  });
+  return onTerminal([main, ...args], { PARLEY_HOME: home, ...env });
+}
+
+/** `npm start` in a pseudo-terminal, without npm. */
+export function startOnTerminal(home: string): Run {
+  return onTerminal([start, "--home", home], {});
+}
+
+function onTerminal(words: readonly string[], env: Record<string, string>): Run {
+  const command = [process.execPath, "--conditions=@parley/source", ...words].map((word) => `'${word}'`).join(" ");
+  return new Run("script", ["-qefc", `stty cols 100 rows 40; ${command}`, "/dev/null"], { SHELL: "/bin/sh", ...env });
 }
