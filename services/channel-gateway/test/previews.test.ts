@@ -13,6 +13,7 @@ import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "
 import { Client } from "pg";
 import { StreamedText } from "../src/delivery/streamed-text.ts";
 import { owned, startProcess } from "./support/gateway-process.ts";
+import { TestAgent } from "./support/agent.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
 
 const secretName = "PARLEY_CHANNEL_BOT";
@@ -346,4 +347,31 @@ describe("the preview of a gateway that is killed", { concurrency: 3 }, () => {
       return accounts[0]?.waiting === 0;
     }, "the end of sending");
   }
+});
+
+// The last test: it replaces the leader of the others.
+test("ends with one message when the leader is replaced while it writes", async () => {
+  await using peer = await startTelegramPeer();
+  const settings = parseSettings(settingsOf(peer, "led"), "test");
+  await stack.gateway({ name: "led", config: { settings, channelSecrets: new Map([[secretName, peer.token]]) } });
+  await greet(peer);
+  const abandoned = writing("succession");
+  peer.say("succession");
+  await stack.agent.began("succession");
+  abandoned.write("The first leader begins");
+  await peer.until("the preview", () => (sentTo(peer, 42).length > 0 ? true : null));
+  const next = await TestAgent.start(await stack.stack.bus("agent-core"));
+  const answer = writing("the next leader");
+  next.script = (said) => ({ deltas: said === "succession" ? answer : ["and on"] });
+  // Its hint leads the next leader to the session.
+  peer.say("continue");
+  await next.began("succession");
+  answer.write("The second leader answers");
+  await peer.until("its preview", () => (textsIn(peer, 42).includes("The second leader answers …") ? true : null));
+  answer.write(".");
+  answer.end();
+  await peer.until("both answers", () => (sentTo(peer, 42).length === 2 ? true : null));
+  abandoned.end();
+  assert.deepEqual(textsIn(peer, 42), ["The second leader answers.", "and on"]);
+  await next.close();
 });

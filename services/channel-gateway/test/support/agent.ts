@@ -143,7 +143,7 @@ export class TestAgent {
     const streamed: string[] = [];
     for await (const text of answer.deltas) {
       streamed.push(text);
-      this.#say(sessionId, { type: "text.delta", turnId, step: nextStep, attempt: 1, text } satisfies LiveEvent);
+      this.#say(sessionId, { type: "text.delta", turnId, step: nextStep, attempt, text } satisfies LiveEvent);
     }
     const text = answer.text ?? streamed.join("");
     const exitReason = answer.exitReason ?? "end_turn";
