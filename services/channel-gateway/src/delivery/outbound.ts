@@ -41,6 +41,8 @@ export class Outbound {
   readonly #hint: Served;
   readonly #backstop: NodeJS.Timeout;
   #claiming: Promise<void> | undefined;
+  /** The operation of a claim whose response has not arrived: repeated, it returns the rows that it claimed. */
+  #claimId: string | undefined;
   #again = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -100,7 +102,7 @@ export class Outbound {
     try {
       faultPoint("outbox.before_claim");
       const { rows, waitMs } = await bus.request(store.outboxClaim, {
-        opId: randomUUID(),
+        opId: (this.#claimId ??= randomUUID()),
         owner,
         channel,
         account,
@@ -113,6 +115,7 @@ export class Outbound {
         limit: maxInFlight - this.#sending.size,
         claimMs,
       });
+      this.#claimId = undefined;
       faultPoint("outbox.after_claim");
       for (const row of rows) this.#start(row);
       if (waitMs !== undefined) this.#wakeIn(waitMs);
