@@ -17,7 +17,7 @@ export const inboxReady = hint({
   subject: "inbox.ready",
   publishers: ["store"],
   consumers: ["agent-core"],
-  doc: "A row waits in this session's inbox.",
+  doc: "A row waits in this session's inbox, or is the input of a turn that was started with it.",
   payload: store.inboxReady,
 });
 
@@ -109,6 +109,14 @@ export const leaderChanged = event({
   payload: z.object({ epoch: z.number().int(), holder: z.string() }),
 });
 
+export const leaderCapacity = hint({
+  subject: "leader.capacity",
+  publishers: ["agent-core"],
+  consumers: ["store"],
+  doc: "Whether the leader has free turns; sent every 2 s and when it changes. With free turns the store starts a turn in the commit of its message.",
+  payload: z.object({ epoch: z.number().int(), free: z.boolean() }),
+});
+
 export const leaderReleased = event({
   subject: "leader.released",
   publishers: ["agent-core"],
@@ -166,6 +174,7 @@ export const registry: readonly Contract[] = [
   control.controlCompact,
   control.controlSessionEnded,
   leaderChanged,
+  leaderCapacity,
   leaderReleased,
   accountReports,
   ...Object.values(healthReports),

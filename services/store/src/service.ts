@@ -21,6 +21,7 @@ import { fillAllAuthors } from "./memory/authors-of-version.ts";
 import { startIndexing } from "./memory/indexer.ts";
 import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
+import { LeaderCapacity } from "./handlers/coordination/leader-capacity.ts";
 import { serveRequests } from "./handlers/serve.ts";
 
 export async function start(
@@ -69,6 +70,7 @@ export async function start(
     database,
     bus,
     grants: new Grants(database),
+    leaderCapacity: new LeaderCapacity(bus),
     blobRules: { maxBytes, types, places: backends },
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),

@@ -1,10 +1,10 @@
 // Inbox rows: stored once, listed, and found by the sweep.
 import { z } from "zod";
 import { InboundMessageSchema } from "../inbound.ts";
-import { SenderSchema } from "../messages.ts";
+import { MessageSchema, SenderSchema } from "../messages.ts";
 import { TrustLevelSchema } from "../principals.ts";
 import { queueModes, queueOrders } from "../settings/queue.ts";
-import { TurnSummarySchema } from "../turns.ts";
+import { ClaimedTurnSchema, SessionStateSchema, TurnSummarySchema } from "../turns.ts";
 import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const inboxPut = storeRequest({
@@ -163,6 +163,16 @@ export const inboxFlush = storeRequest({
   output: z.object({ flushed: z.number().int() }),
 });
 
+/** A turn that the store started in the same commit as the message that is its input. */
+const StartedTurnSchema = z.object({
+  /** The epoch of the leader that owns the turn. */
+  epoch: z.number().int(),
+  turn: ClaimedTurnSchema,
+  session: SessionStateSchema,
+  message: MessageSchema,
+});
+export type StartedTurn = z.infer<typeof StartedTurnSchema>;
+
 export const inboxReady = z.object({
   sessionId: z.string(),
   priority: z.number().int(),
@@ -170,5 +180,7 @@ export const inboxReady = z.object({
   afterMs: z.number().int().nonnegative().optional(),
   /** The trust of the row if it may join a running turn; left out: it may not. */
   steers: TrustLevelSchema.optional(),
+  /** The running turn that has the row as its input; left out: the row is queued. */
+  started: StartedTurnSchema.optional(),
 });
 export type InboxReady = z.infer<typeof inboxReady>;

@@ -5,7 +5,7 @@ import { sessionEvent, store, type controlCompact, type OutputOf, type TrustLeve
 import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/finish.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
-import { refreshView } from "../session/refresh-view.ts";
+import { claimOfStarted, refreshView } from "../session/refresh-view.ts";
 import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
 import type { TurnPreparer } from "../turn/prepare.ts";
 import { hasOutputHooks, redactedText } from "../hooks/matcher.ts";
@@ -22,7 +22,16 @@ interface Active {
   stop: AbortController;
   /** Input has arrived since the running turn last checked. */
   input: boolean;
+  /** A turn that the store started for this leader. */
+  started: store.StartedTurn | undefined;
   done: Promise<void>;
+}
+
+/** What a wake-up reports in addition to the session. */
+export interface WakeUp {
+  /** The trust of input that may join the running turn. */
+  steers?: TrustLevel | undefined;
+  started?: store.StartedTurn | undefined;
 }
 
 /** A turn that was claimed this often, because its leaders crashed, is ended. */
@@ -41,6 +50,8 @@ export class SessionRunner {
   readonly #requestedCompactions = new Map<string, CompactionRequest>();
   /** Replaces results of earlier leaders that a hook should have received and did not. */
   readonly #withhold: { withhold?: string };
+  /** Whether a claim returns what the session has used before, which its limits need. */
+  readonly #withEarlier: boolean;
   #handingOver = false;
   readonly #over = new AbortController();
 
@@ -48,6 +59,8 @@ export class SessionRunner {
     this.#deps = deps;
     this.#setup = setup;
     this.#withhold = hasOutputHooks(deps.settings.hooks) ? { withhold: redactedText } : {};
+    const { limits } = deps.settings;
+    this.#withEarlier = limits.max_iterations_per_session + limits.max_usd_per_session > 0;
     this.#views = new Views(maxViews);
     this.#slots = new FairSemaphore(deps.settings.agent.max_concurrent_turns);
     this.#childSlots = new FairSemaphore(deps.settings.subagents.max_concurrent);
@@ -57,23 +70,26 @@ export class SessionRunner {
     return this.#active.size;
   }
 
+  /** Whether the store may start turns for this leader; false during a hand-over. */
+  get acceptsStarted(): boolean {
+    return !this.#handingOver && !this.#withEarlier;
+  }
+
   isActive(sessionId: string): boolean {
     return this.#active.has(sessionId);
   }
 
-  /**
-   * Works until no input is queued in the session. Returns at once when a drain is running; `steers` is then the trust
-   * of the input that may join the running turn.
-   */
-  async drain(sessionId: string, steers?: TrustLevel): Promise<void> {
+  /** Works until no input is queued in the session. Returns at once when a drain is running, which is notified. */
+  async drain(sessionId: string, { steers, started }: WakeUp = {}): Promise<void> {
     const current = this.#active.get(sessionId);
     if (current !== undefined) {
       current.again = true;
+      current.started = started ?? current.started;
       if (steers !== undefined && steers === current.trust) current.input = true;
       return;
     }
     if (this.#handingOver) return;
-    const { active, release } = this.#hold(sessionId);
+    const { active, release } = this.#hold(sessionId, started);
     try {
       do {
         active.again = false;
@@ -103,12 +119,12 @@ export class SessionRunner {
       return await this.#compactNow(demand);
     } finally {
       release();
-      if (active.again) void this.drain(sessionId);
+      if (active.again) void this.drain(sessionId, { started: active.started });
     }
   }
 
   /** Reserves the session until it is released. */
-  #hold(sessionId: string): { active: Active; release: () => void } {
+  #hold(sessionId: string, started?: store.StartedTurn): { active: Active; release: () => void } {
     const ended = Promise.withResolvers<void>();
     const active: Active = {
       again: false,
@@ -116,6 +132,7 @@ export class SessionRunner {
       trust: undefined,
       stop: new AbortController(),
       input: false,
+      started,
       done: ended.promise,
     };
     this.#active.set(sessionId, active);
@@ -150,8 +167,7 @@ export class SessionRunner {
     const { leaderStore, log } = this.#deps;
     const view = this.#views.of(sessionId);
     try {
-      const asked = { sessionId, knownSeq: view.seq };
-      const seen = await leaderStore.request(store.sessionView, asked);
+      const seen = await leaderStore.request(store.sessionView, { sessionId, knownSeq: view.seq });
       if (seen.busy || seen.messages.length > 0) return;
       const copy = { ...view, messages: [...view.messages] };
       const toolbox = await this.#setup.toolboxFor(seen.session);
@@ -216,17 +232,20 @@ export class SessionRunner {
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
     const { bus, leaderStore, log, settings } = this.#deps;
     const view = this.#views.of(sessionId);
-    const { limits } = settings;
     faultPoint("agent.before_claim");
-    const claim = await leaderStore.request(store.turnClaim, {
-      sessionId,
-      knownSeq: view.seq,
-      maxClaims,
-      order: settings.queue.order,
-      ageingSeconds: settings.queue.ageing_seconds,
-      ...(limits.max_iterations_per_session + limits.max_usd_per_session > 0 ? { withEarlier: true } : {}),
-      ...this.#withhold,
-    });
+    const started = claimOfStarted(active.started, leaderStore.epoch, view);
+    active.started = undefined;
+    const claim =
+      started ??
+      (await leaderStore.request(store.turnClaim, {
+        sessionId,
+        knownSeq: view.seq,
+        maxClaims,
+        order: settings.queue.order,
+        ageingSeconds: settings.queue.ageing_seconds,
+        ...(this.#withEarlier ? { withEarlier: true } : {}),
+        ...this.#withhold,
+      }));
     faultPoint("agent.after_claim");
     if (claim.status === "empty") return false;
     if (claim.status === "dead") {

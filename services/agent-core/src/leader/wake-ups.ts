@@ -3,6 +3,7 @@
 import type { Bus } from "@parley/bus";
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { inboxReady, store } from "@parley/contracts";
+import { reportCapacity } from "./capacity.ts";
 import type { SessionRunner } from "./session-runner.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { TurnQueue } from "../queue/turn-queue.ts";
@@ -30,14 +31,19 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
   const { bus, queue, sessions, leaderStore, log, maxDirect } = deps;
   // While turns are free no order has to be kept. The queue would cost three round trips to Redis; the row in the inbox is the durable record.
   const isFree = () => sessions.activeCount < maxDirect;
-  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
+  const capacity = reportCapacity(bus, leaderStore.epoch, sessions, maxDirect);
+  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers, started }) => {
     if (afterMs > 0) void queue.wake(sessionId, priority, { delayMs: afterMs });
     // An active session is notified at once: input may join the running turn.
-    else if (sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
-    else if (isFree()) void drainTraced(sessions, sessionId);
-    else void queue.wake(sessionId, priority);
+    else if (sessions.isActive(sessionId)) void sessions.drain(sessionId, { steers, started });
+    // A started turn has left the queue; it waits for its slot like the turns of the sweep.
+    else if (started !== undefined || isFree()) {
+      void drainTraced(sessions, sessionId, started).finally(() => capacity.changed());
+      capacity.changed();
+    } else void queue.wake(sessionId, priority);
   });
   const sweep = async () => {
+    capacity.repeat();
     try {
       const { sessions: waiting } = await leaderStore.request(
         store.inboxPending,
@@ -59,13 +65,18 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
     sweep,
     stop() {
       hints.close();
+      capacity.stop();
       clearInterval(timer);
     },
   };
 }
 
 /** Drains a session as part of the trace of its hint, if there is one. */
-function drainTraced(sessions: SessionRunner, sessionId: string): Promise<void> {
-  const drain = () => sessions.drain(sessionId);
+function drainTraced(
+  sessions: SessionRunner,
+  sessionId: string,
+  started: store.StartedTurn | undefined,
+): Promise<void> {
+  const drain = () => sessions.drain(sessionId, { started });
   return activeTrace() === null ? drain() : inSpan("process turns", { kind: "consumer" }, drain);
 }

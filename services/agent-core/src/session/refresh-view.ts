@@ -1,6 +1,6 @@
 // Reads a session's log from the store: to update a view to the store's state, backwards up to the view's limit where messages
 // are missing, and to find messages of a running turn that its view does not contain.
-import { type ClaimedTurn, type Message, type SessionState, store } from "@parley/contracts";
+import { type ClaimedTurn, type Message, type OutputOf, type SessionState, store } from "@parley/contracts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import { type SessionView, appendMessages, applyRecord, maxViewChars, prepend, reset } from "./view.ts";
 
@@ -62,4 +62,25 @@ export async function hiddenMessages(
     first = page.messages[0];
   }
   return hidden;
+}
+
+/**
+ * The claim of a turn that the store started together with its message. Undefined when the turn must be claimed instead: another epoch owns it, or the view contains its message, because the turn was claimed
+ * after a lost or late hint. A late hint about a turn that has ended cannot write: the store accepts steps of running turns only.
+ */
+export function claimOfStarted(
+  started: store.StartedTurn | undefined,
+  epoch: number,
+  view: Pick<SessionView, "seq">,
+): Exclude<OutputOf<typeof store.turnClaim>, { status: "empty" | "dead" }> | undefined {
+  if (started === undefined || started.epoch !== epoch || view.seq >= started.message.seq) return undefined;
+  const { turn, session, message } = started;
+  return {
+    status: "started",
+    turn,
+    session,
+    steerable: false,
+    messages: [message],
+    gap: view.seq < message.seq - 1,
+  };
 }

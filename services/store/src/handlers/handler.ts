@@ -4,11 +4,13 @@ import type { Grant, InputOf, MemorySettings, OutputOf, RequestContract, store }
 import type { BlobRules } from "../blobs/put.ts";
 import type { Database } from "../db/database.ts";
 import type { Grants } from "../grants.ts";
+import type { LeaderCapacity } from "./coordination/leader-capacity.ts";
 
 export interface StoreContext {
   readonly database: Database;
   readonly bus: Bus;
   readonly grants: Grants;
+  readonly leaderCapacity: LeaderCapacity;
   readonly blobRules: BlobRules;
   readonly memorySettings: MemorySettings;
   /** Call after a document changed: memory documents are indexed in the background. Searches do not depend on it; they update the index. */

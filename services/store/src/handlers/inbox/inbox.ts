@@ -9,16 +9,16 @@ import {
   WireError,
   type InboundMessage,
   type OutputOf,
-  type TrustLevel,
 } from "@parley/contracts";
 import { hashesIn, addReferences } from "../../blobs/references.ts";
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../../db/mappers.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
-import { isJobs, askFromJob } from "../questions/ask.ts";
+import { askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
-import { resolveRoute } from "../sessions/routes.ts";
+import { startArrivedStatement, startedTurnOf, storeAndStart } from "../turns/start.ts";
 import { replaceOverdueFiles, waitsForFiles } from "./files.ts";
+import { extendWindow, lockBusy } from "./queue-modes.ts";
 import type { Handlers } from "../handler.ts";
 
 interface PutRow {
@@ -81,9 +81,12 @@ const find = {
     FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
 };
 
+/** Longer messages start no turn with their commit: the hint would repeat their text on the bus for every subscriber. */
+const maxStartedChars = 64 * 1024;
+
 export const inboxHandlers = {
   async inboxPut(
-    { database, bus },
+    { database, bus, leaderCapacity },
     { message, sessionKey, lease, files, singleCall = false, profile = null, newSessionId },
   ) {
     faultPoint("store.before_inbox");
@@ -98,33 +101,34 @@ export const inboxHandlers = {
     const isIncomplete = message.parts.some((part) => part.type === "pending_file");
     if (isIncomplete !== (files !== undefined))
       throw new WireError("INVALID_INPUT", "`files` belongs to missing files");
-    const write = async (client: PoolClient) => {
-      const { rows } = await client.query<PutRow>({
-        ...insert,
-        values: [
-          sessionKey,
-          ...identity,
-          priority,
-          parts,
-          replyTo,
-          sender,
-          newSessionId ?? newId(),
-          newId(),
-          mode,
-          trustLevel(message),
-          windowMs,
-          activeTrace(),
-          exclusive,
-          singleCall,
-          profile,
-          JSON.stringify(message.conversation),
-          JSON.stringify(message.messageId ?? message.externalId),
-          message.sentAt ?? null,
-          files?.dueMs ?? null,
-          files?.claimMs ?? null,
-        ],
-      });
-      const row = singleRow(rows);
+    const inboxId = newId();
+    const statement = {
+      ...insert,
+      values: [
+        sessionKey,
+        ...identity,
+        priority,
+        parts,
+        replyTo,
+        sender,
+        newSessionId ?? newId(),
+        inboxId,
+        mode,
+        trustLevel(message),
+        windowMs,
+        activeTrace(),
+        exclusive,
+        singleCall,
+        profile,
+        JSON.stringify(message.conversation),
+        JSON.stringify(message.messageId ?? message.externalId),
+        message.sentAt ?? null,
+        files?.dueMs ?? null,
+        files?.claimMs ?? null,
+      ],
+    };
+    const write = async (client: PoolClient, stored?: PutRow[]) => {
+      const row = singleRow(stored ?? (await client.query<PutRow>(statement)).rows);
       if (row.id !== null) {
         await addReferences(client, row.session_id, attached);
         return { row, duplicate: false, same: true };
@@ -136,8 +140,21 @@ export const inboxHandlers = {
       return { row: known, duplicate: true, same: isIncomplete || known.same };
     };
     const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
+    const freeEpoch =
+      simple && !isIncomplete && parts.length <= maxStartedChars ? leaderCapacity.freeEpoch() : undefined;
+    let started: store.StartedTurn | undefined;
     const { row, duplicate, same, refused, busy } = simple
-      ? { ...(await withClient(database, write)), refused: false, busy: undefined }
+      ? {
+          ...(await withClient(database, async (client) => {
+            if (freeEpoch === undefined) return write(client);
+            const start = startArrivedStatement(inboxId, freeEpoch, newId());
+            const { stored, turn } = await storeAndStart(client, statement, start);
+            started = startedTurnOf(freeEpoch, turn);
+            return write(client, stored as PutRow[]);
+          })),
+          refused: false,
+          busy: undefined,
+        }
       : await runTransaction(database, async (client) => {
           if (lease !== undefined) await saveCursor(client, lease);
           const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
@@ -168,7 +185,8 @@ export const inboxHandlers = {
         sessionId: row.session_id,
         priority,
         ...(windowMs === 0 ? {} : { afterMs: windowMs }),
-        ...(mode === "steer" ? { steers: trustLevel(message) } : {}),
+        ...(mode === "steer" && started === undefined ? { steers: trustLevel(message) } : {}),
+        ...(started === undefined ? {} : { started }),
       });
     }
     return {
@@ -229,47 +247,6 @@ function senderOf(message: InboundMessage): string {
     forwarded,
     approvals,
   });
-}
-
-/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. */
-async function lockBusy(
-  client: PoolClient,
-  route: string,
-  mode: string,
-  { trust, replyTo, exclusive }: { trust: TrustLevel; replyTo: string | null; exclusive: boolean },
-) {
-  if (mode !== "reject" && mode !== "interrupt") return undefined;
-  const sessionId = (await resolveRoute(client, route))?.id;
-  if (sessionId === undefined) return undefined;
-  const { rows } = await client.query<{
-    turn_id: string | null;
-    trust: TrustLevel | null;
-    exclusive: boolean | null;
-    queued: boolean;
-    asked: boolean;
-  }>(
-    `SELECT t.id AS turn_id, t.trust, t.exclusive, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
-            EXISTS (SELECT FROM parley.questions q WHERE q.turn_id = t.id AND q.state = 'open' AND q.trust = $2 AND q.expires_at > now()
-              AND (q.held_until IS NULL OR q.held_until > now()) AND NOT ${isJobs}) OR ${askFromJob("$2", "$3")} AS asked
-     FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
-    [sessionId, trust, replyTo],
-  );
-  const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = singleRow(rows);
-  // A turn that waits for this message is not busy.
-  const waits = (exclusive || !asked) && (turnId !== null || queued);
-  return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits };
-}
-
-/** Maximum number of windows that the first of several messages waits. */
-const maxWindows = 5;
-
-/** Earlier messages of the same sender also wait until the end of this message's window. */
-async function extendWindow(client: PoolClient, row: PutRow, sender: string, windowMs: number): Promise<void> {
-  await client.query(
-    `UPDATE parley.inbox SET ready_at = least(now() + $4 * interval '1 millisecond', received_at + $4 * ${maxWindows} * interval '1 millisecond')
-     WHERE session_id = $1 AND id <> $2 AND sender = $3 AND state = 'queued' AND mode = 'coalesce' AND ready_at > now()`,
-    [row.session_id, row.id, sender, windowMs],
-  );
 }
 
 async function saveCursor(client: PoolClient, lease: { name: string; fence: number; cursor: string }): Promise<void> {
