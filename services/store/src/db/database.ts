@@ -68,6 +68,19 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
   return database;
 }
 
+/**
+ * Sends the statements of `send` with one write to the socket: on loopback and on fast networks a write costs about as much processor time
+ * as a small statement, and each wakes PostgreSQL.
+ */
+export function inOneWrite<R>({ connection: { stream } }: PoolClient, send: () => R): R {
+  stream.cork();
+  try {
+    return send();
+  } finally {
+    stream.uncork();
+  }
+}
+
 /** Runs `work` on one connection and discards a broken connection. */
 export async function withClient<R>(database: Database, work: (client: PoolClient) => Promise<R>): Promise<R> {
   const client = await database.pool.connect().catch((error: unknown) => {

@@ -5,7 +5,7 @@ import { faultPoint } from "@parley/chassis";
 import { WireError, type InlineSettlement } from "@parley/contracts";
 import { z } from "zod";
 import type { QueryConfig } from "pg";
-import { withClient, type Database, type PoolClient } from "./database.ts";
+import { inOneWrite, withClient, type Database, type PoolClient } from "./database.ts";
 
 /** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
 export const epochLock = 7_305_510_218;
@@ -89,8 +89,10 @@ async function begin(
   const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
   const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
   // The connection is pipelined: the second statement is sent without waiting, and PostgreSQL runs it after the fence was taken.
-  const opening = client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`);
-  const running = first === undefined ? undefined : client.query<object>(first);
+  const { opening, running } = inOneWrite(client, () => ({
+    opening: client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`),
+    running: first === undefined ? undefined : client.query<object>(first),
+  }));
   const [opened, ran] = await Promise.allSettled([opening, running]);
   if (opened.status === "rejected") throw opened.reason;
   const row = singleRow((opened.value as unknown as { rows: EnterRow[] }[])[1]?.rows ?? []);

@@ -12,7 +12,7 @@ import {
   type TrustLevel,
 } from "@parley/contracts";
 import type { QueryConfig, QueryResult } from "pg";
-import type { PoolClient } from "../../db/database.ts";
+import { inOneWrite, type PoolClient } from "../../db/database.ts";
 import {
   addressOf,
   messageOf,
@@ -262,12 +262,14 @@ export async function storeAndStart(
   storing: QueryConfig,
   starting: QueryConfig,
 ): Promise<{ stored: object[]; turn: object[] }> {
-  const [opened, stored, turn, committed] = await Promise.allSettled([
-    client.query(enterStatement),
-    client.query<object>(storing),
-    client.query<object>(starting),
-    client.query("COMMIT"),
-  ]);
+  const [opened, stored, turn, committed] = await Promise.allSettled(
+    inOneWrite(client, () => [
+      client.query(enterStatement),
+      client.query<object>(storing),
+      client.query<object>(starting),
+      client.query("COMMIT"),
+    ]),
+  );
   for (const each of [opened, stored, turn, committed]) if (each.status === "rejected") throw each.reason;
   return { stored: rowsOf(stored), turn: rowsOf(turn) };
 }
