@@ -6,7 +6,7 @@ import { percentile, sample } from "../measure.ts";
 import type { Baselines } from "./baselines.ts";
 
 export async function turns(gateway: Gateway, model: FakeModel, base: Baselines): Promise<Row[]> {
-  const floor = 3 * base.commitMs + 3 * base.roundTripMs;
+  const floor = 2 * base.commitMs + 2 * base.roundTripMs;
   const chat = conversations();
   await sample(200, 1, () => turn(gateway, chat(), "hello"));
   await sample(30, 1, () => turn(gateway, chat(), "rounds: 5"));
@@ -36,7 +36,7 @@ export async function turns(gateway: Gateway, model: FakeModel, base: Baselines)
   return [
     {
       what: "turn without tools, one at a time",
-      measured: `p50 ${ms(p50)}, p99 ${ms(p99)} (${(p50 / floor).toFixed(1)} × 3 commits + 3 round trips)`,
+      measured: `p50 ${ms(p50)}, p99 ${ms(p99)} (${(p50 / floor).toFixed(1)} × 2 commits + 2 round trips)`,
       reach: "p50 ≤ 6 ms, p99 ≤ 18 ms",
       reached: p50 <= 6 && p99 <= 18,
     },

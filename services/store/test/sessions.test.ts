@@ -284,6 +284,43 @@ test("missing sessions cannot be forked, and sub-agents' sessions cannot be boun
   );
 });
 
+test("a sub-agent gets its parent's permission mode, deny rules and ask rules with each task", async () => {
+  const parent = await say("route:restricted", "delegate");
+  const turn = await begin(parent);
+  const call = { tool: "sessions_spawn", class: "idempotent" as const, input: "{}" };
+  const toolCalls = ["c1", "c2"].map((callId) => ({ ...call, callId }));
+  await commit(turn.turnId, turn.nextStep, { toolCalls, finish: null, stopReason: "tool_use" });
+  const overridesOfChild = async (n: number, resume: string | null) => {
+    const spawned = await core.request(store.turnSpawn, {
+      opId: randomUUID(),
+      epoch: scene.epoch,
+      turnId: turn.turnId,
+      n: turn.nextStep + n,
+      mode: "wait",
+      profile: "reader",
+      title: "A look around",
+      parts: [{ type: "text", text: "look" }],
+      maxChildren: 5,
+      resume,
+      announce: "queue",
+    });
+    assert.equal(spawned.status, "started");
+    const { session } = await gateway.request(store.sessionGet, { sessionId: spawned.sessionId });
+    return { child: spawned.sessionId, overrides: session?.overrides };
+  };
+  const restrict = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>
+    gateway.request(store.sessionUpdate, { sessionId: parent, overrides });
+
+  const restrictions = { permissionMode: "plan" as const, deny: ["exec"], ask: ["write"] };
+  await restrict({ ...restrictions, model: "other", allow: ["read"] });
+  const { child, overrides } = await overridesOfChild(1, null);
+  assert.deepEqual(overrides, restrictions);
+
+  await restrict({ permissionMode: "delegate", deny: null });
+  await gateway.request(store.sessionUpdate, { sessionId: child, overrides: { allow: ["ls"] } });
+  assert.deepEqual((await overridesOfChild(2, child)).overrides, { ask: ["write"], allow: ["ls"] });
+});
+
 // design: 002.23, 003.30c
 test("retention deletes archived idle sessions completely, never main or busy ones", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);

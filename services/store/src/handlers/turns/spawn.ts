@@ -6,11 +6,13 @@ import {
   type InputOf,
   type OutputOf,
   type Sender,
+  type SessionOverrides,
   type store,
   type ToolResult,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { PoolClient } from "../../db/database.ts";
-import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { overridesOf, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { enqueueNotice } from "../inbox/system-input.ts";
 import { lockTurn } from "./end.ts";
@@ -59,6 +61,7 @@ export const spawnHandlers = {
         const idle = input.resume ?? (input.reuse === true ? await idleChild(client, input, parent) : undefined);
         const sessionId = idle ?? (await openSession(client, input, parent));
         const afterSeq = idle === undefined ? 0 : await positionOf(client, idle);
+        await restrict(client, sessionId, parent.session_id);
         await giveTask(client, input, parent, sessionId);
         wakes.push({ sessionId, priority: priorityOf.user });
         const settled = await settleStep(client, input, step, sessionId);
@@ -135,6 +138,28 @@ async function openSession(client: PoolClient, input: Input, parent: ParentRow):
     ],
   );
   return id;
+}
+
+/** With each task the sub-agent gets the parent's restrictions of that moment; allow rules are each session's own. */
+async function restrict(client: PoolClient, sessionId: string, parentId: string): Promise<void> {
+  const { rows } = await client.query<{ parent: string | null; child: string | null }>(
+    `SELECT parent.overrides AS parent, child.overrides AS child FROM parley.sessions child, parley.sessions parent
+     WHERE child.id = $1 AND parent.id = $2 FOR UPDATE OF child`,
+    [sessionId, parentId],
+  );
+  const { parent, child } = singleRow(rows);
+  const overrides = withRestrictionsOf(overridesOf(parent), overridesOf(child));
+  const stored = Object.keys(overrides).length === 0 ? null : JSON.stringify(overrides);
+  if (stored !== child)
+    await client.query("UPDATE parley.sessions SET overrides = $2 WHERE id = $1", [sessionId, stored]);
+}
+
+function withRestrictionsOf(parent: SessionOverrides, child: SessionOverrides): SessionOverrides {
+  const { permissionMode: _mode, deny: _deny, ask: _ask, ...own } = child;
+  const { deny, ask } = parent;
+  // An agent in the mode `delegate` may only delegate; those that do the work for it may do it.
+  const permissionMode = parent.permissionMode === "delegate" ? undefined : parent.permissionMode;
+  return { ...own, ...omitUndefined({ permissionMode, deny, ask }) };
 }
 
 async function giveTask(client: PoolClient, input: Input, parent: ParentRow, sessionId: string): Promise<void> {

@@ -3,4 +3,3 @@
 ALTER TABLE parley.schedules ADD COLUMN person_key text;
 ALTER TABLE parley.schedules ADD COLUMN person text;
 ALTER TABLE parley.schedules ADD COLUMN person_route text;
-CREATE INDEX schedules_person ON parley.schedules (person_key) WHERE person_key IS NOT NULL;
