@@ -10,6 +10,7 @@ import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
 import { addOutput, noVerdict, ProgramHooks } from "../src/run/hooks.ts";
+import { readAgents } from "../src/run/program-agents.ts";
 import { ProgramRequests } from "../src/run/program-requests.ts";
 import { readInput } from "../src/run/input.ts";
 import { PermissionQuestions, readDecision } from "../src/run/permission-questions.ts";
@@ -123,7 +124,8 @@ function control(refuse = false) {
           conversation,
           session: async () => session,
           gateway: nobody,
-          defineServers: () => Promise.resolve(),
+          define: (_servers, _manifests, agents) =>
+            Promise.resolve(Object.keys(readAgents(agents)).map((name) => ({ name, description: "" }))),
           serverNames: () => [],
           registerHooks: (hooks) => new ProgramHooks(new ProgramRequests(() => undefined)).register(hooks),
           instruct: (text) => void said.push(text),
@@ -160,7 +162,8 @@ test("refuses an impossible request with a reason and never sends it as a comman
     [{ subtype: "hook_callback" }, /only Parley sends/],
     [{ subtype: "initialize", hooks: { PreCompact: [{ hookCallbackIds: ["a"] }] } }, /PreCompact cannot be called/],
     [{ subtype: "initialize", jsonSchema: {} }, /answers are text/],
-    [{ subtype: "initialize", agents: { a: {} } }, /parley\.toml/],
+    [{ subtype: "initialize", agents: { a: {} } }, /agents: a\.description/],
+    [{ subtype: "initialize", agents: { a: { description: "a", prompt: "a", skills: [] } } }, /agents: .*skills/],
     [{ subtype: "initialize", skills: ["pdf"] }, /skills belong to the cluster/],
     [{ subtype: "initialize", mcpServers: { files: { command: "files" } } }, /add MCP servers in parley\.toml/],
     [{ subtype: "mcp_set_servers", servers: {} }, /parley\.toml.*mcp_toggle/],

@@ -45,6 +45,7 @@ export {
   type Origin,
   type TrustLevel,
 } from "./principals.ts";
+export { type ProgramAgent, ProgramAgentsSchema, type StartedAgent } from "./program-agents.ts";
 export { type ProgramTool } from "./program-tools.ts";
 export { apiScopes, ApiScopeSchema, includesScope, type ApiScope } from "./principals.ts";
 export {

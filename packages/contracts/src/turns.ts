@@ -7,6 +7,7 @@ import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
 import { approvalAnswerers, TrustLevelSchema } from "./principals.ts";
+import { ProgramAgentsSchema, StartedAgentSchema } from "./program-agents.ts";
 import { ProgramToolsSchema } from "./program-tools.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
@@ -144,6 +145,10 @@ export const SessionOverridesSchema = z.object({
   maxCostMicros: z.number().int().positive().optional(),
   /** Tools of the program that drives the session. Summaries of sessions leave them out. */
   programTools: ProgramToolsSchema.optional(),
+  /** Sub-agents that the program defines for this session. Summaries leave them out, like the next field. */
+  programAgents: ProgramAgentsSchema.optional(),
+  /** In the session of such a sub-agent: its definition. */
+  programAgent: StartedAgentSchema.optional(),
 });
 export type SessionOverrides = z.infer<typeof SessionOverridesSchema>;
 

@@ -321,6 +321,52 @@ test("a sub-agent gets its parent's permission mode, deny rules and ask rules wi
   assert.deepEqual((await overridesOfChild(2, child)).overrides, { ask: ["write"], allow: ["ls"] });
 });
 
+test("a program's sub-agent starts with the definition in its parent's session, else not", async () => {
+  const parent = await say("route:program", "delegate");
+  const turn = await begin(parent);
+  const call = { tool: "sessions_spawn", class: "idempotent" as const, input: "{}" };
+  const toolCalls = ["c1", "c2", "c3"].map((callId) => ({ ...call, callId }));
+  await commit(turn.turnId, turn.nextStep, { toolCalls, finish: null, stopReason: "tool_use" });
+  const spawn = (n: number) =>
+    core.request(store.turnSpawn, {
+      opId: randomUUID(),
+      epoch: scene.epoch,
+      turnId: turn.turnId,
+      n: turn.nextStep + n,
+      mode: "background",
+      profile: "clerk",
+      ofProgram: true,
+      title: "Beans",
+      parts: [{ type: "text", text: "count" }],
+      maxChildren: 5,
+      resume: null,
+      reuse: true,
+      announce: "queue",
+    });
+  const stateOf = async (sessionId: string) =>
+    (await core.request(store.sessionView, { epoch: scene.epoch, sessionId, knownSeq: 0 })).session;
+  const define = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>
+    gateway.request(store.sessionUpdate, { sessionId: parent, overrides });
+
+  assert.deepEqual(await spawn(1), { status: "refused", reason: "the program that defines clerk has ended" });
+  const clerk = { description: "Counts", prompt: "Count." };
+  const programTools = [{ name: "mcp__shop__add", description: "Adds", inputSchema: { type: "object" as const } }];
+  await define({ programAgents: { clerk }, programTools });
+  const first = await spawn(1);
+  assert.equal(first.status, "started");
+  const { overrides } = await stateOf(first.sessionId);
+  assert.deepEqual(overrides, { programAgent: { ...clerk, base: null }, programTools });
+  await gateway.request(store.turnCancel, { sessionId: first.sessionId, queued: true });
+  const second = await spawn(2);
+  assert.equal(second.status, "started");
+  assert.notEqual(second.sessionId, first.sessionId);
+
+  const { session: fork } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: parent });
+  assert.deepEqual((await stateOf(fork.sessionId)).overrides, {});
+  await define({ programAgents: null, programTools: null });
+  assert.equal((await spawn(3)).status, "refused");
+});
+
 // design: 002.23, 003.30c
 test("retention deletes archived idle sessions completely, never main or busy ones", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { createSdkMcpServer, tool, type Options } from "@anthropic-ai/claude-agent-sdk";
 import { apiClient, Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { Inputs, sdkClient, type SdkClient } from "./support/client.ts";
+import { Inputs, sdkClient, toolResults, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -19,16 +19,6 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const then = "\nthen\nsay: over";
 const addOf = (a: unknown, b = 2) => `tool: mcp__shop__add ${JSON.stringify({ a, b })}`;
-type Run = Awaited<ReturnType<SdkClient["run"]>>;
-
-/** The results of the tool calls of a run, as the model received them. */
-function toolResults(run: Run): string[] {
-  const blocks = run.of("user").flatMap(({ message: { content } }) => (typeof content === "string" ? [] : content));
-  return blocks.flatMap((block) =>
-    block.type === "tool_result" && typeof block.content === "string" ? [block.content] : [],
-  );
-}
-
 const Messages = z.object({
   messages: z.array(z.object({ parts: z.array(z.looseObject({ type: z.string(), content: z.unknown().optional() })) })),
 });

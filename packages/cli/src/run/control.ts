@@ -18,14 +18,20 @@ export interface ControlDeps {
   readonly gateway: Pick<Gateway, "run">;
   /** Registers the hooks of the program. Throws an error that names a hook that cannot run. */
   registerHooks(hooks: unknown): void;
-  /** Adds the tools of the program's MCP servers to the session. Throws Error with the reason of a refusal. */
-  defineServers(names: readonly string[], manifests: unknown): Promise<void>;
+  /** Adds the tools of the program's MCP servers and its sub-agents to the session. Throws Error with the reason of a refusal. */
+  define(servers: readonly string[], manifests: unknown, agents: unknown): Promise<readonly AgentInfo[]>;
   /** The names of the program's MCP servers. */
   serverNames(): readonly string[];
   /** Sets instructions for the agent, sent with the next message. */
   instruct(text: string): void;
   /** The program also wants the texts of sub-agents. */
   forwardTexts(): void;
+}
+
+/** A sub-agent in the answer to `initialize`. */
+export interface AgentInfo {
+  readonly name: string;
+  readonly description: string;
 }
 
 export type ControlAnswer =
@@ -142,7 +148,6 @@ function serverName({ serverName: camel, server_name: snake = camel, ...request 
 
 /** Options of `initialize` that change the answer and cannot be honoured, with the reason. */
 const unsupportedOptions = [
-  ["agents", "define profiles of sub-agents in parley.toml, [profiles.<name>]"],
   ["mcpServers", addServers],
   ["plugins", "hooks, skills and MCP servers belong to the cluster"],
   ["skills", "skills belong to the cluster"],
@@ -175,7 +180,7 @@ async function initialize(deps: ControlDeps, request: ControlRequest): Promise<R
     if (!isUnset(request[name])) throw new ControlRequestError(`${name}: ${reason}`);
   }
   deps.registerHooks(options.hooks ?? {});
-  await deps.defineServers(options.sdkMcpServers ?? [], options.sdkMcpServerManifests);
+  const own = await deps.define(options.sdkMcpServers ?? [], options.sdkMcpServerManifests, request["agents"]);
   if (options.forwardSubagentText === true) deps.forwardTexts();
   const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
   const text = instructions.filter((each) => each.trim() !== "").join("\n\n");
@@ -188,7 +193,10 @@ async function initialize(deps: ControlDeps, request: ControlRequest): Promise<R
       description: summary,
       argumentHint: usage.slice(name.length).trim(),
     })),
-    agents: (agent?.profiles ?? []).map((name) => ({ name, description: "" })),
+    agents: [
+      ...(agent?.profiles ?? []).filter((name) => own.every((each) => each.name !== name)).map(withoutText),
+      ...own,
+    ],
     models: agent?.model === null || agent === null ? [] : [modelInfo(agent.model)],
     output_style: "default",
     available_output_styles: ["default"],
@@ -219,4 +227,9 @@ function read<S extends z.ZodType>(schema: S, request: ControlRequest): z.output
   const parsed = schema.safeParse(request);
   if (parsed.success) return parsed.data;
   throw new ControlRequestError(`${request.subtype}: ${firstIssue(parsed.error)}`);
+}
+
+/** The settings' profiles are known by name. */
+function withoutText(name: string): AgentInfo {
+  return { name, description: "" };
 }

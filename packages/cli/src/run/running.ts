@@ -105,6 +105,7 @@ export class Running {
     this.#subagents = new Subagents(deps.target, {
       event: (event, atMs) => this.#stream.event(event, atMs),
       subagentEvent: (subagent, event, atMs) => {
+        this.#servers.event(event);
         this.#stream.subagentEvent({ ...subagent, texts: this.#forwardsTexts }, event, atMs);
         if (options.streamInput) this.#approvals.subagentEvent(event, subagent.sessionId);
       },
@@ -250,8 +251,8 @@ export class Running {
       session: () => this.#session(),
       gateway: this.#deps.gateway,
       registerHooks: (hooks: unknown) => this.#hooks.register(hooks),
-      defineServers: (names: readonly string[], manifests: unknown) =>
-        this.#programSession.define([...options.servers, ...names], manifests),
+      define: (names: readonly string[], manifests: unknown, agents: unknown) =>
+        this.#programSession.define([...options.servers, ...names], manifests, agents),
       serverNames: () => this.#servers.names,
       instruct: (text: string) => void this.#instructions.push(text),
       forwardTexts: () => void (this.#forwardsTexts = true),
@@ -283,7 +284,7 @@ export class Running {
   #begin(sessionId: string): void {
     this.#sessionId ??= sessionId === "" ? null : sessionId;
     this.#beginning ??= agentInfo(this.#deps.gateway, this.#deps.target, sessionId, this.#io).then((info) =>
-      this.#stream.begin(this.#servers.added(info)),
+      this.#stream.begin(this.#programSession.added(info)),
     );
   }
 

@@ -1,6 +1,7 @@
 // Operations on sessions: list, read, start, resume, copy, change, stop and compact them.
 import { z } from "zod";
 import { controlCompact, controlStreaming } from "../control.ts";
+import { ProgramAgentsSchema } from "../program-agents.ts";
 import { ProgramToolsSchema } from "../program-tools.ts";
 import { mainSessionKey } from "../session-keys.ts";
 import { efforts } from "../settings/agent.ts";
@@ -252,6 +253,8 @@ export const sessionsChange = operation({
         maxCostMicros: z.number().int().positive().nullable(),
         /** Tools that the program which drives the session runs itself. */
         programTools: ProgramToolsSchema.nullable(),
+        /** Sub-agents that this program defines, next to the profiles of the settings. */
+        programAgents: ProgramAgentsSchema.nullable(),
       })
       .partial()
       .optional(),

@@ -7,6 +7,7 @@ import { permissionModes, ruleLists } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
 import { MessageSchema } from "../messages.ts";
 import { HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
+import { ProgramAgentsSchema } from "../program-agents.ts";
 import { ProgramToolsSchema } from "../program-tools.ts";
 import { ViewRecordSchema } from "../view-record.ts";
 import { Empty, Fenced, storeRequest } from "./shared.ts";
@@ -109,6 +110,7 @@ export const sessionUpdate = storeRequest({
         maxModelCalls: z.number().int().positive().nullable(),
         maxCostMicros: z.number().int().positive().nullable(),
         programTools: ProgramToolsSchema.nullable(),
+        programAgents: ProgramAgentsSchema.nullable(),
       })
       .partial()
       .optional(),

@@ -32,10 +32,7 @@ export type Finish = z.infer<typeof FinishSchema>;
 /** Results that a hook rewrote after they were settled; the conversation contains the rewritten form. */
 const Rewritten = z.array(z.object({ n: z.number().int(), result: ToolResultPart }));
 
-/**
- * Small results of `pure` calls that no runner has settled. This commit settles them and replaces results of earlier attempts, so that
- * the conversation contains what the model received.
- */
+/** Small results of `pure` calls that no runner has settled. They replace those of earlier attempts: the model received these. */
 const InlineSettlement = z.array(
   z.object({ n: z.number().int(), state: z.enum(["done", "failed"]), result: ToolResultPart }),
 );
@@ -188,6 +185,8 @@ export const turnSpawn = storeRequest({
     n: z.number().int(),
     mode: z.enum(taskModes),
     profile: z.string(),
+    /** The program that drives the parent's session defines the profile. Left out: the settings do. */
+    ofProgram: z.boolean().optional(),
     title: z.string(),
     /** The task, as the parent wrote it. */
     parts: z.array(PartSchema),
@@ -210,7 +209,7 @@ export const turnSpawn = storeRequest({
       /** Position of the child's log before the task; left out: a retry found the sub-agent already started. */
       afterSeq: z.number().int().optional(),
     }),
-    /** Too many children at work, or no such child to resume; the step is unchanged. */
+    /** Too many children at work, no such child to resume, or a definition that ended with its program's run; the step is unchanged. */
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),
 });

@@ -6,11 +6,14 @@ import {
   type OutputMode,
   type ParleySettings,
   type PermissionMode,
+  type ProgramAgent,
   type ProfileSettings,
   type QueueMode,
   type SessionState,
+  type StartedAgent,
   type ToolExecution,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { Limits } from "../limits/limits.ts";
 
 export interface TurnPolicy {
@@ -68,7 +71,9 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
   const { agent, limits, tools, subagents } = settings;
   const { overrides, depth } = session;
   const child = session.parentId !== null;
-  const profile = session.profile === null ? undefined : profilesOf(settings)[session.profile];
+  const { programAgent } = overrides;
+  const ofSettings = session.profile === null ? undefined : profilesOf(settings)[session.profile];
+  const profile = programAgent === undefined ? ofSettings : profileOfAgent(programAgent, settings);
   const ofProfile = profile?.tools ?? readerProfile.tools ?? [];
   const scope = child || profile !== undefined ? ofProfile : agent.tools;
   const isDeepest = depth >= subagents.max_depth;
@@ -111,11 +116,44 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
       if (!tools.enabled.includes("*") && !isIn(tools.enabled)) return false;
       // Every call would be refused.
       if (isDeepest && name === subagents.tool_name) return false;
+      if (programAgent !== undefined) return programAgentHas(settings, programAgent, [name, ...aliases]);
       if (scope === undefined) return true;
       if (isIn(scope)) return true;
       return scope.includes("*") && !(child && notForChildren.has(name));
     },
   };
+}
+
+/** A sub-agent that a program defines. It has no rights and limits that a profile of the settings would not have by default. */
+function profileOfAgent(
+  { description, prompt, tools = ["*"], model, effort, maxModelCalls }: ProgramAgent,
+  { subagents }: ParleySettings,
+): ProfileSettings {
+  const max_iterations = lower(subagents.max_iterations, maxModelCalls);
+  const fixed = { description, system_prompt: prompt, prompt: "minimal" as const, tools, max_iterations };
+  return { ...fixed, ...omitUndefined({ model, effort }) };
+}
+
+/** `names`: those of one tool, its own first. The tools of the agent that starts the sub-agent are the most that it can have. */
+function programAgentHas(
+  settings: ParleySettings,
+  { base, tools = ["*"], disallowedTools = [] }: StartedAgent,
+  names: readonly string[],
+): boolean {
+  if (names.some((name) => disallowedTools.some((entry) => matches(entry, name)))) return false;
+  // Of the agent itself, undefined means all tools.
+  const ofBase =
+    base === null ? settings.agent.tools : (profilesOf(settings)[base]?.tools ?? readerProfile.tools ?? []);
+  const isForAll = !names.some((name) => notForChildren.has(name));
+  const baseHas =
+    names.some((name) => ofBase?.includes(name)) || ((ofBase?.includes("*") ?? true) && (isForAll || base === null));
+  const isListed = tools.some((entry) => (entry === "*" ? isForAll : names.some((name) => matches(entry, name))));
+  return baseHas && isListed;
+}
+
+/** `entry`: a name, or the beginning of names followed by `*`. */
+function matches(entry: string, name: string): boolean {
+  return entry.endsWith("*") ? name.startsWith(entry.slice(0, -1)) : entry === name;
 }
 
 /** The lower of two limits; 0 and undefined: no limit. */

@@ -1,7 +1,14 @@
 // Tools that the program which drives a session runs itself: a call is offered to it in the store, and its turn waits without a slot.
-import { store, type ProgramTool, type ToolDescriptor } from "@parley/contracts";
+import {
+  store,
+  type ParleySettings,
+  type ProgramTool,
+  type SessionOverrides,
+  type ToolDescriptor,
+} from "@parley/contracts";
 import { z } from "zod";
 import type { LocalContext, LocalOutcome, LocalTool } from "./local-tool.ts";
+import { spawnTool } from "./spawn.ts";
 
 /** How long the program has to take a call. It renews its hold of a running call more often. */
 const takeMs = 20_000;
@@ -13,9 +20,22 @@ export function isProgramTool(description: string): boolean {
   return description.startsWith(origin);
 }
 
-/** `taken`: names of the deployment's own tools, which keep them. */
-export function programToolsOf(tools: readonly ProgramTool[], taken: ReadonlySet<string>): LocalTool[] {
-  return tools.filter(({ name }) => !taken.has(name)).map(programTool);
+/**
+ * The local tools of a session to which a program adds tools and sub-agents. `taken`: names of the deployment's own tools, which keep
+ * them.
+ */
+export function withProgram(
+  local: readonly LocalTool[],
+  { programTools = [], programAgents }: Pick<SessionOverrides, "programTools" | "programAgents">,
+  taken: ReadonlySet<string>,
+  settings: ParleySettings,
+): LocalTool[] {
+  const spawn = settings.subagents.tool_name;
+  const replaced =
+    programAgents === undefined
+      ? local
+      : local.map((tool) => (tool.descriptor.name === spawn ? spawnTool(settings, programAgents) : tool));
+  return [...replaced, ...programTools.filter(({ name }) => !taken.has(name)).map(programTool)];
 }
 
 function programTool(tool: ProgramTool): LocalTool {

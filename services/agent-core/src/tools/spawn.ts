@@ -1,5 +1,5 @@
 // Starts sub-agents. The settings choose the tool's name; the argument names of other agent designs are accepted.
-import { store, type ParleySettings, type ProfileSettings } from "@parley/contracts";
+import { store, type ParleySettings, type ProfileSettings, type ProgramAgent } from "@parley/contracts";
 import { z } from "zod";
 import { profilesOf } from "../policy/turn-policy.ts";
 import { localTool, type LocalContext, type LocalOutcome, type LocalTool } from "./local-tool.ts";
@@ -23,17 +23,30 @@ const Input = z.object({
   resume: z.string().optional().describe("Id of an earlier sub-agent that continues."),
 });
 
-/** The tool with its configured name; its description lists the available profiles. */
-export function spawnTool(settings: ParleySettings): LocalTool {
+const ofProgram = " Profiles of the program that drives this session: ";
+
+/** What a description in a prompt says about the sub-agents of a program; empty: nothing. */
+export function programAgentsIn(description: string): string {
+  const at = description.indexOf(ofProgram);
+  return at === -1 ? "" : description.slice(at);
+}
+
+/**
+ * The tool with its configured name; its description lists the available profiles. `agents`: those that a program adds; of two with one
+ * name, the program's counts.
+ */
+export function spawnTool(settings: ParleySettings, agents: Readonly<Record<string, ProgramAgent>> = {}): LocalTool {
   const { subagents } = settings;
   const profiles = Object.entries(profilesOf(settings))
+    .filter(([name]) => !Object.hasOwn(agents, name))
     .map(([name, profile]) => `${name}: ${profile.description ?? describe(profile)}`)
     .join("; ");
+  const added = Object.entries(agents).map(([name, { description }]) => `${name}: ${description}`);
   return localTool({
     name: subagents.tool_name,
     aliases: names.filter((name) => name !== subagents.tool_name),
     summary: "Give a task to a sub-agent.",
-    description: `Give a task to a sub-agent, which works independently and reports its result. Profiles: ${profiles}. Default profile: ${subagents.profile}; default mode: ${subagents.mode}.`,
+    description: `Give a task to a sub-agent, which works independently and reports its result. Profiles: ${profiles}. Default profile: ${subagents.profile}; default mode: ${subagents.mode}.${added.length === 0 ? "" : `${ofProgram}${added.join("; ")}`}`,
     input: Input,
     examples: [
       {
@@ -47,18 +60,22 @@ export function spawnTool(settings: ParleySettings): LocalTool {
     readOnly: false,
     risk: "low",
     effects: ["reads_untrusted"],
-    run: (input, context) => spawn(input, context),
+    run: (input, context) => spawn(input, context, agents),
   });
 }
 
-async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promise<LocalOutcome> {
+async function spawn(
+  input: z.infer<typeof Input>,
+  context: LocalContext,
+  agents: Readonly<Record<string, ProgramAgent>>,
+): Promise<LocalOutcome> {
   const { settings, policy, turn, step } = context;
   const failed = (content: string): LocalOutcome => ({ status: "failed", content });
   const prompt = input.prompt ?? input.task ?? "";
   if (prompt.trim() === "")
     return failed("Not started: the task is missing. Describe in `prompt` what the sub-agent should do.");
   const profile = input.profile ?? input.agent ?? input.subagent_type ?? settings.subagents.profile;
-  const profiles = profilesOf(settings);
+  const profiles = { ...profilesOf(settings), ...agents };
   if (!Object.hasOwn(profiles, profile)) {
     return failed(`Not started: there is no profile "${profile}". Available: ${Object.keys(profiles).join(", ")}.`);
   }
@@ -75,6 +92,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
     n: step.n,
     mode,
     profile,
+    ...(Object.hasOwn(agents, profile) ? { ofProgram: true } : {}),
     title: (input.description ?? input.label ?? prompt).slice(0, 80),
     parts: [{ type: "text", text: prompt }],
     maxChildren: settings.subagents.max_children,

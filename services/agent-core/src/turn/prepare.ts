@@ -12,7 +12,8 @@ import { showsSource } from "../prompt/message-header.ts";
 import { mainPolicy, resolvePolicy, type TurnPolicy } from "../policy/turn-policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "../session/prefix.ts";
 import { markKnown, sameVersions, knownVersions } from "../prompt/known-documents.ts";
-import { isProgramTool, programToolsOf } from "../tools/program-tools.ts";
+import { isProgramTool, withProgram } from "../tools/program-tools.ts";
+import { programAgentsIn } from "../tools/spawn.ts";
 import { calledNames, Toolbox } from "../tools/toolbox.ts";
 import { audienceOf, mergeTaint, taintOf } from "../policy/taint.ts";
 import { hiddenMessages } from "../session/refresh-view.ts";
@@ -90,20 +91,20 @@ export class TurnPreparer {
     root: ClaimedTurn["root"] | undefined,
   ): Toolbox {
     const { settings } = this.#deps;
-    const { programTools } = overrides;
+    const isOfProgram = (overrides.programTools ?? overrides.programAgents ?? overrides.programAgent) !== undefined;
     const allowed = root !== undefined && roleOf(root.trust) === "guest" ? guestRules(settings, root) : null;
     const isDeepest = policy.depth >= settings.subagents.max_depth;
     const key = JSON.stringify([profile, parentId === null, isDeepest, allowed]);
     const known = this.#toolboxes.get(key);
-    if (known?.catalog === catalog && programTools === undefined) return known.toolbox;
+    if (known?.catalog === catalog && !isOfProgram) return known.toolbox;
     const had = allowed === null ? catalog.tools : catalog.tools.filter((tool) => guestsHave(tool, allowed));
-    if (programTools !== undefined && allowed === null) {
-      // Not kept: other sessions have other tools.
-      const own = programToolsOf(programTools, new Set(had.map(({ name }) => name)));
-      return new Toolbox(had, catalog.containment, [...this.#local, ...own], policy, settings.tools);
-    }
-    const toolbox = new Toolbox(had, catalog.containment, this.#local, policy, settings.tools);
-    this.#toolboxes.set(key, { catalog, toolbox });
+    const local =
+      isOfProgram && allowed === null
+        ? withProgram(this.#local, overrides, new Set(had.map(({ name }) => name)), settings)
+        : this.#local;
+    const toolbox = new Toolbox(had, catalog.containment, local, policy, settings.tools);
+    // Other sessions have other programs, and a sub-agent of one may have the name of a profile.
+    if (!isOfProgram) this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
   }
 
@@ -131,8 +132,8 @@ export class TurnPreparer {
     const { guest_allow: guestAllow } = this.#deps.settings.permissions;
     const ofOthers = ({ tools }: Prefix) => tools.filter((tool) => !guestsHave(tool, guestAllow));
     const shown = ofOthers(kept);
-    // A program that continues a session may define other tools than the one before.
-    if (!toolbox.defers && programNames(kept) !== programNames(fresh)) return false;
+    // A program that continues a session may define other tools and sub-agents than the one before.
+    if (!toolbox.defers && programPart(kept) !== programPart(fresh)) return false;
     if (role === "guest") return shown.length === 0;
     return shown.length > 0 || ofOthers(fresh).length === 0 || toolbox.defers;
   }
@@ -180,9 +181,10 @@ export class TurnPreparer {
   }
 }
 
-/** The tools of the program that a prefix shows. */
-function programNames({ tools }: Prefix): string {
-  return JSON.stringify(tools.filter(({ description }) => isProgramTool(description)));
+/** What a prefix shows of the program: its tools and its sub-agents. */
+function programPart({ tools }: Prefix): string {
+  const shown = tools.map((tool) => (isProgramTool(tool.description) ? tool : programAgentsIn(tool.description)));
+  return JSON.stringify(shown.filter((each) => each !== ""));
 }
 
 function selectionOf(policy: TurnPolicy, { claimed, audience }: Reader, dailyNotes: boolean) {

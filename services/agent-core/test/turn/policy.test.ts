@@ -55,6 +55,26 @@ describe("the tools of a policy", () => {
     }
   });
 
+  test("permits a program's sub-agent at most the tools of the agent that starts it", () => {
+    const toml = {
+      profiles: { listed: { tools: ["read", "mcp__shop__add"] }, bare: {}, all: { tools: ["*"] } },
+      agent: { tools: ["read", "exec", "message"] },
+    };
+    const has = (base: string | null, lists: { tools?: string[]; disallowedTools?: string[] }, ...names: string[]) => {
+      const programAgent = { description: "Adds up", prompt: "Add up.", base, ...lists };
+      const policy = resolvePolicy(settings(toml), { ...child("clerk"), overrides: { programAgent } });
+      return names.filter((name) => policy.hasTool(name));
+    };
+    const names = ["read", "exec", "grep", "message", "mcp__shop__add"];
+    assert.deepEqual(has(null, {}, ...names), ["read", "exec"]);
+    assert.deepEqual(has(null, { tools: ["message", "grep"] }, ...names), ["message"]);
+    assert.deepEqual(has("listed", { tools: ["exec", "mcp__shop__*"] }, ...names), ["mcp__shop__add"]);
+    assert.deepEqual(has("bare", {}, ...names), ["read", "grep"]);
+    assert.deepEqual(has("gone", { tools: ["exec", "read"] }, ...names), ["read"]);
+    assert.deepEqual(has("all", { tools: ["message", "exec"] }, ...names), ["exec"]);
+    assert.deepEqual(has("all", { disallowedTools: ["mcp__*", "read"] }, ...names), ["exec", "grep"]);
+  });
+
   // design: 004.10b
   test("excludes the tool that starts sub-agents at the maximum depth", () => {
     const worker = { profiles: { worker: { tools: ["*"] } } };

@@ -133,6 +133,9 @@ export class SessionService {
       this.#refuseMode(overrides.permissionMode);
     }
     if (overrides.model !== undefined && overrides.model !== null) await this.#refuseModel(overrides.model);
+    for (const { model } of Object.values(overrides.programAgents ?? {})) {
+      if (model !== undefined) await this.#refuseModel(model);
+    }
     const { session } = await bus.request(store.sessionUpdate, { sessionId, overrides });
     sessions.changed(sessionId);
     return existing(session, sessionId);

@@ -82,6 +82,14 @@ export function sdkClient(cluster: Pick<TestCluster, "home">): SdkClient {
   };
 }
 
+/** The results of the tool calls of a run and its sub-agents, as the model received them. */
+export function toolResults(run: SdkRun): string[] {
+  const blocks = run.of("user").flatMap(({ message: { content } }) => (typeof content === "string" ? [] : content));
+  return blocks.flatMap((block) =>
+    block.type === "tool_result" && typeof block.content === "string" ? [block.content] : [],
+  );
+}
+
 type Content = SDKUserMessage["message"]["content"];
 
 export function userMessage(content: Content): SDKUserMessage {

@@ -11,6 +11,7 @@ import {
 } from "@parley/contracts";
 import { copyReferences } from "../../blobs/references.ts";
 import type { PoolClient } from "../../db/database.ts";
+import { overridesOf } from "../../db/mappers.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { bindRoute } from "./routes.ts";
 import { titleUntitled } from "./titles.ts";
@@ -21,6 +22,7 @@ interface Original {
   key: string;
   title: string | null;
   seq: number;
+  overrides: string | null;
   view: string | null;
   prefix_hash: string | null;
 }
@@ -47,13 +49,20 @@ export const forkHandlers = {
   },
 } satisfies Partial<Handlers>;
 
+/** The overrides without what a program defines in its own session. */
+function withoutProgram(stored: string | null): string | null {
+  const { programTools: _tools, programAgents: _agents, ...kept } = overridesOf(stored);
+  return Object.keys(kept).length === 0 ? null : JSON.stringify(kept);
+}
+
 async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>): Promise<string> {
   const { sessionId, route } = input;
   const original = singleRow(
     (
-      await client.query<Original>("SELECT key, title, seq, view, prefix_hash FROM parley.sessions WHERE id = $1", [
-        sessionId,
-      ])
+      await client.query<Original>(
+        "SELECT key, title, seq, overrides, view, prefix_hash FROM parley.sessions WHERE id = $1",
+        [sessionId],
+      )
     ).rows,
   );
   const atSeq = Math.min(input.atSeq ?? original.seq, original.seq);
@@ -63,7 +72,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
   const title = input.title ?? (original.title === null ? null : `${original.title.slice(0, 190)} (fork)`);
   await client.query(
     `INSERT INTO parley.sessions (id, key, title, title_tainted, profile, overrides, view, view_version, prefix_hash, seq, todos)
-     SELECT $2, $3, $4, title_tainted AND $9, profile, overrides, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
+     SELECT $2, $3, $4, title_tainted AND $9, profile, $10, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
      FROM parley.sessions WHERE id = $1`,
     [
       sessionId,
@@ -75,6 +84,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
       view === kept ? original.prefix_hash : null,
       atSeq,
       input.title === undefined,
+      withoutProgram(original.overrides),
     ],
   );
   await copyTurns(client, { from: sessionId, to: id, atSeq, view });

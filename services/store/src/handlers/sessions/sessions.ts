@@ -98,10 +98,10 @@ export function summaryOf(row: Row): SessionSummary {
   };
 }
 
-/** Without definitions of tools, which can be long: a list of sessions must fit on the bus. */
+/** Without definitions of tools and sub-agents, which can be long: a list of sessions must fit on the bus. */
 function shownOverrides(overrides: SessionOverrides | null): SessionOverrides {
   if (overrides === null) return {};
-  const { programTools: _, ...shown } = overrides;
+  const { programTools: _, programAgents: __, programAgent: ___, ...shown } = overrides;
   return shown;
 }
 

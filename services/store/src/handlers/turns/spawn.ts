@@ -1,4 +1,5 @@
 // Starts a sub-agent: its session, its first input and the state of the requesting call, in one commit.
+import { isDeepStrictEqual } from "node:util";
 import {
   newId,
   priorityOf,
@@ -22,9 +23,16 @@ import type { Handlers } from "../handler.ts";
 type Input = InputOf<typeof store.turnSpawn>;
 type Output = OutputOf<typeof store.turnSpawn>;
 
+interface ChildRow {
+  profile: string | null;
+  overrides: string | null;
+}
+
 interface ParentRow {
   session_id: string;
   key: string;
+  profile: string | null;
+  overrides: string | null;
   depth: number;
   sender: string;
 }
@@ -50,7 +58,7 @@ export const spawnHandlers = {
         const parent = singleRow(
           (
             await client.query<ParentRow>(
-              `SELECT t.session_id, s.key, s.depth, i.sender FROM parley.turns t
+              `SELECT t.session_id, s.key, s.profile, s.overrides, s.depth, i.sender FROM parley.turns t
                JOIN parley.sessions s ON s.id = t.session_id JOIN parley.inbox i ON i.id = t.inbox_id WHERE t.id = $1`,
               [input.turnId],
             )
@@ -58,10 +66,11 @@ export const spawnHandlers = {
         );
         const refusal = await refuse(client, input, parent);
         if (refusal !== undefined) return { result: { status: "refused", reason: refusal } };
-        const idle = input.resume ?? (input.reuse === true ? await idleChild(client, input, parent) : undefined);
+        const reuses = input.reuse === true && input.ofProgram !== true;
+        const idle = input.resume ?? (reuses ? await idleChild(client, input, parent) : undefined);
         const sessionId = idle ?? (await openSession(client, input, parent));
         const afterSeq = idle === undefined ? 0 : await positionOf(client, idle);
-        await restrict(client, sessionId, parent.session_id);
+        await configure(client, input, sessionId, parent);
         await giveTask(client, input, parent, sessionId);
         wakes.push({ sessionId, priority: priorityOf.user });
         const settled = await settleStep(client, input, step, sessionId);
@@ -98,18 +107,34 @@ async function refuse(client: PoolClient, input: Input, parent: ParentRow): Prom
   if (count >= input.maxChildren) {
     return `${count} sub-agents are already running, which is the limit (subagents.max_children); wait for one of them`;
   }
-  if (input.resume === null) return undefined;
-  const child = await client.query("SELECT FROM parley.sessions WHERE id::text = $1 AND parent_id = $2", [
-    input.resume,
-    parent.session_id,
-  ]);
-  return child.rowCount === 1 ? undefined : `this session has no sub-agent ${input.resume} to continue`;
+  if (input.resume === null) {
+    const isMissing = input.ofProgram === true && definitionOf(parent, input.profile) === undefined;
+    return isMissing ? `the program that defines ${input.profile} has ended` : undefined;
+  }
+  const { rows } = await client.query<ChildRow>(
+    "SELECT profile, overrides FROM parley.sessions WHERE id::text = $1 AND parent_id = $2",
+    [input.resume, parent.session_id],
+  );
+  if (rows[0] === undefined) return `this session has no sub-agent ${input.resume} to continue`;
+  const { programAgent } = overridesOf(rows[0].overrides);
+  // Its earlier messages and its prompt belong to its definition.
+  return programAgent === undefined || isDeepStrictEqual(programAgent, definitionOf(parent, rows[0].profile))
+    ? undefined
+    : `the definition of the sub-agent ${input.resume} ended with the run of its program; start a new one`;
 }
 
-/** The newest child with the profile that has no work; undefined: none. The lock on the parent's turn keeps others from taking it. */
+/** The definition of a sub-agent in the session of the program; undefined: the program defines none with this name. */
+function definitionOf(parent: ParentRow, name: string | null): SessionOverrides["programAgent"] {
+  const agents = overridesOf(parent.overrides).programAgents ?? {};
+  const agent = name !== null && Object.hasOwn(agents, name) ? agents[name] : undefined;
+  return agent === undefined ? undefined : { ...agent, base: parent.profile };
+}
+
+/** The newest child with the profile of the settings that has no work; undefined: none. The lock on the parent's turn keeps others from taking it. */
 async function idleChild(client: PoolClient, { profile }: Input, parent: ParentRow): Promise<string | undefined> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT s.id FROM parley.sessions s WHERE s.parent_id = $1 AND s.profile = $2 AND s.status = 'active'
+       AND strpos(coalesce(s.overrides, ''), '"programAgent":') = 0
        AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running')
        AND NOT EXISTS (SELECT FROM parley.inbox WHERE session_id = s.id AND state = 'queued')
      ORDER BY s.created_at DESC, s.id DESC LIMIT 1`,
@@ -140,17 +165,25 @@ async function openSession(client: PoolClient, input: Input, parent: ParentRow):
   return id;
 }
 
-/** With each task the sub-agent gets the parent's restrictions of that moment; allow rules are each session's own. */
-async function restrict(client: PoolClient, sessionId: string, parentId: string): Promise<void> {
-  const { rows } = await client.query<{ parent: string | null; child: string | null }>(
-    `SELECT parent.overrides AS parent, child.overrides AS child FROM parley.sessions child, parley.sessions parent
-     WHERE child.id = $1 AND parent.id = $2 FOR UPDATE OF child`,
-    [sessionId, parentId],
+/**
+ * With each task the sub-agent gets the parent's restrictions of that moment; allow rules are each session's own. A sub-agent of a program
+ * also gets its definition when it starts, and the program's tools with each task.
+ */
+async function configure(client: PoolClient, input: Input, sessionId: string, parent: ParentRow): Promise<void> {
+  const { rows } = await client.query<ChildRow>(
+    "SELECT profile, overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
+    [sessionId],
   );
-  const { parent, child } = singleRow(rows);
-  const overrides = withRestrictionsOf(overridesOf(parent), overridesOf(child));
+  const child = singleRow(rows);
+  const ofParent = overridesOf(parent.overrides);
+  const own = withRestrictionsOf(ofParent, overridesOf(child.overrides));
+  const programAgent =
+    own.programAgent ??
+    (input.resume === null && input.ofProgram === true ? definitionOf(parent, input.profile) : undefined);
+  const { programTools } = programAgent === undefined ? own : ofParent;
+  const overrides = omitUndefined({ ...own, programAgent, programTools });
   const stored = Object.keys(overrides).length === 0 ? null : JSON.stringify(overrides);
-  if (stored !== child)
+  if (stored !== child.overrides)
     await client.query("UPDATE parley.sessions SET overrides = $2 WHERE id = $1", [sessionId, stored]);
 }
 
