@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
-import { metricCatalog, type MetricDefinition } from "@parley/chassis";
+import { lineFields, logFields, metricCatalog, type MetricDefinition } from "@parley/chassis";
 import { services, store, type ServiceName } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { metricsDocument } from "../../infra/docs/metrics-document.ts";
@@ -127,6 +127,17 @@ describe("a cluster that has answered", () => {
     const last = await fixture.client.fetch("/api/turns/last/trace");
     assert.equal(store.turnTrace.output.parse(await last.json()).turnId, turn.turnId);
     assert.equal((await fixture.client.fetch(`/api/turns/${crypto.randomUUID()}/trace`)).status, 404);
+  });
+
+  test("writes only fields of the dictionary into the log", () => {
+    const lines = fixture.cluster.lines.flatMap((line) => /^\S+ (\{.*\})$/.exec(line)?.[1] ?? []);
+    assert.ok(lines.length > services.length);
+    const documented = new Set(Object.keys({ ...lineFields, ...logFields }));
+    const used = lines.flatMap((line) => Object.keys(JSON.parse(line) as object));
+    assert.deepEqual(
+      used.filter((name) => !documented.has(name)),
+      [],
+    );
   });
 
   test("reports the figures of the whole cluster once", async () => {

@@ -2,7 +2,8 @@ export { parseEnvironment, readBaseConfig, tlsFilesIn, type BaseConfig, type Env
 export { configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
 export { grantSignature } from "./grant-signature.ts";
-export { createLogger, type Logger } from "./logger.ts";
+export { lineFields, logFields, type LogFields } from "./log-fields.ts";
+export { createLogger, type Logger, type WriteFields } from "./logger.ts";
 export { createMetrics, type ServiceMetrics } from "./metrics.ts";
 export { metricCatalog, type LabelsOf, type MetricDefinition } from "./metric-catalog.ts";
 export { recordCertificate } from "./certificates.ts";

@@ -1,10 +1,25 @@
 // JSON logs on standard output, without secrets: each line is scrubbed as text, regardless of the field.
 
-import { type Logger, pino } from "pino";
+import { pino } from "pino";
+
+import type { LogFields, OnlyLogFields } from "./log-fields.ts";
 
 import { redactSecrets } from "./redact.ts";
 
-export type { Logger };
+/** Writes one line with these fields. */
+export interface WriteFields {
+  <F extends LogFields>(fields: OnlyLogFields<F>, message: string): void;
+}
+
+interface Write extends WriteFields {
+  (message: string): void;
+}
+
+/** Writes one line per call, with fields of the dictionary only. */
+export interface Logger extends Readonly<Record<"trace" | "debug" | "info" | "warn" | "error" | "fatal", Write>> {
+  /** A logger that adds these fields to each line. */
+  child<F extends LogFields>(fields: OnlyLogFields<F>): Logger;
+}
 
 export interface LoggerOptions {
   service: string;

@@ -77,7 +77,7 @@ export async function runService<C extends BaseConfig>(
   const drainedBy = performance.now() + config.drainMs;
   running.log.info("draining");
   setTimeout(() => {
-    running.log.error({ drainMs: config.drainMs }, "drain timed out");
+    running.log.error({ limitMs: config.drainMs }, "drain timed out");
     process.exit(1);
   }, config.drainMs).unref();
   await running.close();

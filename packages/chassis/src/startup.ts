@@ -49,14 +49,14 @@ export class Startup {
     this.#reported.set(subject, reported);
     if (reported.has(reason)) return;
     reported.add(reason);
-    this.#log?.warn({ subject, reason }, `start delayed: waiting for ${subject}`);
+    this.#log?.warn({ waitingFor: subject, reason }, `start delayed: waiting for ${subject}`);
     this.#onWait({ subject, reason });
   }
 
   /** Records that `subject` is available. */
   arrived(subject: string): void {
     this.#waits.delete(subject);
-    if (this.#reported.delete(subject)) this.#log?.info({ subject }, `start continued: found ${subject}`);
+    if (this.#reported.delete(subject)) this.#log?.info({ waitingFor: subject }, `start continued: found ${subject}`);
   }
 
   /** Records that the service has started, permanently. */

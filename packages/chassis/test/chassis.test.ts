@@ -46,7 +46,7 @@ describe("the log", () => {
       write: (line) => lines.push(line),
     });
     log.info(
-      { url: "postgres://u:p4ssw0rd@127.0.0.1/x", nested: { token: "sk-ant-api03-abcdefghijklmnop" } },
+      { reason: "postgres://u:p4ssw0rd@127.0.0.1/x", counts: { token: "sk-ant-api03-abcdefghijklmnop" } },
       "hunter2-hunter2",
     );
     log.error(

@@ -257,7 +257,7 @@ function startWork(
   void catalog.refresh();
   void provider.prepare().then(() => {
     const note = provider.note();
-    return note === null ? undefined : log.warn({ model: provider.model, note }, "model loaded with a note");
+    return note === null ? undefined : log.warn({ model: provider.model, reason: note }, "model loaded with a note");
   });
   void intake.sweep();
   const idle = setInterval(() => void sessions.compactIdle(), 60_000);
@@ -273,7 +273,7 @@ function startWork(
       const timeStopped = scheduler.stop();
       const voiceStopped = voice.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
-      if (!left) log.warn({ withinMs }, "hand-over timed out: the next leader repeats the running steps");
+      if (!left) log.warn({ limitMs: withinMs }, "hand-over timed out: the next leader repeats the running steps");
       for (const control of controls) control.close();
       sources.close();
       memory.close();

@@ -50,7 +50,7 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
   return {
     inbound(channel, result, reason) {
       metrics.count("parley_inbound_total", { channel, result });
-      if (reason !== undefined) log.debug({ channel, result, reason }, "inbound");
+      if (reason !== undefined) log.debug({ channel, outcome: result, reason }, "inbound");
     },
     idReused(channel, inboxId) {
       log.warn({ channel, inboxId }, "message id reused with a different text: the first text is kept");

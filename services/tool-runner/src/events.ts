@@ -19,12 +19,12 @@ export function createEvents(
       metrics.count("parley_tool_calls_total", { tool: request.tool, state });
       metrics.observe("parley_tool_call_seconds", durationMs / 1_000);
       const { turnId, n, tool } = request;
-      log.debug({ turnId, n, tool, state, durationMs: Math.round(durationMs) }, "tool call ended");
+      log.debug({ turnId, step: n, tool, state, durationMs: Math.round(durationMs) }, "tool call ended");
     },
     toolFault: (error, request) => {
       metrics.count("parley_tool_faults_total", { tool: request.tool });
       log.error(
-        { err: error, turnId: request.turnId, n: request.n, tool: request.tool },
+        { err: error, turnId: request.turnId, step: request.n, tool: request.tool },
         "tool failed: unexpected exception",
       );
     },

@@ -117,7 +117,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     egress: {
       settings: config.egress,
       resolve: systemResolver,
-      onEvent: (event, call) => egressLog.current?.info({ call, ...event }, "command network access handled"),
+      onEvent: ({ to, refused, ...sizes }, call) =>
+        egressLog.current?.info({ call, server: to, reason: refused, ...sizes }, "command network access handled"),
     },
   });
   const executor = await opening.catch(async (error: unknown) => {

@@ -44,14 +44,18 @@ const answerGraceMs = 3_000;
 
 export function createHooks(deps: HookDeps): RunHooks {
   const named = deps.hooks.map((hook, index): NamedHook => ({ name: hookName(hook, index), hook }));
-  for (const problem of unmatchedHooks(deps.hooks)) deps.log.warn({ problem }, "hook matcher ignored: no tool matches");
+  for (const problem of unmatchedHooks(deps.hooks))
+    deps.log.warn({ reason: problem }, "hook matcher ignored: no tool matches");
   const byEvent = new Map(hookEvents.map((event) => [event, named.filter(({ hook }) => hook.event === event)]));
   const count = (outcome: HookOutcome, payload: HookPayload) => {
     const { name, result } = outcome;
     deps.metrics.count("parley_hook_runs_total", { hook: name, outcome: result.outcome });
     if (result.outcome === "answered") return;
-    const { session_id: session, turn_id: turn } = payload;
-    deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "hook failed");
+    const { session_id: sessionId, turn_id: turnId } = payload;
+    deps.log.warn(
+      { hook: name, sessionId, turnId, reason: result.reason, onFailure: outcome.onFailure },
+      "hook failed",
+    );
   };
 
   return (event, hookContext, facts, signal) => {

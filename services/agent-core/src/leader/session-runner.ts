@@ -101,7 +101,7 @@ export class SessionRunner {
       } while (active.again && !this.#handingOver);
     } catch (error) {
       this.#views.forget(sessionId);
-      this.#deps.log.error({ err: error, session: sessionId }, "session failed: retried by the next sweep");
+      this.#deps.log.error({ err: error, sessionId }, "session failed: retried by the next sweep");
     } finally {
       release();
     }
@@ -174,7 +174,7 @@ export class SessionRunner {
       await compactOnDemand(this.#deps, demand, seen, { view: copy, toolbox }, this.#over.signal);
     } catch (error) {
       if (!this.#over.signal.aborted)
-        log.warn({ err: error, session: sessionId }, "background compaction failed: the session keeps its full view");
+        log.warn({ err: error, sessionId }, "background compaction failed: the session keeps its full view");
     } finally {
       this.#shortening.delete(sessionId);
     }
@@ -188,7 +188,7 @@ export class SessionRunner {
       await this.#compactNow(demand);
     } catch (error) {
       if (error instanceof LeadershipLostError) throw error;
-      this.#deps.log.error({ err: error, session: sessionId }, "requested compaction failed");
+      this.#deps.log.error({ err: error, sessionId }, "requested compaction failed");
     }
   }
 
@@ -288,7 +288,7 @@ export class SessionRunner {
       return end === "more_queued" || end === "resumable";
     } catch (error) {
       if (error instanceof LeadershipLostError) throw error;
-      log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
+      log.error({ err: error, turnId: claim.turn.turnId }, "turn failed");
       this.#views.forget(sessionId);
       await failTurn(this.#deps, claim.turn);
       this.#deps.model.metrics.turnEnded(claim.turn, "failed");

@@ -20,7 +20,7 @@ export async function recallNotes(
     const good = hits.filter(({ score }) => score >= leastScore);
     return good.length === 0 ? null : recallNote(good, said);
   } catch (error) {
-    log.warn({ err: error, turn: turnId }, "memory not searched: the turn continues without it");
+    log.warn({ err: error, turnId }, "memory not searched: the turn continues without it");
     return null;
   }
 }

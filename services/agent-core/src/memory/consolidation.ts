@@ -95,7 +95,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
     const reason =
       call.outcome.kind === "edit" ? ("reason" in answer ? answer.reason : undefined) : call.outcome.reason;
     const places = material.sources.map(({ place }) => place);
-    log.info({ outcome, reason, places, answer, model: call.model, usage, costMicros }, "memory consolidated");
+    log.info({ outcome, reason, places, text: answer, model: call.model, usage, costMicros }, "memory consolidated");
     // A failed consolidation is retried after another idle period.
     if (answer.status !== "saved" && answer.status !== "unchanged") restsSince = Date.now();
   };

@@ -54,7 +54,7 @@ export class PromptSources {
   #skillsOf(documents: PromptDocuments): Skill[] {
     if (this.#read?.documents !== documents) {
       const { skills, warnings } = readSkills(documents, this.#builtInSkills);
-      for (const warning of warnings) this.#log.warn({ warning }, "skill not loaded");
+      for (const warning of warnings) this.#log.warn({ reason: warning }, "skill not loaded");
       this.#read = { documents, skills };
     }
     return this.#read.skills;

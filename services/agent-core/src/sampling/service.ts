@@ -159,7 +159,7 @@ export class SamplingService {
       const costMicros = await this.#count(call, provider, reply);
       const { usage, model, stopReason, rawStopReason } = reply;
       log.info(
-        { session: sessionId, turn: turnId, n: call.n, mcp: sample.server, model, usage, costMicros },
+        { sessionId, turnId, step: call.n, mcp: sample.server, model, usage, costMicros },
         "sampling request answered",
       );
       const text = textOf(reply.parts).toWellFormed();
@@ -170,7 +170,7 @@ export class SamplingService {
       if (WireError.is(error, "STALE_EPOCH")) return refused("the agent was restarted while the model was asked");
       if (WireError.is(error)) return refused(`the cost of the model's answer was not recorded: ${error.message}`);
       if (!(error instanceof ModelError)) throw error;
-      log.warn({ err: error, turn: turnId, n: call.n, mcp: sample.server }, "sampling request failed");
+      log.warn({ err: error, turnId, step: call.n, mcp: sample.server }, "sampling request failed");
       return refused(`the model could not answer (${error.failure})`);
     }
   }

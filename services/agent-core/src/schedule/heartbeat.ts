@@ -116,7 +116,7 @@ export class HeartbeatRunner {
     if (slot === this.#done) return;
     if (now - slot <= graceMs && isActive(settings.active_hours, timeZone, now)) {
       const { outcome } = await this.#beat(new Date(slot).toISOString(), settings.skip_when_busy);
-      log.debug({ outcome, slot: new Date(slot).toISOString() }, "heartbeat run");
+      log.debug({ outcome, dueAt: new Date(slot).toISOString() }, "heartbeat run");
     }
     this.#done = slot;
   }
@@ -138,7 +138,7 @@ export class HeartbeatRunner {
     const checklist = trustedChecklist(kept.content, kept.untrusted ?? [{ from: 1, to: Number.MAX_SAFE_INTEGER }]);
     if (checklist.leftOut > 0)
       log.warn(
-        { lines: checklist.leftOut },
+        { count: checklist.leftOut },
         "untrusted lines of HEARTBEAT.md skipped: a person can mark them as trusted with parley docs vouch HEARTBEAT.md",
       );
     if (isEmptyChecklist(checklist.text)) return { outcome: "empty", inboxId: null };

@@ -132,10 +132,7 @@ export async function requestApproval(
       });
       if (approval === null) return null;
       const { sessionId, turnId } = turn;
-      deps.log.info(
-        { session: sessionId, turn: turnId, tool: call.tool.name, approval: approval.id },
-        "approval requested",
-      );
+      deps.log.info({ sessionId, turnId, tool: call.tool.name, approvalId: approval.id }, "approval requested");
       if (seq !== null) {
         const { id: approvalId, tool, expiresAt } = approval;
         const about = { approvalId, callId: step.callId, tool, summary: approval.summary, reason: approval.reason };

@@ -156,7 +156,7 @@ export async function compact(
     tokensAfter,
   });
   deps.log.info(
-    { session: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
+    { sessionId: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
     "session compacted",
   );
   await deps.runHooks(
@@ -241,11 +241,11 @@ async function summarize(
     if (reading.status === "written") {
       return { summary: reading.summary, notice: null, usage: reply.usage, provider, asked: true };
     }
-    deps.log.warn({ session: work.sessionId, reason: reading.reason }, "summary rejected: using the fallback");
+    deps.log.warn({ sessionId: work.sessionId, reason: reading.reason }, "summary rejected: using the fallback");
     return { ...fallback(work, plan, previousSummary), usage: reply.usage, provider, asked: true };
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
-    deps.log.warn({ err: error, session: work.sessionId }, "summary not written: using the fallback");
+    deps.log.warn({ err: error, sessionId: work.sessionId }, "summary not written: using the fallback");
     return { ...fallback(work, plan, previousSummary), usage: noUsage, provider, asked: false };
   }
 }

@@ -111,7 +111,7 @@ export async function dispatchToRunner(deps: ToolCallDeps, call: RemoteCall, sig
       return { result: await settle(deps, step, "failed", text), unsettled: null };
     }
     deps.log.warn(
-      { turn: step.turnId, n: step.n, tool: step.tool, reason: outcome.reason },
+      { turnId: step.turnId, step: step.n, tool: step.tool, reason: outcome.reason },
       "tool call redirected: another tool-runner is requested",
     );
   }

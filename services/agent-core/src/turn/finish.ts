@@ -44,7 +44,7 @@ export async function reportEnd(turn: TurnState, deps: TurnDeps, finish: Finish)
       await deps.runHooks("Notification", hookContext, { type: "limit", message: finish.text }, signal);
     }
   } catch (error) {
-    deps.log.warn({ err: error, turn: claimed.turnId }, "turn end hooks failed: ignored, the turn has ended");
+    deps.log.warn({ err: error, turnId: claimed.turnId }, "turn end hooks failed: ignored, the turn has ended");
   }
 }
 

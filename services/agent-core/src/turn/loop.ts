@@ -79,7 +79,7 @@ export async function runTurn(deps: TurnDeps, start: TurnStart, signals: TurnSig
     } catch (error) {
       if (error instanceof TurnInterruptedError) return finishTurn(turn, deps, stoppedByUser);
       if (!(error instanceof ModelError)) throw error;
-      deps.log.warn({ err: error, turn: turnId, failure: error.failure }, "model call failed");
+      deps.log.warn({ err: error, turnId, failure: error.failure }, "model call failed");
       return finishTurn(turn, deps, failureNotice(error));
     } finally {
       deps.model.budgets.close(claimed);

@@ -80,7 +80,7 @@ function checkPrefix({ view, prefix, claimed }: TurnState, deps: TurnDeps, { mes
   view.sent = prints;
   if (changed === undefined) return;
   deps.log.error(
-    { session: claimed.sessionId, turn: claimed.turnId, block: changed },
+    { sessionId: claimed.sessionId, turnId: claimed.turnId, block: changed },
     "prompt prefix changed: the provider's cache is lost",
   );
   deps.model.metrics.prefixBroken();
@@ -112,7 +112,8 @@ function observerOf(turn: TurnState, deps: TurnDeps, streamed: (text: string) =>
       streamed("");
       metrics.modelRetried();
       publish(deps, turn, { type: "model.retry", turnId, step, ...retry });
-      deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
+      const { attempt, delayMs, reason } = retry;
+      deps.log.warn({ turnId, step, attempts: attempt - 1, waitMs: delayMs, reason }, "model call retried");
     },
   };
 }

@@ -101,7 +101,7 @@ export function modelOf(deps: TurnDeps, claimed: ClaimedTurn, policy: TurnPolicy
   return deps.model.models.turnModelOrMain(policy, {
     onFailover: (failover) => publish(deps, { claimed }, { type: "model.failover", turnId, ...failover }),
     onUnavailable: (error) => {
-      deps.log.warn({ err: error, turn: turnId }, "session model unavailable: the agent's own model answers");
+      deps.log.warn({ err: error, turnId }, "session model unavailable: the agent's own model answers");
       const text = `${error.message}. The agent's own model answers.`;
       publish(deps, { claimed }, { type: "notice", turnId, text });
     },

@@ -60,7 +60,7 @@ export async function pollUtterances(
     if ("problem" in page) {
       if (last) break;
       failures += 1;
-      log.warn({ voiceId, mcp: voice.server, problem: page.problem, failures }, "voice updates not received");
+      log.warn({ voiceId, mcp: voice.server, reason: page.problem, failures }, "voice updates not received");
       if (failures >= tries) return { state: "failed", problem: page.problem };
       await pause(Math.min(longestPauseMs, pauseMs * 2 ** (failures - 1)), awake);
       continue;
@@ -109,7 +109,7 @@ export async function pollUtterances(
       } catch (error) {
         if (!(error instanceof SttError)) throw error;
         log.warn(
-          { voiceId, mcp: voice.server, problem: error.message, tried },
+          { voiceId, mcp: voice.server, reason: error.message, attempts: tried },
           "voice server not stopped: request failed",
         );
         if (tried >= stopTries) return `the stop request did not reach the server: ${error.message}`;

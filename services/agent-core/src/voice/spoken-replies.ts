@@ -57,7 +57,7 @@ async function outcomeOf({ bus, log, synthesizer, signal }: SpokenDeps, spoken: 
   } catch (error) {
     if (!(error instanceof SynthesisError) && !WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;
     const again = error instanceof SynthesisError && error.again && attempts + 1 < synthesizer.settings.tries;
-    log.warn({ err: error, turnId, attempts: attempts + 1, again }, "answer not spoken: synthesis failed");
+    log.warn({ err: error, turnId, attempts: attempts + 1, willRetry: again }, "answer not spoken: synthesis failed");
     if (!again) return { state: "dropped" };
     return { state: "retry", afterMs: Math.min(longestPauseMs, firstPauseMs * 4 ** attempts) };
   }

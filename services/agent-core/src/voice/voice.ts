@@ -28,7 +28,7 @@ export interface Voice {
 
 export function startVoice(deps: VoiceDeps): Voice {
   const { bus, log, epoch, lost, storeTimeoutMs, settings, synthesizer } = deps;
-  for (const problem of ineffectiveVoiceSettings(settings)) log.warn({ problem }, "voice setting ignored");
+  for (const problem of ineffectiveVoiceSettings(settings)) log.warn({ reason: problem }, "voice setting ignored");
   const ending = new AbortController();
   const { signal } = ending;
   const manager = new VoiceSessionManager({

@@ -1,5 +1,6 @@
 // The contract between the gateway and a channel adapter (one folder under `channels/` each). The gateway depends on no platform; an
 // adapter depends neither on the store, nor on sessions, nor on access rules.
+import type { WriteFields } from "@parley/chassis";
 import type { ChannelCapabilities, InboundMessage, ReplyAddress, store } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import type { RenderedText } from "./text/render.ts";
@@ -132,11 +133,7 @@ export interface ChannelHost {
   report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
   /** The commands of the agent, for the menus of clients. */
   commands: readonly { name: string; summary: string }[];
-  log: {
-    info(fields: object, message: string): void;
-    warn(fields: object, message: string): void;
-    error(fields: object, message: string): void;
-  };
+  log: Readonly<Record<"info" | "warn" | "error", WriteFields>>;
   fetch: typeof fetch;
 }
 

@@ -1,6 +1,7 @@
 // For platforms that never redeliver: passes messages to the gateway one at a time, and retries a message that could not be stored while the
 // lease is held.
 import { setTimeout as delay } from "node:timers/promises";
+import type { LogFields } from "@parley/chassis";
 import { errorMessage, WireError } from "@parley/contracts";
 import { backoffMs } from "@parley/kit";
 import type { ChannelHost, LeaseRef, InboundDraft } from "./channel.ts";
@@ -42,7 +43,7 @@ export class InboundQueue {
     await this.#tail;
   }
 
-  async #behind(before: Promise<void>, draft: InboundDraft, cursor: string, about: object): Promise<void> {
+  async #behind(before: Promise<void>, draft: InboundDraft, cursor: string, about: LogFields): Promise<void> {
     await before;
     const position = { lease: this.#lease, cursor };
     const pass = async () => this.#host.accept(draft, position);
@@ -59,7 +60,7 @@ export class InboundQueue {
  */
 export async function untilStored(
   log: ChannelHost["log"],
-  about: object,
+  about: LogFields,
   signal: AbortSignal,
   pass: () => Promise<unknown>,
 ): Promise<void> {

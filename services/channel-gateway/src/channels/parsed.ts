@@ -1,4 +1,5 @@
 // What an adapter has read from an update of its platform, and how it is passed to the gateway.
+import type { LogFields } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
 import type { z } from "zod";
 import type { ChannelHost, InboundChange, InboundDraft, Position } from "./channel.ts";
@@ -61,7 +62,7 @@ export async function store(host: ChannelHost, parsed: ParsedInput, position?: P
  */
 export async function skipUnstorable<Result>(
   log: ChannelHost["log"],
-  about: object,
+  about: LogFields,
   pass: () => Promise<Result>,
 ): Promise<Result | null> {
   try {

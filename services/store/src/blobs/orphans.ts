@@ -78,7 +78,10 @@ export async function removeOrphans(database: Database, places: BlobBackends, lo
       ]);
       removed += 1;
     } catch (error) {
-      log.warn({ err: error, ...stray }, "attachment object not removed: retried later");
+      log.warn(
+        { err: error, place: stray.place, object: stray.object },
+        "attachment object not removed: retried later",
+      );
       // Other due objects come first.
       await database.pool.query(
         "UPDATE parley.blob_strays SET remove_at = now() WHERE place = $1 AND object = $2 AND remove_at <= now()",

@@ -122,7 +122,7 @@ async function forgetAll(
   log: Logger,
 ): Promise<void> {
   const gone = await deleteExpiredSessions(database, sessions);
-  if (gone.sessions + gone.messages > 0) log.info(gone, "expired sessions and messages deleted");
+  if (gone.sessions + gone.messages > 0) log.info({ counts: gone }, "expired sessions and messages deleted");
   while ((await deleteExpired(database, options)) >= batch);
   while ((await collectUnreferenced(database, options, log)) > 0);
 }

@@ -97,7 +97,7 @@ async function runCommand(
 ): Promise<HookResult> {
   try {
     const { result, stderr } = await runHookCommand(command);
-    if (stderr !== "") log.info({ hook: name, stderr }, "hook standard error captured");
+    if (stderr !== "") log.info({ hook: name, text: stderr }, "hook standard error captured");
     return result;
   } catch (error) {
     log.error({ err: error, hook: name }, "hook not started");

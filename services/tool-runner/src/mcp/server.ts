@@ -178,7 +178,7 @@ export class McpServer {
       before = { problem };
       failures = end.well ? 1 : failures + 1;
       const pause = restartDelay(failures, times);
-      log.warn({ mcp, problem, failures, pauseMs: pause.ms }, "MCP server failed");
+      log.warn({ mcp, reason: problem, failures, waitMs: pause.ms }, "MCP server failed");
       this.#become({ kind: pause.broken ? "broken" : "restarting", problem });
       await this.#pause(pause.ms);
     }

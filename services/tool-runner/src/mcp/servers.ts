@@ -59,7 +59,7 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
   const changed = () => bus.publish(toolsChanged, { runner });
   const servers = new McpServers(config, { version, log, times: { ...serverTimes, ...times }, vault, changed });
   for (const { name, problem } of off)
-    log.warn({ mcp: name, problem }, "MCP server disabled: its configuration cannot be used");
+    log.warn({ mcp: name, reason: problem }, "MCP server disabled: its configuration cannot be used");
   const authorized = (name: string) => servers.server(name)?.retry();
   const served = [
     serveAuthorize({ bus, log, plans, vault, authorized }),

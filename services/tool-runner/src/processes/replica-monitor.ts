@@ -47,7 +47,7 @@ export function monitorReplicas(
     for (const each of lost) {
       if (each.processes > 0)
         log.warn(
-          { runner: each.runner, lost: each.processes },
+          { runner: each.runner, count: each.processes },
           "tool-runner lost: its background processes are marked as lost",
         );
     }

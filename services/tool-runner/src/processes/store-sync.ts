@@ -44,7 +44,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
   const closed = new AbortController();
 
   /** Retries until the store responds; false when it rejects the request or the time is over. */
-  const insist = async (what: string, ask: () => Promise<unknown>): Promise<boolean> => {
+  const insist = async (processId: string, ask: () => Promise<unknown>): Promise<boolean> => {
     while (!closed.signal.aborted) {
       try {
         await ask();
@@ -55,7 +55,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
           await delay(pauseMs, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
           continue;
         }
-        log.warn({ err: error, process: what }, "background process report rejected by the store");
+        log.warn({ err: error, processId }, "background process report rejected by the store");
         return false;
       }
     }

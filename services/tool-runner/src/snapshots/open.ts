@@ -82,7 +82,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   const stopping = new AbortController();
   startCollection(
     { rows, blobs },
-    (went) => log.debug(went, "content of old checkpoints removed"),
+    (went) => log.debug({ counts: went }, "content of old checkpoints removed"),
     (error) => log.warn({ err: error }, "content of old checkpoints not removed: retried in 6 hours"),
     stopping.signal,
   );

@@ -80,7 +80,7 @@ async function connectOnce(
       queue.push(event);
       if (event.type !== "READY" && event.type !== "RESUMED") return;
       host.report({ state: "connected", as: me.username });
-      host.log.info({ as: me.username, resumed: event.type === "RESUMED" }, "connected");
+      host.log.info({ nick: me.username, resumed: event.type === "RESUMED" }, "connected");
     },
     signal: AbortSignal.any([lease.signal, ending.signal]),
   });

@@ -162,14 +162,14 @@ class MailboxReader {
     // It was deleted meanwhile.
     if (about === false) return false;
     if ((about.size ?? 0) > settings.max_mail_bytes) {
-      host.log.warn({ uid, bytes: about.size }, "mail skipped: it is larger than max_mail_bytes");
+      host.log.warn({ messageId: uid, bytes: about.size }, "mail skipped: it is larger than max_mail_bytes");
       return false;
     }
     const whole = await client.fetchOne(String(uid), { uid: true, source: true }, { uid: true });
     if (whole === false || whole.source === undefined) return false;
     const mail = await receive(whole.source, { account, settings, nullSender: false });
     if (mail.kind === "ignored") {
-      host.log.info({ uid, reason: mail.reason, from: mail.from }, "mail ignored");
+      host.log.info({ messageId: uid, reason: mail.reason, from: mail.from }, "mail ignored");
       return false;
     }
     this.#queue.push(mail.draft, this.#cursorAt(uid));

@@ -112,7 +112,10 @@ export class Rooms {
       await this.#join(roomId, log);
       return;
     }
-    log.info({ roomId, inviter }, "invitation ignored: neither the room nor its sender is in the settings");
+    log.info(
+      { conversation: roomId, by: inviter },
+      "invitation ignored: neither the room nor its sender is in the settings",
+    );
   }
 
   /** Says once per room why messages of an encrypted room are not answered. */
@@ -141,7 +144,8 @@ export class Rooms {
       result: z.unknown(),
       signal: this.#timely(),
     });
-    if (answer.kind === "refused") log.warn({ roomId, reason: answer.reason }, "room not joined: invite the agent");
+    if (answer.kind === "refused")
+      log.warn({ conversation: roomId, reason: answer.reason }, "room not joined: invite the agent");
     await settled(answer, this.#signal);
   }
 

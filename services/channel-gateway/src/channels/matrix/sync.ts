@@ -56,7 +56,8 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
     const inputs: ParsedInput[] = [];
     for (const [roomId, room] of [...Object.entries(changed.join), ...Object.entries(changed.leave)]) {
       rooms.observe(roomId, [...room.state.events, ...room.timeline.events]);
-      const truncated = () => host.log.error({ roomId }, "messages skipped: too many since the last connection");
+      const truncated = () =>
+        host.log.error({ conversation: roomId }, "messages skipped: too many since the last connection");
       for (const event of await eventsSince({ api, userId, signal, truncated }, roomId, room, from)) {
         const input = await inputOf(roomId, event);
         if (input !== null) inputs.push(input);
@@ -111,7 +112,7 @@ async function deliver(
   for (const [index, input] of inputs.entries()) {
     const at = index === inputs.length - 1 ? position.last : position.between;
     const { externalId } = input.kind === "change" ? input.change : input.draft;
-    isSaved = (await skipUnstorable(host.log, { externalId }, async () => store(host, input, at))) !== null;
+    isSaved = (await skipUnstorable(host.log, { messageId: externalId }, async () => store(host, input, at))) !== null;
   }
   return isSaved;
 }

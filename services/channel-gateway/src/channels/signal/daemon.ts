@@ -84,7 +84,7 @@ export async function startDaemon(options: DaemonOptions, signal: AbortSignal): 
   stderr.on("data", (part: Buffer) => {
     said = (said + part.toString("utf8")).slice(-2_000);
     for (const line of part.toString("utf8").split("\n")) {
-      if (/^(?:WARN|ERROR)/.test(line)) log.warn({ line: oneLine(line, 500) }, "message of the daemon");
+      if (/^(?:WARN|ERROR)/.test(line)) log.warn({ text: oneLine(line, 500) }, "message of the daemon");
     }
   });
   stdin.on("error", () => undefined);

@@ -68,7 +68,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
     }
     const externalId = idOf(parsed);
     const position = { lease, cursor: [externalId, ...(lastEventId === undefined ? [] : [lastEventId])].join(" ") };
-    await untilStored(host.log, { externalId }, signal, async () => store(host, parsed, position));
+    await untilStored(host.log, { messageId: externalId }, signal, async () => store(host, parsed, position));
     storedId = externalId;
   };
   const isStored = (line: string): boolean => storedId !== "" && externalIdOf(line, { account, number }) === storedId;

@@ -19,7 +19,7 @@ export async function handleUpdate(
   behind: readonly Update[] = [],
 ): Promise<void> {
   const parsed = parse(update, me, account);
-  const about = { updateId: update.update_id };
+  const about = { eventId: update.update_id };
   if (parsed.kind === "skipped") host.log.info({ ...about, reason: parsed.reason }, "update skipped");
   else if (parsed.kind === "action") await handleAction(host, call, parsed, position);
   else {
