@@ -4,6 +4,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
+import { Client } from "pg";
 import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -81,6 +83,39 @@ test("opens a preview once when the opening is repeated, also while the first on
     const verdicts = concurrent ? await Promise.all([open(), open()]) : [await open(), await open()];
     assert.deepEqual(verdicts, [{ verdict: "open" }, { verdict: "open" }], conversation);
   }
+});
+
+test("renews the lease of an account while the opening of a preview waits for its turn", async () => {
+  const conversation = "waits";
+  const { turnId } = await fixture.begun({ conversation });
+  const name = "telegram:main";
+  const { fence } = await fixture.gateway.request(store.leaseAcquire, { name, owner: "one", ttlMs: 60_000 });
+  const locker = new Client({ connectionString: fixture.stack.postgres.ownerUrl });
+  await locker.connect();
+  await locker.query("BEGIN");
+  await locker.query("SELECT FROM parley.turns WHERE id = $1 FOR UPDATE", [turnId]);
+  const address = { channel: "telegram", account: "main", conversation };
+  const opening = {
+    opId: randomUUID(),
+    turnId,
+    ...address,
+    owner: one,
+    address,
+    lease: { name, fence },
+    claimMs: 60_000,
+  };
+  const opened = fixture.gateway.request(store.previewOpen, opening);
+  await pollUntil(async () => {
+    const { rowCount } = await fixture.sql.query(
+      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted",
+    );
+    return (rowCount ?? 0) > 0;
+  }, "the opening to wait for the turn");
+  await fixture.gateway.request(store.leaseRenew, { name, fence, ttlMs: 60_000 });
+  await locker.query("COMMIT");
+  await locker.end();
+  assert.deepEqual(await opened, { verdict: "open" });
+  await fixture.gateway.request(store.leaseRelease, { name, fence });
 });
 
 test("lets texts of a conversation wait while the send of a preview is in flight", async () => {

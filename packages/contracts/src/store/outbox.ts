@@ -95,7 +95,7 @@ export const outboxFind = storeRequest({
 export const outboxClaim = storeRequest({
   subject: "store.outbox.claim",
   clients: ["channel-gateway"],
-  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight, within the rates and after the pauses that the platform demanded. A claim is for one platform message: a longer text becomes `pending` again after each. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they are returned as `interrupted`, or become `unknown` where the caller cannot continue texts. Expired rows become `dropped`. With `previews`, the first text of an ended turn replaces the turn's preview; a preview that no text replaces is deleted by a row of its own.",
+  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight, within the rates and after the pauses that the platform demanded. A claim is for one platform message: a longer text becomes `pending` again after each. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they are returned as `interrupted`, or become `unknown` where the caller cannot continue texts. Rows that the caller claimed and does not name in `unsettled` are returned again: the response of their claim was lost. Expired rows become `dropped`. With `previews`, the first text of an ended turn replaces the turn's preview; a preview that no text replaces is deleted by a row of its own.",
   input: z.object({
     opId: z.uuid(),
     owner: OwnerSchema,
@@ -115,6 +115,8 @@ export const outboxClaim = storeRequest({
     limit: z.number().int().min(1).max(100),
     /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),
+    /** Rows of earlier claims whose outcome the caller has not stored. Left out by an older gateway: it waits for lost rows until their claim expires. */
+    unsettled: z.array(z.string()).optional(),
   }),
   output: z.object({
     rows: z.array(OutboxRowSchema),

@@ -38,11 +38,11 @@ export class Outbound {
   readonly #onFenced: (lease: LeaseRef) => void;
   readonly #sender: RowSender;
   readonly #sending = new Set<Promise<void>>();
+  /** Claimed rows whose outcome is not stored, by id. The store returns what else was claimed: that response was lost, and nobody sends it. */
+  readonly #unsettled = new Map<string, OutboxRow>();
   readonly #hint: Served;
   readonly #backstop: NodeJS.Timeout;
   #claiming: Promise<void> | undefined;
-  /** The operation of a claim whose response has not arrived: repeated, it returns the rows that it claimed. */
-  #claimId: string | undefined;
   #again = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -102,7 +102,7 @@ export class Outbound {
     try {
       faultPoint("outbox.before_claim");
       const { rows, waitMs } = await bus.request(store.outboxClaim, {
-        opId: (this.#claimId ??= randomUUID()),
+        opId: randomUUID(),
         owner,
         channel,
         account,
@@ -114,8 +114,8 @@ export class Outbound {
         ...(capabilities.rates === undefined ? {} : { rates: ratesOf(capabilities.rates) }),
         limit: maxInFlight - this.#sending.size,
         claimMs,
+        unsettled: [...this.#unsettled.keys()],
       });
-      this.#claimId = undefined;
       faultPoint("outbox.after_claim");
       for (const row of rows) this.#start(row);
       if (waitMs !== undefined) this.#wakeIn(waitMs);
@@ -126,6 +126,7 @@ export class Outbound {
   }
 
   #start(row: OutboxRow): void {
+    this.#unsettled.set(row.outboxId, row);
     const work = this.#deliver(row)
       .catch((error: unknown) => this.#deps.log.error({ err: error, outboxId: row.outboxId }, "delivery failed"))
       .finally(() => {
@@ -172,6 +173,8 @@ export class Outbound {
     for (;;) {
       try {
         await bus.request(store.outboxSettle, { opId, outboxId: row.outboxId, owner, outcome });
+        // Meanwhile the row may be claimed for its next message.
+        if (this.#unsettled.get(row.outboxId) === row) this.#unsettled.delete(row.outboxId);
         return;
       } catch (error) {
         if (performance.now() >= deadline || WireError.is(error, "INVALID_INPUT", "CONFLICT", "NOT_FOUND")) {

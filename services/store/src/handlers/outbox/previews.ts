@@ -98,7 +98,6 @@ export const previewHandlers = {
       {
         name: "preview_open",
         async run(client) {
-          if (lease !== undefined) await checkLease(client, lease);
           // The lock orders this after or before the end of the turn: a claim of its answer sees the preview.
           const { rows } = await client.query<{ state: string }>(
             "SELECT state FROM parley.turns WHERE id = $1 FOR SHARE",
@@ -107,6 +106,8 @@ export const previewHandlers = {
           if (rows[0]?.state !== "running" || (await isPaused(client, channel, account))) {
             return { result: { verdict: "never" } };
           }
+          // After the wait for the turn: a locked lease cannot be renewed.
+          if (lease !== undefined) await checkLease(client, lease);
           await lockLimits(client, input);
           const waiting = await client.query(
             `SELECT FROM parley.outbox
