@@ -162,12 +162,9 @@ function pick(person: Environment, names: readonly string[]): Record<string, str
   );
 }
 
-/** True if the settings choose a model or the environment has access to one: there is nothing to ask for. */
+/** True if the settings choose a model or Claude's key is set. A server with OpenAI's API alone is no choice: it has many models. */
 export function isModelConfigured(environment: Environment, { agent }: ExplainedSettings["settings"]): boolean {
-  return (
-    agent.model !== undefined ||
-    ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"].some((name) => isSet(environment[name]))
-  );
+  return agent.model !== undefined || isSet(environment["ANTHROPIC_API_KEY"]);
 }
 
 /** For example `rehearsal: a built-in scripted model, no key set`. */

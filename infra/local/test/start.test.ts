@@ -9,7 +9,7 @@ import { explainSettings } from "@parley/chassis";
 import { holderOf, tryLock, withLock } from "../src/lock.ts";
 import { readOptions } from "../src/main/options.ts";
 import { countStopRequests } from "../src/main/stop-requests.ts";
-import { describeModel } from "../src/environment.ts";
+import { describeModel, isModelConfigured } from "../src/environment.ts";
 import { Backoff } from "../src/supervisor/replica.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { folder } from "./support/folder.ts";
@@ -91,6 +91,15 @@ test("describes the model, and names the rehearsal model as such", () => {
   assert.equal(said({ ...local, PARLEY_MODEL: "openai:llama3:8b" }), "openai:llama3:8b at http://h/v1");
   assert.equal(said({ ...local, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x at http://a");
   assert.match(said(local), /^rehearsal: .*PARLEY_MODEL=openai:<model>/);
+});
+
+test("needs a choice of the model unless the settings name one or Claude's key is set", () => {
+  const configured = (environment: Record<string, string>) =>
+    isModelConfigured(environment, explainSettings(undefined, environment).settings);
+  assert.equal(configured({}), false);
+  assert.equal(configured({ OPENAI_API_KEY: "k", OPENAI_BASE_URL: "http://h/v1" }), false);
+  assert.equal(configured({ PARLEY_MODEL: "rehearsal" }), true);
+  assert.equal(configured({ ANTHROPIC_API_KEY: "k" }), true);
 });
 
 test("rotates a log once at its limit and keeps its last lines", () => {
