@@ -66,11 +66,12 @@ export async function start(
     stopping.signal,
   );
   const requestIndexing = await startIndexing(database, config.settings.memory, log, stopping.signal);
+  const leaderCapacity = new LeaderCapacity(bus);
   const context = {
     database,
     bus,
     grants: new Grants(database),
-    leaderCapacity: new LeaderCapacity(bus),
+    leaderCapacity,
     blobRules: { maxBytes, types, places: backends },
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),
@@ -78,7 +79,7 @@ export async function start(
   const served = serveRequests(context, metrics);
   exportPool(database, metrics);
   recordCertificate(metrics, "postgres", config.databaseTls);
-  const measuring = measureCluster(config.databaseUrl, metrics, log, stopping.signal);
+  const measuring = measureCluster(config.databaseUrl, leaderCapacity, metrics, log, stopping.signal);
   await bus.permitted();
   places = backends;
 

@@ -19,7 +19,10 @@ const gauges = [
   "parley_cluster_measured_timestamp_seconds",
 ] as const;
 
-/** Every part reads few rows by a partial index, however many messages there were. */
+/**
+ * $1: the leader is silent, so nobody works on running turns. Every part reads few rows by a partial index, however many messages there
+ * were.
+ */
 const figures = `
   SELECT
     (SELECT count(*) FROM parley.inbox WHERE state = 'queued') AS "queued",
@@ -45,8 +48,11 @@ const figures = `
       extract(epoch FROM now() - min(since) FILTER (WHERE busy)) AS "behindSession"
     FROM (
       SELECT greatest(received_at, ready_at) AS since,
-        EXISTS (SELECT FROM parley.turns t WHERE t.session_id = i.session_id AND t.state = 'running') AS busy
+        NOT $1 AND EXISTS (SELECT FROM parley.turns t WHERE t.session_id = i.session_id AND t.state = 'running') AS busy
       FROM parley.inbox i WHERE state = 'queued' AND ready_at <= now()
+      UNION ALL
+      SELECT greatest(i.received_at, i.ready_at), false FROM parley.inbox i JOIN parley.turns t ON t.id = i.turn_id
+      WHERE $1 AND t.state = 'running' AND NOT t.parked AND i.state = 'claimed'
     ) AS queued
   ) AS waiting`;
 
@@ -56,10 +62,11 @@ interface Row extends Record<string, number | string | null> {
 
 /**
  * Measures until `signal` aborts, or waits until the replica that measures is gone. It has a connection of its own, so that a small pool is
- * not occupied. Never rejects.
+ * not occupied. `leader`: whether the leader has fallen silent. Never rejects.
  */
 export async function measureCluster(
   databaseUrl: string,
+  leader: { isSilent: () => boolean },
   metrics: ServiceMetrics,
   log: Logger,
   signal: AbortSignal,
@@ -71,7 +78,7 @@ export async function measureCluster(
   while (!signal.aborted) {
     try {
       client ??= await elected(databaseUrl);
-      if (client !== undefined) record(metrics, (await client.query<Row>(figures)).rows[0]);
+      if (client !== undefined) record(metrics, (await client.query<Row>(figures, [leader.isSilent()])).rows[0]);
       reported = false;
     } catch (error) {
       // The lock is gone with its connection; another replica may have it by now.
