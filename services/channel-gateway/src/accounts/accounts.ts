@@ -2,7 +2,7 @@
 import { FileFetcher } from "../ingress/file-fetcher.ts";
 import { HostedAccount, type ChannelAccount, type HostedAccountDeps } from "./hosted-account.ts";
 
-export interface AccountDeps extends Omit<HostedAccountDeps, "files"> {
+export interface AccountDeps extends Omit<HostedAccountDeps, "files" | "unsettled"> {
   /** The largest file that is fetched. */
   maxFileBytes: number;
 }
@@ -15,7 +15,7 @@ export class Accounts {
 
   constructor({ maxFileBytes, ...deps }: AccountDeps) {
     this.#files = new FileFetcher({ bus: deps.bus, log: deps.log, maxBytes: maxFileBytes });
-    this.#deps = { ...deps, files: this.#files };
+    this.#deps = { ...deps, files: this.#files, unsettled: new Map() };
   }
 
   /** The names of the leases that this replica holds. */

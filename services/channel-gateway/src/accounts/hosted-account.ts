@@ -18,7 +18,7 @@ import type { InboundHandler } from "../ingress/inbound.ts";
 import { keepListening } from "./listening.ts";
 import type { LeasePool } from "../delivery/lease-pool.ts";
 import type { Lease } from "../delivery/leases.ts";
-import { Outbound } from "../delivery/outbound.ts";
+import { Outbound, type OutboundDeps } from "../delivery/outbound.ts";
 import { Previews } from "../delivery/previews.ts";
 import { SendPauses } from "../delivery/send-pauses.ts";
 import { TurnIndicators } from "../delivery/turn-indicators.ts";
@@ -35,6 +35,8 @@ export interface HostedAccountDeps {
   events: GatewayEvents;
   inbound: InboundHandler;
   owner: { replica: string; incarnation: string };
+  /** Of all accounts of this process; see `OutboundDeps`. */
+  unsettled: OutboundDeps["unsettled"];
   states: AccountStates;
   leases: LeasePool;
   files: FileFetcher;
@@ -79,11 +81,11 @@ export class HostedAccount {
 
   /** Starts connecting and sending. */
   open(): void {
-    const { bus, log, events, owner, states, leases } = this.#deps;
+    const { bus, log, events, owner, unsettled, states, leases } = this.#deps;
     const { adapter, host, name } = this;
     this.#deps.files.add(adapter);
     const lease = { held: () => this.#sendingLease(), fenced: (lost: LeaseRef) => this.#fenced(lost) };
-    const outbound = new Outbound({ bus, log, events, owner }, this.#sending, lease, this.#previews);
+    const outbound = new Outbound({ bus, log, events, owner, unsettled }, this.#sending, lease, this.#previews);
     this.#outbound = outbound;
     const failed = (error: unknown) => states.set(name, failureOf(error));
     if (adapter.listen !== undefined) this.#listening = keepListening(adapter, host, this.#stop.signal, failed);

@@ -18,6 +18,11 @@ export interface OutboundDeps {
   events: GatewayEvents;
   /** The stable name of this replica, and its process instance. */
   owner: { replica: string; incarnation: string };
+  /**
+   * Claimed rows of this process whose outcome is not stored, by id; an account that is replaced leaves them to its successor. The store returns
+   * what else was claimed: that response was lost, and nobody sends it.
+   */
+  unsettled: Map<string, OutboxRow>;
 }
 
 /** Rows in flight at the same time, each for a different conversation. */
@@ -38,8 +43,6 @@ export class Outbound {
   readonly #onFenced: (lease: LeaseRef) => void;
   readonly #sender: RowSender;
   readonly #sending = new Set<Promise<void>>();
-  /** Claimed rows whose outcome is not stored, by id. The store returns what else was claimed: that response was lost, and nobody sends it. */
-  readonly #unsettled = new Map<string, OutboxRow>();
   readonly #hint: Served;
   readonly #backstop: NodeJS.Timeout;
   #claiming: Promise<void> | undefined;
@@ -114,7 +117,7 @@ export class Outbound {
         ...(capabilities.rates === undefined ? {} : { rates: ratesOf(capabilities.rates) }),
         limit: maxInFlight - this.#sending.size,
         claimMs,
-        unsettled: [...this.#unsettled.keys()],
+        unsettled: this.#unsettledIds(),
       });
       faultPoint("outbox.after_claim");
       for (const row of rows) this.#start(row);
@@ -125,8 +128,15 @@ export class Outbound {
     }
   }
 
+  #unsettledIds(): string[] {
+    const { channel, account } = this.#adapter;
+    return [...this.#deps.unsettled.values()].flatMap(({ outboxId, address }) =>
+      address.channel === channel && address.account === account ? [outboxId] : [],
+    );
+  }
+
   #start(row: OutboxRow): void {
-    this.#unsettled.set(row.outboxId, row);
+    this.#deps.unsettled.set(row.outboxId, row);
     const work = this.#deliver(row)
       .catch((error: unknown) => this.#deps.log.error({ err: error, outboxId: row.outboxId }, "delivery failed"))
       .finally(() => {
@@ -167,14 +177,14 @@ export class Outbound {
 
   /** Retries while the store is unavailable, so that a sent text is not recorded as unsent. */
   async #settle(row: OutboxRow, outcome: PartOutcome): Promise<void> {
-    const { bus, owner, log } = this.#deps;
+    const { bus, owner, log, unsettled } = this.#deps;
     const opId = randomUUID();
     const deadline = performance.now() + settleForMs;
     for (;;) {
       try {
         await bus.request(store.outboxSettle, { opId, outboxId: row.outboxId, owner, outcome });
         // Meanwhile the row may be claimed for its next message.
-        if (this.#unsettled.get(row.outboxId) === row) this.#unsettled.delete(row.outboxId);
+        if (unsettled.get(row.outboxId) === row) unsettled.delete(row.outboxId);
         return;
       } catch (error) {
         if (performance.now() >= deadline || WireError.is(error, "INVALID_INPUT", "CONFLICT", "NOT_FOUND")) {
