@@ -80,7 +80,7 @@ export function messageText(message: Message, paint: Paint): string {
 
 /** The overrides of one session. */
 export function overridesText({ overrides, key, title }: SessionSummary): string {
-  const lines = Object.entries(overrides).map(
+  const lines = Object.entries<unknown>(overrides).map(
     ([name, value]) => `  ${name}: ${Array.isArray(value) ? value.join(", ") : String(value)}`,
   );
   const named = `${oneLine(key, 60)}${title === null ? "" : ` "${oneLine(title, 60)}"`}`;

@@ -22,9 +22,9 @@ function line(session: SessionSummary, currentId: string | undefined): string {
 }
 
 function sessionText(session: SessionSummary): string {
-  const changed = Object.entries(session.overrides)
-    .filter(([, value]) => typeof value === "string")
-    .map(([name, value]) => `${name} ${String(value)}`);
+  const changed = Object.entries(session.overrides).flatMap(([name, value]) =>
+    typeof value === "string" ? [`${name} ${value}`] : [],
+  );
   return [
     `Session ${session.sessionId}`,
     `Title: ${session.title ?? "(none yet)"}`,
