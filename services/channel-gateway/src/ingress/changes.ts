@@ -29,7 +29,7 @@ interface ChangeMessage {
 
 /** The longest reaction that the agent is shown: an emoji, or the name of one. */
 const maxReactionChars = 64;
-/** The owner is told of a removal within this time. */
+/** The owner is notified of a removal within this time. */
 const noticeExpiresMs = 24 * 60 * 60 * 1_000;
 
 /** Applies a change. Returns a message for the agent; undefined: nothing is left to do. */

@@ -1,4 +1,4 @@
-// The agent was removed from a group: what waited there ends, and the owner is told.
+// Ends what waits in a group that the agent was removed from, and notifies the owner.
 import type { store } from "@parley/contracts";
 import type { InputOf, ReplyAddress } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
