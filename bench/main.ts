@@ -27,10 +27,10 @@ import type { Row } from "./row.ts";
 const rows: Row[] = [];
 const show = (row: Row) => {
   rows.push(row);
-  const mark = row.reached === undefined ? " " : row.reached ? "✓" : "✗";
-  console.log(`${mark} ${row.what.padEnd(58)} ${row.measured.padEnd(46)} ${row.reach}`);
+  const mark = row.isMet === undefined ? " " : row.isMet ? "✓" : "✗";
+  console.log(`${mark} ${row.what.padEnd(58)} ${row.measured.padEnd(46)} ${row.target}`);
 };
-const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
+const outcome = (): number => (rows.every((row) => row.isMet !== false) ? 0 : 1);
 
 // npm run bench -- --memory FILE: measures only memory recall, with the questions of a file in LoCoMo's format.
 // npm run bench -- --only GROUP: measures one group of rows: idle, turns, waterfall, history, throughput, curves, sockets, schedules, console,

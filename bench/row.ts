@@ -3,7 +3,8 @@
 export interface Row {
   what: string;
   measured: string;
-  /** The target value. */
-  reach: string;
-  reached: boolean | undefined;
+  /** The target value; empty: the row has none. */
+  target: string;
+  /** undefined: the row has no target. */
+  isMet: boolean | undefined;
 }

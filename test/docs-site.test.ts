@@ -42,3 +42,13 @@ test(`shows pictures that exist, describes each, and keeps each below ${maxPictu
   const files = globSync("images/*", { cwd: docs });
   assert.deepEqual(files.toSorted(), [...new Set(shown.map(({ file }) => file))].toSorted());
 });
+
+/** For operators, in whose images `parley` is a command, and generated pages that quote settings and messages. */
+const forOperators = new Set(["deploy.md", "seeds.md", "protocol.md", "permissions.md"]);
+
+test("prints commands that work in a clone: npx parley", () => {
+  for (const page of globSync(["*.md", "channels/*.md"], { cwd: docs }).filter((name) => !forOperators.has(name))) {
+    const text = readFileSync(join(docs, page), "utf8");
+    assert.doesNotMatch(text, /^parley [a-z]|`parley [a-z]/m, page);
+  }
+});

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { HOOK_EVENTS } from "@anthropic-ai/claude-agent-sdk";
+import { readHookEvent } from "../packages/cli/src/run/hook-events.ts";
 
 const types = readFileSync(new URL("sdk.d.ts", import.meta.resolve("@anthropic-ai/claude-agent-sdk")), "utf8");
 const page = readFileSync(new URL("../docs/sdk.md", import.meta.url), "utf8");
@@ -44,6 +45,16 @@ test("lists every method of a query", () => {
 
 test("lists every hook of the SDK", () => {
   assert.deepEqual(documented("hook"), [...HOOK_EVENTS].toSorted());
+});
+
+test("calls exactly the hooks that the page says are called", () => {
+  const rows = page.split("\n").filter((row) => row.includes("`PreToolUse`") && row.endsWith("| called |"));
+  const called = new Set(names(rows.join("\n"), /`([A-Za-z]+)`/g));
+  assert.equal(called.size, 16);
+  for (const event of HOOK_EVENTS) {
+    if (called.has(event)) assert.equal(readHookEvent(event), event);
+    else assert.throws(() => readHookEvent(event), new RegExp(`${event} cannot be called for a program: .{10}`));
+  }
 });
 
 test("lists every message of the SDK, and those that only Parley sends", () => {

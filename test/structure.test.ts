@@ -52,6 +52,21 @@ describe("structure", () => {
     );
   });
 
+  // While a module waits, the registered tests run, and a root hook `after` runs before the rest of them is registered.
+  test("no test file with a root hook waits between its tests at the top level", () => {
+    const files = globSync(["{packages,services,infra}/*/test/**/*.test.ts", "test/**/*.test.ts"], { cwd: root });
+    const waiting = files.filter((path) => {
+      const lines = readFileSync(join(root, path), "utf8").split("\n");
+      const first = lines.findIndex((line) => /^(test|describe)\(/.test(line));
+      const later = lines.slice(first + 1);
+      return (
+        lines.some((line) => line.startsWith("after(")) &&
+        later.some((line) => /^(await |(const|let)\b[^>]*\bawait |(test|describe)\(.*skip: await )/.test(line))
+      );
+    });
+    assert.deepEqual(waiting, []);
+  });
+
   for (const [service, order] of Object.entries(folderOrders)) {
     test(`folders of ${service} import only folders before them`, () => {
       assert.deepEqual(importsAgainstOrder(`services/${service}/src`, order.split(" ")), []);

@@ -66,7 +66,7 @@ const owners: Record<string, string[]> = {
   "@mozilla/readability": ["services/tool-runner"],
   turndown: ["services/tool-runner"],
   "ipaddr.js": ["services/tool-runner"],
-  "@modelcontextprotocol/client": ["services/tool-runner"],
+  "@modelcontextprotocol/client": ["services/tool-runner", "packages/cli"],
   "@vscode/ripgrep": ["services/tool-runner"],
   "@modelcontextprotocol/server": ["services/channel-gateway"],
   jose: ["services/channel-gateway"],

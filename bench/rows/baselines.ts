@@ -41,15 +41,15 @@ export async function baselines(cluster: Cluster, model: FakeModel, show: (row: 
   show({
     what: "baseline: a bare call to the fake model, p50",
     measured: `${modelCallMs.toFixed(2)} ms`,
-    reach: "",
-    reached: undefined,
+    target: "",
+    isMet: undefined,
   });
   show({
     what: "baseline: a bare round trip over the bus, p50",
     measured: `${roundTripMs.toFixed(2)} ms`,
-    reach: "",
-    reached: undefined,
+    target: "",
+    isMet: undefined,
   });
-  show({ what: "baseline: a bare commit, p50", measured: `${commitMs.toFixed(2)} ms`, reach: "", reached: undefined });
+  show({ what: "baseline: a bare commit, p50", measured: `${commitMs.toFixed(2)} ms`, target: "", isMet: undefined });
   return { modelCallMs, roundTripMs, commitMs };
 }

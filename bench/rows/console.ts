@@ -11,7 +11,7 @@ import type { Row } from "../row.ts";
 const messages = 10_000;
 const program = fileURLToPath(new URL("../../packages/console/test/browser/measure.ts", import.meta.url));
 const Rows = z.array(
-  z.object({ what: z.string(), measured: z.string(), reach: z.string(), reached: z.boolean().optional() }),
+  z.object({ what: z.string(), measured: z.string(), target: z.string(), isMet: z.boolean().optional() }),
 );
 
 const Sessions = z.object({ sessions: z.array(z.object({ sessionId: z.string() })) });
@@ -34,7 +34,7 @@ export async function consolePages(cluster: Cluster, gateway: Gateway): Promise<
     env,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  return Rows.parse(JSON.parse(await text(child.stdout))).map(({ reached, ...row }) => ({ ...row, reached }));
+  return Rows.parse(JSON.parse(await text(child.stdout))).map(({ isMet, ...row }) => ({ ...row, isMet }));
 }
 
 async function newestSession({ url, token }: Gateway): Promise<string> {

@@ -29,10 +29,10 @@ export async function memory(what: string, samples: readonly Sample[]): Promise<
     {
       what: `memory, ${ours.questions.toLocaleString("en")} questions of ${what}`,
       measured: shown(ours),
-      reach: `≥ ${percent(least.anyHit5)} / ${percent(least.anyHit10)}`,
-      reached: ours.anyHit5 >= least.anyHit5 && ours.anyHit10 >= least.anyHit10,
+      target: `≥ ${percent(least.anyHit5)} / ${percent(least.anyHit10)}`,
+      isMet: ours.anyHit5 >= least.anyHit5 && ours.anyHit10 >= least.anyHit10,
     },
-    { what: "  the same by ts_rank_cd", measured: shown(naive), reach: "", reached: undefined },
+    { what: "  the same by ts_rank_cd", measured: shown(naive), target: "", isMet: undefined },
   ];
 }
 

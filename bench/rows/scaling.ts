@@ -48,7 +48,7 @@ async function load(
   return {
     what: `curve: ${what}`,
     measured: `${(count / seconds).toFixed(0)}/s, p50 ${percentile(durations, 0.5).toFixed(0)} ms, ${cost.toFixed(1)} CPU-ms a turn`,
-    reach: "",
-    reached: undefined,
+    target: "",
+    isMet: undefined,
   };
 }

@@ -77,8 +77,8 @@ function rowsOf(turns: { begin: number; end: number; steps: Write[] }[]): Row[] 
   const row = (what: string, us: number): Row => ({
     what: `waterfall: ${what}`,
     measured: `${(us / 1_000).toFixed(2)} ms (${((100 * us) / whole).toFixed(0)} %)`,
-    reach: "",
-    reached: undefined,
+    target: "",
+    isMet: undefined,
   });
   const steps = (same[0]?.steps ?? []).map(({ what }, index) =>
     row(

@@ -1,12 +1,14 @@
-// Writes .env from .env.example with random passwords, keys and a token. An existing .env keeps its lines and gets those that it lacks, so
-// that it can be run again after an upgrade.
+// Writes .env from .env.example with random passwords, keys and a token, and the files of secrets that the containers mount. An existing .env
+// keeps its lines and gets those that it lacks, so that it can be run again after an upgrade, and after a change of .env.
 //   node infra/docker/write-env.mjs [file]
 
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { createUserKey } from "../nats/nkeys.mjs";
+import { secretsGroup, writeSecretFiles } from "./secret-files.mjs";
 
 const root = new URL("../../", import.meta.url);
 const file = process.argv[2] ?? fileURLToPath(new URL(".env", root));
@@ -22,6 +24,7 @@ function newValues(names) {
   const token = randomBytes(24).toString("base64url");
   values.set("PARLEY_TOKEN", token);
   values.set("PARLEY_TOKEN_SHA256", createHash("sha256").update(token).digest("hex"));
+  values.set("PARLEY_SECRETS_GID", String(secretsGroup));
   values.set("PARLEY_MCP_KEY", randomBytes(32).toString("base64url"));
   for (const name of names) {
     // No character that a URL reserves.
@@ -52,3 +55,4 @@ if (!existsSync(file)) {
     console.error(`${file}: added ${missing.join(", ")}. The other lines were not changed.`);
   }
 }
+writeSecretFiles(dirname(file));

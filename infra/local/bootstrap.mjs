@@ -6,11 +6,22 @@
 //   node bootstrap.mjs --bin <name> [arguments]     run a tool of node_modules/.bin
 
 /* oxlint-disable typescript/no-unsafe-return -- plain JavaScript: nothing here has a type */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  accessSync,
+  constants as fsConstants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const OLDEST_NODE = 20;
@@ -76,7 +87,12 @@ function takeLock(path) {
 async function install() {
   if (isInstalled()) return;
   const lock = join(root, ".parley", "install.lock");
-  mkdirSync(dirname(lock), { recursive: true });
+  try {
+    mkdirSync(dirname(lock), { recursive: true });
+    if (existsSync(modules)) accessSync(modules, fsConstants.W_OK);
+  } catch (error) {
+    explainFolder(error);
+  }
   for (let waited = false; !takeLock(lock); waited = true) {
     if (!waited) say("waiting for another installation of the dependencies");
     await new Promise((done) => setTimeout(done, 100));
@@ -84,31 +100,55 @@ async function install() {
   process.once("exit", () => rmSync(lock, { force: true })); // giveUp() exits without running `finally`
   try {
     if (isInstalled()) return;
-    const { config } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-    say(`installing dependencies (pnpm ${config.pnpm})`);
-    const command = ["--yes", `pnpm@${config.pnpm}`, "install", "--frozen-lockfile"];
-    const outcome = spawnSync("npx", command, {
-      cwd: root,
-      env: installEnvironment(),
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    if (outcome.error !== undefined)
-      giveUp(`npx could not be started (${outcome.error.message}). Install npm and start again.`);
-    if (outcome.signal !== null) process.exit(128 + constants.signals[outcome.signal]);
-    if (outcome.status !== 0) {
-      process.stderr.write(outcome.stdout + outcome.stderr);
-      const full = /ENOSPC|no space left/i.test(outcome.stdout + outcome.stderr);
-      giveUp(
-        full
-          ? "The disk is full. Free some space and start again."
-          : "Installing the dependencies failed; its output is above.",
-      );
-    }
+    await runPnpm();
     writeFileSync(marker, wanted());
   } finally {
     rmSync(lock, { force: true });
   }
+}
+
+/** Installs with the pinned pnpm. Shows the number of packages on a terminal, and the whole output only if it fails. */
+async function runPnpm() {
+  const { config } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const begun = performance.now();
+  const seconds = () => `${Math.round((performance.now() - begun) / 1000)} s`;
+  const title = `installing dependencies (pnpm ${config.pnpm})`;
+  say(title);
+  const command = ["--yes", `pnpm@${config.pnpm}`, "install", "--frozen-lockfile"];
+  const child = spawn("npx", command, { cwd: root, env: installEnvironment(), stdio: ["ignore", "pipe", "pipe"] });
+  child.once("error", (error) => giveUp(`npx could not be started (${error.message}). Install npm and start again.`));
+  let output = "";
+  let packages = "";
+  const read = (line) => {
+    output += `${line}\n`;
+    const [, all, have] = /^Progress: resolved (\d+), .*\badded (\d+)/.exec(line) ?? [];
+    if (all !== undefined) packages = `${have} of ${all} packages, `;
+  };
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", read);
+  const isTerminal = process.stderr.isTTY;
+  const show = () => process.stderr.write(`\u001B[A\r\u001B[K${title}: ${packages}${seconds()}\n`);
+  const watch = isTerminal ? setInterval(show, 500) : undefined;
+  const [status, signal] = await once(child, "close");
+  clearInterval(watch);
+  if (signal !== null) process.exit(128 + constants.signals[signal]);
+  if (status !== 0) {
+    process.stderr.write(output);
+    giveUp(
+      /ENOSPC|no space left/i.test(output)
+        ? "The disk is full. Free some space and start again."
+        : "Installing the dependencies failed; its output is above.",
+    );
+  }
+  if (isTerminal) show();
+}
+
+/** The remedy for a folder of the repository that this user cannot write; other errors are thrown. */
+function explainFolder(error) {
+  if (error.code === "ENOSPC") giveUp("The disk is full. Free some space and start again.");
+  if (!["EACCES", "EPERM", "EROFS"].includes(error.code)) throw error;
+  giveUp(
+    `${root} cannot be written by this user (${error.code}). Clone Parley into a folder of your own, or change the owner of this one.`,
+  );
 }
 
 /** pnpm prompts before it rebuilds node_modules, except with CI=true. */

@@ -60,7 +60,10 @@ const checks: { invariant: Violation["invariant"]; what: string; sql: string }[]
 ];
 
 /** All violations. `repeats` is the number of model calls that the injected faults may have repeated. */
-export async function violations(chaos: Chaos, repeats: number): Promise<Violation[]> {
+export async function violations(
+  chaos: Pick<Chaos, "query" | "cluster" | "telegram">,
+  repeats: number,
+): Promise<Violation[]> {
   const found: Violation[] = [];
   for (const { invariant, what, sql } of checks) {
     const rows = await chaos.query(sql);
@@ -84,7 +87,7 @@ export async function violations(chaos: Chaos, repeats: number): Promise<Violati
 }
 
 /** Writes that an earlier leader committed after a takeover. */
-export async function staleWrites(chaos: Chaos): Promise<number> {
+export async function staleWrites(chaos: Pick<Chaos, "query">): Promise<number> {
   const check = checks.find((each) => each.invariant === "I2");
   return check === undefined ? 0 : (await chaos.query(check.sql)).length;
 }

@@ -21,15 +21,17 @@ export interface LeasedAccount {
   say: (text: string) => unknown;
   /** Resolves when a gateway receives what is written from now on. */
   connected: () => Promise<unknown>;
-  /** The answers that the person has seen, in order. */
+  /** The answers that the person has seen, in order; of an e-mail, the text of the message or the title of the command it answers. */
   sent: () => string[] | Promise<string[]>;
+  /** The messages and the titles of the sessions that its person has asked for, in order. */
   written: string[];
+  titles: string[];
   /** The shortest time between two messages, where the rate of answers is limited. */
   minWriteMs?: number;
 }
 
 /** Starts a person and an account of one platform. */
-type StartAccount = (name: string, index: number) => Promise<Omit<LeasedAccount, "name" | "written">>;
+type StartAccount = (name: string, index: number) => Promise<Omit<LeasedAccount, "name" | "written" | "titles">>;
 
 const platforms = { telegram, slack, discord, signal, irc, matrix, email };
 const platformNames: readonly string[] = Object.keys(platforms);
@@ -47,7 +49,7 @@ export async function startAccounts(
     const name = `bot${index}`;
     const start = starts[index % starts.length];
     if (start === undefined) throw new Error(`name at least one platform of ${platformNames.join(", ")}`);
-    return { ...(await start(name, index)), name, written: [] };
+    return { ...(await start(name, index)), name, written: [], titles: [] };
   });
   return Promise.all(starting);
 }
@@ -189,7 +191,7 @@ function email(cleanup: Cleanup): StartAccount {
       password_env: variableOf(name),
       owners: [`ann@${peer.domain}`],
     };
-    const answer = new RegExp(`\\b${name} \\d+\\b`);
+    const answer = new RegExp(`\\b(?:${name} \\d+|new-${name}-\\d+)\\b`);
     return {
       channel: "email",
       settings: tableOf("email", name, settings),

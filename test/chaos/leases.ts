@@ -1,6 +1,6 @@
-// Twenty-four leased accounts of seven platforms over four gateways, which are killed, paused and drained at random while people
-// write. Every message is answered once and in order, no grant of a lease has two owners, and a killed gateway's accounts are taken over
-// quickly.
+// Twenty-four leased accounts of seven platforms over four gateways, which are killed, paused and drained at random, while a fifth joins
+// and leaves and people write. Every message is answered once and in order, every command runs once, no grant of a lease has two owners,
+// a killed gateway's accounts are taken over quickly, and a joining gateway gets its share.
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,7 +14,11 @@ const gateways = 4;
 /** Between two messages of one person, and between two faults. */
 const writeEveryMs = 400;
 const faultEveryMs = 6_000;
-const faultKinds = ["kill", "pause", "drain"] as const;
+const faultKinds = ["kill", "pause", "drain", "join"] as const;
+/** A joining gateway has its share of the accounts, give or take one, within this time. */
+const shareWithinMs = 30_000;
+/** One in this many inputs is a command. */
+const commandEvery = 8;
 /** Longer than a lease lives. */
 const pauseMs = 6_000;
 /** How long the last answers may take. */
@@ -76,6 +80,7 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
   const watched = watchOwners(sql, watching.signal);
   const until = performance.now() + options.seconds * 1_000;
   const takeovers: Takeover[] = [];
+  const shares: string[] = [];
   let faults = 0;
   const channels = new Set(bots.map(({ channel }) => channel));
   const isFinished = (): boolean => {
@@ -88,11 +93,12 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
       await delay(faultEveryMs);
       faults += 1;
       const kind = options.takeovers === undefined ? faultKinds[randomInt(faultKinds.length)] : "kill";
-      takeovers.push(...(await strike(cluster, kind ?? "kill", owners, report)));
+      if (kind === "join") shares.push(...(await joinAndLeave(cluster, owners, report)));
+      else takeovers.push(...(await strike(cluster, kind ?? "kill", owners, report)));
     }
   })();
   await Promise.all([strikes, ...bots.map((bot) => write(bot, isFinished))]);
-  const problems = await settled(bots, sql);
+  const problems = [...shares, ...(await settled(bots, sql)), ...(await commandProblems(bots, sql))];
   watching.abort();
   problems.push(...(await watched));
   const { rows } = await sql.query<{ unknown: number }>(
@@ -108,11 +114,17 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
 }
 
 async function write(account: LeasedAccount, isFinished: () => boolean): Promise<void> {
-  const { name, say, written, minWriteMs: everyMs = writeEveryMs } = account;
+  const { name, say, written, titles, minWriteMs: everyMs = writeEveryMs } = account;
   while (!isFinished()) {
-    const text = `${name} ${written.length}`;
-    written.push(text);
-    await say(`say: ${text}`);
+    if (randomInt(commandEvery) === 0) {
+      const title = `new-${name}-${titles.length}`;
+      titles.push(title);
+      await say(`/new ${title}`);
+    } else {
+      const text = `${name} ${written.length}`;
+      written.push(text);
+      await say(`say: ${text}`);
+    }
     await delay(everyMs + randomInt(accounts * everyMs));
   }
 }
@@ -139,7 +151,7 @@ async function watchOwners(sql: Client, signal: AbortSignal): Promise<string[]> 
 /** One fault of a random gateway. Returns the takeovers after a kill. */
 async function strike(
   cluster: TestCluster,
-  kind: (typeof faultKinds)[number],
+  kind: Exclude<(typeof faultKinds)[number], "join">,
   owners: () => Promise<Map<string, string>>,
   report: (line: string) => void,
 ): Promise<Takeover[]> {
@@ -176,6 +188,47 @@ async function strike(
   return takeovers;
 }
 
+/** Starts a fifth gateway, and removes it when it has its share. Returns a problem when that takes too long. */
+async function joinAndLeave(
+  cluster: TestCluster,
+  owners: () => Promise<Map<string, string>>,
+  report: (line: string) => void,
+): Promise<string[]> {
+  const joining = gateways + 1;
+  await cluster.scale("channel-gateway", joining);
+  const startedMs = performance.now();
+  const least = Math.floor(accounts / joining) - 1;
+  const held = async () =>
+    [...(await owners()).values()].filter((owner) => owner.startsWith(`channel-gateway-${joining}/`)).length;
+  while ((await held()) < least && performance.now() - startedMs < shareWithinMs) await delay(50);
+  const tookMs = Math.round(performance.now() - startedMs);
+  const count = await held();
+  report(`gateway ${joining} joined: ${count} accounts after ${tookMs} ms`);
+  await cluster.scale("channel-gateway", gateways);
+  report(`gateway ${joining} left`);
+  return count < least ? [`gateway ${joining} held ${count} accounts ${tookMs} ms after it joined`] : [];
+}
+
+/** Commands whose answers their people have not seen once, or that had their effect several times. */
+async function commandProblems(bots: readonly LeasedAccount[], sql: Client): Promise<string[]> {
+  const { rows } = await sql.query<{ body: string }>("SELECT body FROM parley.outbox WHERE state = 'unknown'");
+  const answers = await Promise.all(
+    bots.map(async ({ channel, titles, sent }) => {
+      const texts = await sent();
+      return titles.flatMap((title) => {
+        const isOfTitle = (text: string) => text.split(/[^\w-]/).includes(title);
+        const count = texts.filter(isOfTitle).length;
+        const isUnknown = count === 0 && rows.some(({ body }) => isOfTitle(body));
+        return count === 1 || isUnknown ? [] : [`${channel}: ${count} answers to /new ${title}`];
+      });
+    }),
+  );
+  const { rows: twice } = await sql.query<{ title: string }>(
+    "SELECT title FROM parley.sessions WHERE title LIKE 'new-%' GROUP BY title HAVING count(*) > 1",
+  );
+  return [...answers.flat(), ...twice.map(({ title }) => `several sessions were opened by /new ${title}`)];
+}
+
 /** Waits for the last answers; returns what was lost, doubled or out of order. */
 async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<string[]> {
   const deadline = performance.now() + settleMs;
@@ -184,18 +237,19 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
       `SELECT (SELECT count(*) FROM parley.inbox WHERE state IN ('queued', 'claimed'))
             + (SELECT count(*) FROM parley.outbox WHERE state IN ('pending', 'sending')) AS open`,
     );
-    const counts = await Promise.all(bots.map(async ({ sent }) => (await sent()).length));
+    const counts = await Promise.all(bots.map(async (bot) => (await answersOf(bot)).length));
     const answered = bots.every(({ written }, index) => (counts[index] ?? 0) >= written.length);
-    if ((answered && Number(rows[0]?.open) === 0) || performance.now() > deadline) break;
+    const isFinished = answered && Number(rows[0]?.open) === 0 && (await commandProblems(bots, sql)).length === 0;
+    if (isFinished || performance.now() > deadline) break;
     await delay(200);
   }
   const { rows } = await sql.query<{ account: string; body: string }>(
     "SELECT account, body FROM parley.outbox WHERE state = 'unknown'",
   );
   const { rows: stored } = await sql.query<{ account: string; text: string }>(
-    "SELECT account, substr(parts::jsonb -> 0 ->> 'text', 6) AS text FROM parley.inbox ORDER BY seq",
+    "SELECT account, substr(parts::jsonb -> 0 ->> 'text', 6) AS text FROM parley.inbox ORDER BY received_at, seq",
   );
-  const seen = await Promise.all(bots.map(async ({ sent }) => sent()));
+  const seen = await Promise.all(bots.map(answersOf));
   return bots.flatMap(({ channel, name, written }, index) => {
     const doubtful = new Set(rows.filter(({ account }) => account === name).map(({ body }) => body));
     const answers = seen[index] ?? [];
@@ -210,7 +264,15 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
     return [
       ...lost.map((text) => `lost on ${channel}: ${text}`),
       ...doubled.map((text) => `doubled on ${channel}: ${text}`),
-      ...(isOrdered ? [] : [`${channel}:${name}: answers out of order`]),
+      ...(isOrdered
+        ? []
+        : [`${channel}:${name}: answers out of order: ${answers.join(", ")}; expected ${expected.join(", ")}`]),
     ];
   });
+}
+
+/** The answers to messages that the account's person has seen, without those to commands. */
+async function answersOf({ name, sent }: LeasedAccount): Promise<string[]> {
+  const texts = await sent();
+  return texts.filter((text) => text.startsWith(`${name} `));
 }

@@ -1,17 +1,22 @@
 // npm run chaos -- [--trials 200] [--only NAME]: injects faults into a real cluster and accounts for every message.
-// npm run chaos -- --leases SECONDS | --takeovers COUNT [--platforms NAME,NAME]: instead kills, pauses and drains four gateways that share
-//   24 accounts of seven platforms; with --takeovers it only kills, until each platform has had as many takeovers.
+// npm run chaos -- --leases SECONDS | --takeovers COUNT [--platforms NAME,NAME]: instead kills, pauses, drains, adds and removes gateways that
+//   share 24 accounts of seven platforms; with --takeovers it only kills, until each platform has had as many takeovers.
 // npm run chaos -- --upgrade COMMIT [--dwell SECONDS] [--rate MESSAGES]: instead upgrades a cluster from a commit to this tree, and back,
 //   while messages arrive; --upgrade previous: from the newest tag, or else the commit before.
+// npm run chaos -- --scenes [NAME…] [--rate MESSAGES] [--duration-seconds SECONDS]: instead plays scenes (rollouts, kills, network cuts,
+//   restarts of servers, scaling) under a constant load; a name is the beginning of names of scenes, such as `rollout`.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
 import { runCallers } from "./callers.ts";
 import { runLeases } from "./leases.ts";
+import { describeScene, runLoadScenes } from "./load/run.ts";
+import { chooseScenes } from "./load/scenes.ts";
 import { run, type Account } from "./run.ts";
 import { runUpgrade } from "./upgrade.ts";
 import { olderVersion, previousRef } from "./versions.ts";
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     trials: { type: "string", default: "200" },
     only: { type: "string" },
@@ -21,7 +26,9 @@ const { values } = parseArgs({
     takeovers: { type: "string" },
     upgrade: { type: "string" },
     dwell: { type: "string", default: "20" },
-    rate: { type: "string", default: "5" },
+    rate: { type: "string" },
+    scenes: { type: "boolean" },
+    "duration-seconds": { type: "string", default: "300" },
   },
 });
 if (values.leases !== undefined || values.takeovers !== undefined) {
@@ -44,7 +51,7 @@ if (values.leases !== undefined || values.takeovers !== undefined) {
 }
 if (values.upgrade !== undefined) {
   const from = await olderVersion(values.upgrade === "previous" ? previousRef() : values.upgrade);
-  const options = { from, dwellSeconds: Number(values.dwell), rate: Number(values.rate) };
+  const options = { from, dwellSeconds: Number(values.dwell), rate: Number(values.rate ?? 5) };
   const begin = performance.now();
   const result = await runUpgrade({
     ...options,
@@ -56,6 +63,16 @@ if (values.upgrade !== undefined) {
       `unknown sends ${result.unknown}, repeated requests ${result.repeated}, longest gap ${result.longestGapMs} ms`,
   );
   process.exit(result.problems.length === 0 && result.staleWrites === 0 ? 0 : 1);
+}
+if (values.scenes === true) {
+  const problems = await runLoadScenes({
+    scenes: chooseScenes(positionals),
+    rate: Number(values.rate ?? 20),
+    durationSeconds: Number(values["duration-seconds"]),
+    report: (result) => console.log(describeScene(result)),
+  });
+  for (const problem of problems) console.log(problem);
+  process.exit(problems.length === 0 ? 0 : 1);
 }
 if (values.callers === true) {
   const problems = await runCallers((line) => console.log(line));

@@ -36,16 +36,45 @@ export interface ChaosOptions {
   env?: Record<string, string> | undefined;
 }
 
-export async function startChaos(cleanup: Cleanup, options: ChaosOptions): Promise<Chaos> {
+/** A database that records the commit time of each row, and that a fault can kill. */
+export interface ChaosDatabase {
+  server(): PostgresServer;
+  query: Chaos["query"];
+  restart: Chaos["restartPostgres"];
+}
+
+export async function startChaosDatabase(cleanup: Cleanup): Promise<ChaosDatabase> {
   const dataDir = join(await temporaryFolder(cleanup), "postgres");
   const settings = { track_commit_timestamp: "on" };
   let postgres: PostgresServer = await startPostgres({ dataDir, settings });
   cleanup.add(() => postgres.stop());
+  return {
+    server: () => postgres,
+    async query<Row>(text: string, values: unknown[] = []) {
+      const client = new Client({ connectionString: postgres.ownerUrl });
+      client.on("error", () => undefined);
+      await client.connect();
+      try {
+        return (await client.query(text, values)).rows as Row[];
+      } finally {
+        await client.end();
+      }
+    },
+    async restart() {
+      const { port } = postgres;
+      await postgres.kill("SIGKILL");
+      postgres = await startPostgres({ dataDir, settings, port });
+    },
+  };
+}
+
+export async function startChaos(cleanup: Cleanup, options: ChaosOptions): Promise<Chaos> {
+  const database = await startChaosDatabase(cleanup);
   const telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
   const cluster = await startTestCluster(cleanup, {
     model: true,
-    servers: { postgres },
+    servers: { postgres: database.server() },
     programs: options.programs,
     replicas: { store: 2, "agent-core": 2, "tool-runner": 2, "channel-gateway": 2 },
     settings: `
@@ -75,21 +104,8 @@ dm_policy = "allowlist"
     cluster,
     telegram,
     client: apiClient(cluster.httpUrls, cluster.token),
-    async query<Row>(text: string, values: unknown[] = []) {
-      const client = new Client({ connectionString: postgres.ownerUrl });
-      client.on("error", () => undefined);
-      await client.connect();
-      try {
-        return (await client.query(text, values)).rows as Row[];
-      } finally {
-        await client.end();
-      }
-    },
-    async restartPostgres() {
-      const { port } = postgres;
-      await postgres.kill("SIGKILL");
-      postgres = await startPostgres({ dataDir, settings, port });
-    },
+    query: (text, values) => database.query(text, values),
+    restartPostgres: () => database.restart(),
     async effects(id: string) {
       const text = await readFile(join(cluster.home, "workspace", "effects", id), "utf8").catch(() => "");
       return text.split("\n").filter((line) => line !== "").length;

@@ -9,7 +9,7 @@ import { metricCatalog } from "@parley/chassis";
 import { services } from "@parley/contracts";
 import { z } from "zod";
 
-import { at, kustomization, manifestsIn, parseFile, workloads } from "./support/manifests.ts";
+import { at, kustomization, manifestsIn, mountedFiles, parseFile, workloads } from "./support/manifests.ts";
 import { read, root } from "./support/repository.ts";
 
 const inBase = workloads(manifestsIn("k8s/base"));
@@ -67,11 +67,11 @@ test("external-secrets creates every required secret of the base with its keys",
     const data = z.array(z.object({ secretKey: z.string() })).parse(at(each, "spec", "data"));
     return data.map(({ secretKey }) => `${name}/${secretKey}`);
   });
-  const wanted = inBase.flatMap(({ spec }) =>
-    spec.template.spec.containers.flatMap(({ env }) =>
-      env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []).filter(({ optional }) => optional !== true),
-    ),
+  const variables = inBase.flatMap(({ spec }) =>
+    spec.template.spec.containers.flatMap(({ env }) => env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])),
   );
+  const files = inBase.flatMap(mountedFiles).map((file) => ({ ...file, name: file.secret }));
+  const wanted = [...variables, ...files].filter(({ optional }) => optional !== true);
   // The login to NATS is optional in the base: the URL may contain one.
   const seeds = services.map((service) => `parley-${service}/nats-seed`);
   assert.deepEqual(
@@ -90,7 +90,7 @@ test("backup runs the store's program as the owner of the schema, restricted lik
   assert.deepEqual(at(pod, "containers", 0, "securityContext"), own?.containers[0]?.securityContext);
   assert.match(String(at(pod, "containers", 0, "command", 2)), /node dist\/backup\.js "\/backups\//);
   const variables = z.array(z.object({ name: z.string() })).parse(at(pod, "containers", 0, "env"));
-  const program = read("services/store/src/config.ts");
+  const program = read("services/store/src/config.ts") + read("packages/chassis/src/secrets-folder.ts");
   for (const { name } of variables) assert.ok(program.includes(name), name);
   assert.equal(at(claim, "metadata", "name"), "parley-backups");
 });

@@ -2,17 +2,18 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
-import { parseSettings } from "@parley/chassis";
+import { parseSettings, withSecretsFolder } from "@parley/chassis";
 import { redisRules, roles, services } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
 
 import { withHashes } from "../../infra/docker/hashes.ts";
+import { furtherFiles, secretsOf } from "../../infra/docker/secret-files.mjs";
 import { publicKeyVariable, seedVariable } from "../../infra/nats/conf.ts";
 import { listenHealth } from "../../packages/chassis/src/health.ts";
 import { createMetrics } from "../../packages/chassis/src/metrics.ts";
@@ -26,6 +27,21 @@ const Compose = z.looseObject({
       build: z.looseObject({ target: z.string() }).optional(),
       environment: z.record(z.string(), z.string()).default({}),
       env_file: z.array(z.object({ path: z.string(), required: z.literal(false) })).default([]),
+      group_add: z.array(z.string()).default([]),
+      volumes: z
+        .array(
+          z.union([
+            z.string(),
+            z.strictObject({
+              type: z.literal("bind"),
+              source: z.string(),
+              target: z.string(),
+              read_only: z.literal(true),
+              bind: z.strictObject({ create_host_path: z.literal(false) }),
+            }),
+          ]),
+        )
+        .default([]),
       networks: z.array(z.string()),
       configs: z.array(z.looseObject({ source: z.string() })).default([]),
       labels: z.record(z.string(), z.string()).default({}),
@@ -71,8 +87,15 @@ test("runs two replicas of each service and publishes the gateway port on loopba
 
 test("sets only variables that the service's code reads", () => {
   for (const [name, { environment }] of built) {
-    const known = isService(name) ? variablesOf(name) : ["DATABASE_URL"];
-    for (const variable of Object.keys(environment)) assert.ok(known.includes(variable), `${name}: ${variable}`);
+    const known = isService(name) ? variablesOf(name) : ["PARLEY_SECRETS_DIR"];
+    for (const variable of Object.keys(environment)) {
+      // A key of a model may be a file: packages/chassis/src/secret-files.ts.
+      const read = [variable, variable.replace(/_API_KEY_FILE$/, "_API_KEY")];
+      assert.ok(
+        read.some((each) => known.includes(each)),
+        `${name}: ${variable}`,
+      );
+    }
   }
 });
 
@@ -178,11 +201,18 @@ describe("secrets", () => {
     name: match[1] ?? "",
     value: match[2] ?? "",
   }));
-  /** The variables of .env that reach a container. */
+  /** The variables of .env that are in the environment of a container. */
   const given = (name: string) =>
     Object.values(compose.services[name]?.environment ?? {}).flatMap((value) =>
       [...value.matchAll(/\$\{([A-Z0-9_]+)/g)].map((match) => match[1] ?? ""),
     );
+  /** The folder of secrets of a container: where it comes from, and where it is mounted. */
+  const mountsOf = (name: string) =>
+    (compose.services[name]?.volumes ?? []).flatMap((volume) =>
+      typeof volume === "string" ? [] : [[volume.source, volume.target]],
+    );
+  const complete = Object.fromEntries(named.map(({ name }) => [name, `the ${name}`]));
+  const files = secretsOf(complete);
 
   test("names every variable and contains no value in .env.example", () => {
     for (const { name, value } of named) assert.equal(value, "", name);
@@ -191,37 +221,53 @@ describe("secrets", () => {
         /\$\{([A-Z0-9_]+)/g,
       ),
     ].map((match) => match[1] ?? "");
+    const inFiles = named.filter(({ name }) => new RegExp(`the ${name}\\b`).test(JSON.stringify(files)));
     // The token and the login of the operator are for people: no container receives them.
     assert.deepEqual(
-      [...new Set([...used, "PARLEY_TOKEN", seedVariable("operator")])].sort(),
+      [...new Set([...used, ...inFiles.map(({ name }) => name), "PARLEY_TOKEN", seedVariable("operator")])].sort(),
       named.map(({ name }) => name).sort(),
     );
     assert.ok(read(".gitignore").split("\n").includes(".env"));
     assert.ok(read(".dockerignore").split("\n").includes("**/.env"));
   });
 
-  test("gives each service its own secrets and no others", () => {
-    for (const [name, { environment, env_file }] of built) {
-      for (const variable of Object.keys(environment)) {
-        const owners = secretVariables[variable];
-        if (owners !== undefined) assert.ok(owners.includes(name), `${name} is told ${variable}`);
+  test("mounts the secrets as files, but for the tool-runner", () => {
+    for (const [name, { environment, group_add, env_file }] of all) {
+      if (name === "tool-runner") {
+        // Commands run as its user and could read files.
+        assert.deepEqual([mountsOf(name), env_file.map(({ path }) => path)], [[], [".env.tools"]]);
+        continue;
       }
-      const file = { "channel-gateway": ".env.channels", "agent-core": ".env.agent", "tool-runner": ".env.tools" }[
-        name
-      ];
-      assert.deepEqual(
-        env_file.map(({ path }) => path),
-        file === undefined ? [] : [file],
-        "the secrets that parley.toml names",
-      );
-      if (file !== undefined) assert.ok(read(".gitignore").split("\n").includes(file), file);
-      const passwords = given(name).filter((variable) => /_(?:PASSWORD|SEED)$/.test(variable));
+      for (const [variable, value] of Object.entries(environment))
+        if (/_FILE$|_DIR$/.test(variable)) assert.match(value, /^\/run\/secrets\/parley(?:\/|$)|^\/blobs$/, variable);
+        else
+          assert.doesNotMatch(variable, /(?:_PASSWORD|(?<!_PUBLIC)_KEY|_SEED|_SHA256|DATABASE_URL|REDIS_URL)$/, name);
+      assert.deepEqual(env_file, [], name);
+      const mounted = files[name] === undefined ? [] : [[`./.secrets/${name}`, "/run/secrets/parley"]];
+      assert.deepEqual(mountsOf(name), mounted, name);
+      assert.equal(group_add.length, mounted.length, name);
+      for (const group of group_add) assert.match(group, /^\$\{PARLEY_SECRETS_GID:\?/);
+    }
+    for (const path of [".secrets/", ...Object.values(furtherFiles), ".env.tools"])
+      assert.ok(read(".gitignore").split("\n").includes(path), path);
+    assert.ok(!read(".dockerignore").includes(".secrets"), "only what it names goes to the engine");
+  });
+
+  test("gives each service its own secrets and no others", () => {
+    for (const [name, { environment }] of built) {
+      for (const variable of [...Object.keys(environment), ...Object.keys(files[name] ?? {})]) {
+        const owners = secretVariables[variable];
+        if (owners !== undefined) assert.ok(owners.includes(name), `${name} must not get ${variable}`);
+      }
       const nats = isService(name) ? [seedVariable(name)] : [];
       const server =
         { store: ["POSTGRES_STORE_PASSWORD"], migrate: ["POSTGRES_OWNER_PASSWORD"], "agent-core": ["REDIS_PASSWORD"] }[
           name
         ] ?? [];
-      assert.deepEqual(passwords.sort(), [...nats, ...server].sort(), name);
+      const contents = Object.values(files[name] ?? {}).join(" ");
+      const inFiles = [...contents.matchAll(/the (\w+_(?:PASSWORD|SEED))\b/g)].map(([, variable = ""]) => variable);
+      const passwords = [...given(name).filter((variable) => /_(?:PASSWORD|SEED)$/.test(variable)), ...inFiles];
+      assert.deepEqual(passwords.toSorted(), [...nats, ...server].toSorted(), name);
     }
     assert.deepEqual(given("nats"), roles.map(publicKeyVariable), "the server of the bus knows no secret");
   });
@@ -244,6 +290,37 @@ describe("secrets", () => {
     assert.ok(again.startsWith(older));
     assert.match(again, /^NATS_STORE_SEED=SU\w{56}\nNATS_STORE_PUBLIC_KEY=U\w{55}$/m);
   });
+
+  test("writes the files that the services read, for their owner and one group only", async () => {
+    await using cleanup = new Cleanup();
+    const folder = await temporaryFolder(cleanup);
+    const write = () =>
+      execFileSync(process.execPath, [join(root, "infra/docker/write-env.mjs"), join(folder, ".env")], {
+        stdio: "ignore",
+      });
+    const inService = (name: string) => withSecretsFolder({ PARLEY_SECRETS_DIR: join(folder, ".secrets", name) });
+    writeFileSync(join(folder, ".env.agent"), 'PARLEY_AGENT_EMBEDDER="an embedder\'s key"\nREDIS_URL=redis://other\n');
+    writeFileSync(join(folder, ".env.channels"), "PARLEY_CHANNEL_TELEGRAM=first\n");
+    write();
+    assert.match(inService("store")["DATABASE_URL"] ?? "", /^postgres:\/\/parley_store:p\w{40}@postgres:5432\/parley$/);
+    assert.match(inService("agent-core")["PARLEY_NATS_SEED"] ?? "", /^SU\w{56}$/);
+    assert.match(inService("agent-core")["REDIS_URL"] ?? "", /^redis:\/\/agent-core:p/);
+    assert.equal(inService("agent-core")["PARLEY_AGENT_EMBEDDER"], "an embedder's key");
+    assert.equal(inService("agent-core")["ANTHROPIC_API_KEY"], undefined, "an empty value has no file");
+    const group = Number(/^PARLEY_SECRETS_GID=(\d+)$/m.exec(readFileSync(join(folder, ".env"), "utf8"))?.[1]);
+    for (const name of Object.keys(files)) {
+      const path = join(folder, ".secrets", name);
+      assert.deepEqual([statSync(path).mode & 0o777, statSync(path).gid], [0o750, group], name);
+      for (const file of readdirSync(path))
+        assert.deepEqual([statSync(join(path, file)).mode & 0o777, statSync(join(path, file)).gid], [0o640, group]);
+    }
+    assert.equal(statSync(join(folder, ".secrets")).mode & 0o077, 0);
+
+    writeFileSync(join(folder, ".env.channels"), "PARLEY_CHANNEL_MATRIX=second\n");
+    write();
+    const channels = readdirSync(join(folder, ".secrets/channel-gateway")).filter((each) => /CHANNEL/.test(each));
+    assert.deepEqual(channels, ["PARLEY_CHANNEL_MATRIX"], "a secret that is gone has no file");
+  });
 });
 
 test("gives only the store the key and network of a bucket when one is configured", () => {
@@ -251,7 +328,6 @@ test("gives only the store the key and network of a bucket when one is configure
     services: z.strictObject({
       store: z.strictObject({
         environment: z.record(z.string(), z.string()),
-        env_file: z.array(z.string()),
         networks: z.array(z.string()),
       }),
     }),
@@ -259,8 +335,7 @@ test("gives only the store the key and network of a bucket when one is configure
   });
   const { store } = Bucket.parse(parse(read("infra/docker/bucket.yml"))).services;
   assert.deepEqual(store.networks, ["bucket"]);
-  assert.deepEqual(store.env_file, [".env.bucket"]);
-  assert.ok(read(".gitignore").split("\n").includes(".env.bucket"));
+  assert.equal(furtherFiles["store"], ".env.bucket", "write-env.mjs writes its variables to the store's files");
   assert.ok(Object.keys(store.environment).every((variable) => variablesOf("store").includes(variable)));
 });
 

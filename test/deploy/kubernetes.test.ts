@@ -18,8 +18,10 @@ import {
   kustomization,
   kustomizationFiles,
   manifestsIn,
+  mountedFiles,
   mountedSecrets,
   parseFile,
+  type Workload,
   workloads,
   yamlFiles,
 } from "./support/manifests.ts";
@@ -35,6 +37,8 @@ const ours = inBase.filter(({ metadata }) => isService(metadata.name));
 
 const nameLabel = "app.kubernetes.io/name";
 const partLabel = "app.kubernetes.io/part-of";
+
+const serviceOf = ({ metadata }: Workload): string => metadata.name.replace(/^migrate-.*/, "migrate");
 
 const text = (value: unknown): string => z.string().parse(value);
 
@@ -241,9 +245,40 @@ describe("secrets", () => {
     for (const { spec } of deployed) {
       for (const { name, value } of spec.template.spec.containers.flatMap((container) => container.env)) {
         if (value === undefined) continue;
-        if (name.endsWith("_FILE")) assert.match(value, /^\/run\/secrets\//);
+        if (name.endsWith("_FILE") || name === "PARLEY_SECRETS_DIR") assert.match(value, /^\/run\/secrets\//);
         else assert.doesNotMatch(name, /PASSWORD|SECRET|KEY|TOKEN|_URL$/);
       }
+    }
+  });
+
+  test("mounts secrets as files with the names of variables, but for the tool-runner", () => {
+    for (const workload of inBase) {
+      const name = serviceOf(workload);
+      const [container] = workload.spec.template.spec.containers;
+      assert.ok(container !== undefined);
+      const refs = container.env.filter(({ valueFrom }) => valueFrom?.secretKeyRef !== undefined);
+      const files = mountedFiles(workload).filter(({ volume }) => volume === "secrets");
+      if (name === "tool-runner") {
+        // Commands run as its user and could read files.
+        assert.deepEqual(mountedFiles(workload), []);
+        continue;
+      }
+      assert.deepEqual([refs, container.envFrom], [[], []], `${name} has secrets in its environment`);
+      const folder = container.env.find((each) => each.name === "PARLEY_SECRETS_DIR")?.value;
+      assert.ok(
+        container.volumeMounts.some((mount) => mount.name === "secrets" && mount.mountPath === folder),
+        name,
+      );
+      const modes = workload.spec.template.spec.volumes.flatMap(({ projected }) => projected?.defaultMode ?? []);
+      assert.deepEqual(modes, [0o440], `${name}: the service refuses files that everyone can read`);
+      assert.equal(at(workload.spec.template.spec, "securityContext", "fsGroup"), 10_001, name);
+      for (const { secret, path, key } of files) {
+        if (key === "") continue;
+        assert.equal(secret, `parley-${name}`);
+        assert.ok(secretVariables[path]?.includes(name), `${name} must not get ${path}`);
+      }
+      const required = files.filter(({ optional }) => !optional).map(({ path }) => path);
+      assert.ok(required.length > 0, name);
     }
   });
 
@@ -254,20 +289,18 @@ describe("secrets", () => {
         for (const { name: variable, valueFrom } of env) {
           if (valueFrom?.secretKeyRef === undefined) continue;
           assert.equal(valueFrom.secretKeyRef.name, `parley-${name}`);
-          assert.ok(secretVariables[variable]?.includes(name), `${name} is told ${variable}`);
+          assert.ok(secretVariables[variable]?.includes(name), `${name} must not get ${variable}`);
         }
-        const named = {
-          "channel-gateway": "parley-channels",
-          "agent-core": "parley-agent-env",
-          "tool-runner": "parley-tools-env",
-        }[name];
-        assert.deepEqual(
-          envFrom,
-          named === undefined ? [] : [{ secretRef: { name: named, optional: true } }],
-          "the secrets that parley.toml names",
-        );
+        const named = name === "tool-runner" ? [{ secretRef: { name: "parley-tools-env", optional: true } }] : [];
+        assert.deepEqual(envFrom, named, "the secrets that parley.toml names");
       }
     }
+    const whole = inBase.flatMap((workload) =>
+      mountedFiles(workload).flatMap(({ secret, key, optional }) =>
+        key === "" ? [`${serviceOf(workload)}: ${secret} ${optional}`] : [],
+      ),
+    );
+    assert.deepEqual(whole, ["agent-core: parley-agent-env true", "channel-gateway: parley-channels true"]);
   });
 
   test("creates exactly the secrets of the dev overlay with make-secrets.mjs", () => {
@@ -307,7 +340,12 @@ describe("secrets", () => {
     const refs = inBase.flatMap(({ spec }) =>
       spec.template.spec.containers.flatMap(({ env }) => env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])),
     );
-    for (const { name, key } of refs) {
+    const files = inBase.flatMap(mountedFiles).map(({ secret, key }) => ({ name: secret, key }));
+    for (const { name, key } of [...refs, ...files]) {
+      if (key === "") {
+        assert.match(read("docs/deploy.md"), new RegExp(`\`${name}\` \\(optional\\)`));
+        continue;
+      }
       assert.ok(read("docs/deploy.md").includes(`\`${name}\``), name);
       assert.ok(read("docs/deploy.md").includes(`\`${key}\``), key);
     }

@@ -7,12 +7,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { connectBus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
 import { healthReports, newId, roles, store, type Role } from "@parley/contracts";
 import { freePort, SHARED_CACHE_DIR } from "@parley/local";
-import { Cleanup, temporaryFolder } from "@parley/testing";
+import { Cleanup, startTcpLink, temporaryFolder } from "@parley/testing";
 
 import { findServer } from "../../infra/local/src/servers/locate.ts";
 import { natsConf, publicKeyVariable } from "../../infra/nats/conf.ts";
@@ -20,6 +21,8 @@ import { createUserKey } from "../../infra/nats/nkeys.mjs";
 import { read } from "./support/repository.ts";
 
 const cleanup = new Cleanup();
+/** Longer than three of the server's pings. */
+const silentMs = 8_000;
 const keys = new Map(roles.map((role) => [role, createUserKey()]));
 let folder: string;
 let port: number;
@@ -143,6 +146,36 @@ test("admits services of an older version by password during an upgrade, with th
   const gone = older.disconnected;
   await reload(confOnPort());
   await gone;
+});
+
+test("drops a silent replica, so that another one answers its requests", async (t) => {
+  await reload(confOnPort());
+  const link = await startTcpLink(cleanup, port);
+  const url = { PARLEY_NATS_URL: `nats://127.0.0.1:${link.port}` };
+  const silent = await connectAs(t, "store", { PARLEY_NATS_SEED: seedOf("store"), ...url });
+  const other = await connectAs(t, "store", { PARLEY_NATS_SEED: seedOf("store") });
+  for (const [{ bus }, epoch] of [[silent, 1] as const, [other, 2] as const]) {
+    bus.serve(store.leadershipAcquire, async () => ({ epoch }));
+    await bus.flush();
+  }
+  const core = await connectAs(t, "agent-core", { PARLEY_NATS_SEED: seedOf("agent-core") });
+  const ask = () =>
+    core.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }, { timeoutMs: 1_000, attemptMs: 1_000 });
+  link.cut();
+  const cutAtMs = performance.now();
+  // A request to the silent replica times out; 20 answers in a row are no chance. The server has its time in between, because version 2.9
+  // counts what it sends to a client as activity of that client.
+  for (let inARow = 0; inARow < 20;) {
+    assert.ok(performance.now() - cutAtMs < 60_000, "the server still sends requests to the silent replica");
+    inARow = await ask().then(
+      () => inARow + 1,
+      async () => delay(silentMs, 0),
+    );
+  }
+  // It notices too, and is no longer ready.
+  await silent.disconnected;
+  await link.restore();
+  await silent.reconnected;
 });
 
 test("refuses a seed that is none, at the start", () => {

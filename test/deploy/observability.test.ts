@@ -200,7 +200,10 @@ test("Compose scrapes every service, hardens both containers and keeps Prometheu
   );
   assert.ok(prometheus.command.includes("--web.listen-address=127.0.0.1:9090"));
   assert.deepEqual(prometheus.ports, ["127.0.0.1:${GRAFANA_PORT:-3000}:3000"]);
-  assert.equal(at(containers.grafana.environment, "GF_SECURITY_ADMIN_PASSWORD"), "${GRAFANA_PASSWORD:?}");
+  assert.equal(
+    at(containers.grafana.environment, "GF_SECURITY_ADMIN_PASSWORD__FILE"),
+    "/run/secrets/parley/GRAFANA_PASSWORD",
+  );
   for (const { file } of Object.values(configs)) assert.ok(read(file).length > 0, file);
   const scrape: unknown = parse(read("infra/observability/prometheus.yml"));
   const names = at(scrape, "scrape_configs", 0, "dns_sd_configs", 0, "names");

@@ -94,6 +94,11 @@ test("lists sessions with their titles, and those that a conversation has left w
   assert.doesNotMatch(stdout, /listed~[0-9a-f]{8}-/);
 });
 
+test("/start tells that the rehearsal model answers, as its answers do", async () => {
+  assert.match(await client.ask("/start", "greeted"), /^No language model is set up yet: a built-in rehearsal model/m);
+  assert.match(await client.ask("good morning", "greeted"), /^\[rehearsal model\] You said: good morning$/);
+});
+
 test("lists, edits and withdraws queued input, and refuses changes to started input", async () => {
   const running = await client.post("wait: 500\nwords: 200", { conversation: "queue" });
   const first = await client.post("say: frist", { conversation: "queue" });

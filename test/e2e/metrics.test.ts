@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { lineFields, logFields, metricCatalog, type MetricDefinition } from "@parley/chassis";
-import { services, store, type ServiceName } from "@parley/contracts";
+import { operations, services, store, type ServiceName } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { metricsDocument } from "../../infra/docs/metrics-document.ts";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
@@ -127,6 +127,33 @@ describe("a cluster that has answered", () => {
     const last = await fixture.client.fetch("/api/turns/last/trace");
     assert.equal(store.turnTrace.output.parse(await last.json()).turnId, turn.turnId);
     assert.equal((await fixture.client.fetch(`/api/turns/${crypto.randomUUID()}/trace`)).status, 404);
+  });
+
+  test("shows the exact request of a model call, also after later compactions", async () => {
+    const turn = await fixture.turn('tool: ls {"path":"."}\nthen\nsay: asked', "requested");
+    const requestOf = (step: number) => fixture.client.fetch(`/api/turns/${turn.turnId}/requests/${step}`);
+    const read = async (step: number) => operations.turnsRequest.output.parse(await (await requestOf(step)).json());
+    const check = async () => {
+      const [first, second] = [await read(1), await read(3)];
+      assert.deepEqual([first.note, first.exact, second.note, second.exact], [null, true, null, true]);
+      const { system = "", tools = [], messages = [] } = first.request ?? {};
+      assert.match(system, /./);
+      assert.ok(tools.some(({ name }) => name === "read"));
+      assert.match(JSON.stringify(messages), /tool: ls/);
+      const parts = (second.request?.messages ?? []).flatMap((message) => message.parts.map(({ type }) => type));
+      assert.deepEqual(parts.slice(-3), ["text", "tool_call", "tool_result"]);
+    };
+    await check();
+    const path = `/api/sessions/${turn.sessionId}/compact`;
+    for (const word of ["once", "twice"]) {
+      for (let round = 0; round < 6; round++)
+        await fixture.turn(`say: ${word} ${round} ${"long ".repeat(400)}`, "requested");
+      const compacted = await fixture.client.fetch(path, { method: "POST", body: "{}" });
+      const { outcome } = operations.sessionsCompact.output.parse(await compacted.json());
+      assert.equal(outcome, "compacted");
+    }
+    await check();
+    assert.equal((await requestOf(2)).status, 404);
   });
 
   test("writes only fields of the dictionary into the log", () => {

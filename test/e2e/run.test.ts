@@ -3,17 +3,21 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, pollUntil, startTestCluster, temporaryFolder, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { parley, type Run, runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
+let project: string;
 
 before(async () => {
+  project = await temporaryFolder(cleanup);
   cluster = await startTestCluster(cleanup, {
     processes: [],
-    settings: '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n',
+    settings:
+      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n' +
+      `[workspace.folders]\nproject = "${project}"\n`,
   });
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -74,6 +78,8 @@ test("reports turns, cost and session as json, and continues the session with --
   assert.notEqual(resultOf(fresh.stdout).session_id, result.session_id);
 });
 
+const Started = z.object({ event: z.looseObject({ type: z.literal("message_start") }) });
+
 // design: 003.41
 test("streams init, each call with progress and result, and the final result as stream-json", async () => {
   const script = 'think: hm\ntool: ls {"path":"."}\ntool: glob {"pattern":"*"}\nthen\nsay: done and done';
@@ -105,10 +111,19 @@ test("streams init, each call with progress and result, and the final result as 
     ["end", "end", "start", "start"],
   );
   const results = Said.parse(told.find(({ type }) => type === "user"));
+  const starts = lines.flatMap((line, index) => (Started.safeParse(line).success ? [index] : []));
+  assert.equal(starts.length, 2);
+  const answered = lines.findIndex(({ type }) => type === "user");
+  assert.ok((starts[0] ?? 0) < answered && answered < (starts[1] ?? 0), "results come before the next reply begins");
   assert.deepEqual(
     results.message.content.map((block) => block.tool_use_id),
     asked.map(({ id }) => id),
   );
+  const Start = z.object({ event: z.object({ type: z.literal("message_start") }) });
+  const order = lines.flatMap((line) =>
+    Start.safeParse(line).success ? ["reply"] : line.type === "user" ? ["results"] : [],
+  );
+  assert.deepEqual(order, ["reply", "results", "reply"]);
   const Delta = z.object({ event: z.object({ delta: z.looseObject({ text: z.string() }) }) });
   const pieces = lines.flatMap((line) => {
     const delta = Delta.safeParse(line);
@@ -258,8 +273,11 @@ test("sends files with the prompt", async () => {
       input: conversation === "piped" ? "say: piped" : "",
     });
     assert.equal(code, 0, stderr);
-    const sent = await runParley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"]);
-    assert.match(sent.stdout, name, conversation);
+    // Without --wait, the session begins only after the command has ended.
+    await pollUntil(async () => {
+      const shown = await runParley(cluster.home, ["sessions", "show", `http:default:${conversation}`, "--json"]);
+      return name.test(shown.stdout);
+    }, `the file in conversation ${conversation}`);
   }
   const refused = await parley(cluster.home, [
     "send",
@@ -272,4 +290,33 @@ test("sends files with the prompt", async () => {
     "hi",
   ]).outcome();
   assert.match(refused.stderr, /--attach applies to messages to the agent/);
+});
+
+// design: 003.48
+test("works in the folder of --workspace, also when the session is continued", async () => {
+  await writeFile(join(project, "note.txt"), "of the project");
+  const read = ["--output", "stream-json", 'tool: read {"path":"note.txt"}\nthen\nsay: read'];
+  const first = await completed(["--workspace", "project", ...read]);
+  assert.match(first.stdout, /of the project/);
+  const again = await completed(["--resume", resultOf(first.stdout).session_id, "--workspace", "project", ...read]);
+  assert.match(again.stdout, /of the project/);
+  assert.doesNotMatch((await completed(read)).stdout, /of the project/);
+  const refused = await completed(["--workspace", "nowhere", ...read]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /there is no workspace "nowhere"; there are project/i);
+});
+
+// design: 003.48
+test("continues the latest session of the folder when --workspace names one", async () => {
+  const latest = await completed(["--workspace", "project", "--output", "json", "say: in the project"]);
+  const { session_id: inProject } = Result.parse(JSON.parse(latest.stdout));
+  const elsewhere = await completed(["--output", "json", "say: elsewhere"]);
+  const { session_id: last } = Result.parse(JSON.parse(elsewhere.stdout));
+  const again = async (...args: string[]) =>
+    Result.parse(JSON.parse((await completed(["--continue", "--output", "json", ...args, "say: again"])).stdout))
+      .session_id;
+  assert.equal(await again("--workspace", "project"), inProject);
+  assert.notEqual(inProject, last);
+  const none = await completed(["--continue", "--workspace", "empty", "say: no"]);
+  assert.match(none.stderr, /There is no session to continue in "empty"/);
 });

@@ -1,6 +1,6 @@
 // What a service reports before it has started: probes, reasons and log lines of real processes.
 import assert from "node:assert/strict";
-import { chmod, mkdir } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -76,6 +76,24 @@ test("starts channel-gateway when the bus becomes available later", async () => 
   cleanup.add(() => nats.stop());
   await running.until("/readyz", ({ status }) => status === 200);
   assert.equal((await running.probe("/startupz")).status, 200);
+});
+
+test("starts agent-core with secrets that are only in files", async () => {
+  const [nats, redis, folder] = await Promise.all([
+    startTestNats(cleanup),
+    startRedis({ dataDir: join(await temporaryFolder(cleanup), "redis") }),
+    temporaryFolder(cleanup),
+  ]);
+  cleanup.add(() => redis.stop());
+  const secrets = { PARLEY_NATS_URL: nats.urlFor("agent-core"), REDIS_URL: redis.url };
+  for (const [name, value] of Object.entries(secrets)) await writeFile(join(folder, name), value, { mode: 0o440 });
+  const running = await startService(cleanup, "agent-core", {
+    env: { PARLEY_MODEL: "rehearsal", PARLEY_SECRETS_DIR: folder },
+  });
+  await running.until("/readyz", ({ status }) => status === 200);
+  const environment = await readFile(`/proc/${running.child.pid}/environ`, "utf8");
+  assert.match(environment, /PARLEY_SECRETS_DIR=/);
+  for (const value of Object.values(secrets)) assert.ok(!environment.includes(value));
 });
 
 test("starts agent-core only with Redis's password, and keeps it ready when Redis fails", async () => {

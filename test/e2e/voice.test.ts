@@ -270,7 +270,7 @@ test("sends audio after the text when enabled; a failing service delays no text"
   const [file] = sounds(47);
   assert.deepEqual([file?.kind, file?.name], ["voice", "voice.ogg"]);
   assert.deepEqual(file?.content, speech.soundOf("Good evening"));
-  assert.deepEqual(speech.spoken.at(-1), {
+  assert.deepEqual(speech.synthesized.at(-1), {
     model: "tts-1",
     input: "Good evening",
     voice: "nova",
@@ -312,7 +312,7 @@ test("sends one voice message with the requested voice when the agent uses its t
     sounds(48).map(({ kind, content }) => [kind, content]),
     [["voice", speech.soundOf("The kettle boils.")]],
   );
-  assert.equal(speech.spoken.at(-1)?.voice, "onyx");
+  assert.equal(speech.synthesized.at(-1)?.voice, "onyx");
 });
 
 test("shows the voice status to people who are not owners, and refuses their start", async () => {

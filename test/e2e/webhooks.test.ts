@@ -16,6 +16,8 @@ import {
 } from "@parley/testing";
 import { runParley } from "../../packages/cli/test/support/parley.ts";
 
+// Before the first test: while the module waits, the registered tests would run, and `after` would stop the cluster.
+const withAlertmanager = { skip: await missingAlertmanager() };
 const cleanup = new Cleanup();
 const folder = mkdtempSync(join(tmpdir(), "parley-webhooks-"));
 cleanup.add(async () => rmSync(folder, { recursive: true, force: true }));
@@ -95,8 +97,6 @@ test("answers an event that GitHub's own library signed, with its description as
   const answers = await telegram.untilSent(count + 1);
   assert.match(answers.at(-1)?.text ?? "", /I read the comment/);
 });
-
-const withAlertmanager = { skip: await missingAlertmanager() };
 
 test("answers what a real Alertmanager notifies of a firing and a resolved alert", withAlertmanager, async () => {
   const url = `${cluster.httpUrls[0] ?? ""}/hooks/alerts`;

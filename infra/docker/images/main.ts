@@ -1,13 +1,13 @@
 // npm run test:images: builds the images and tests what runs in them: sizes, users, missing programs, health, and that commands in the tool-runner's
 // container cannot read its secrets. It uses the Docker engine of the machine, or starts one (root on Linux with apt).
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { homedir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { SHARED_CACHE_DIR } from "@parley/local";
+import { secretsGroup, writeSecretFiles } from "../secret-files.mjs";
 import { ensureBaseImage } from "./base-image.ts";
 import { openEngine, type Engine } from "./engine.ts";
 
@@ -30,18 +30,35 @@ const folders = ["/tmp", "/workspace", "/checkpoints", "/state", "/.workspace-mc
 ]);
 const seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
 /** Servers that never answer: a service waits for them. */
-const environment = Object.entries({
-  PARLEY_NATS_URL: "nats://127.0.0.1:1",
-  PARLEY_NATS_SEED: seed,
-  DATABASE_URL: "postgres://parley_store:x@127.0.0.1:1/parley",
-  REDIS_URL: "redis://127.0.0.1:1",
-  PARLEY_TOKEN_SHA256: "0".repeat(64),
-}).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
+const natsUrl = ["--env", "PARLEY_NATS_URL=nats://127.0.0.1:1"];
+
+/** The secrets of a container as in docker-compose.yml: files, but for the tool-runner, whose commands could read them. */
+function secretsOf(target: Target, folder: string): string[] {
+  if (target === "tool-runner") return ["--env", `PARLEY_NATS_SEED=${seed}`];
+  const mounted = "/run/secrets/parley";
+  return [
+    `--group-add=${secretsGroup}`,
+    `--env=PARLEY_SECRETS_DIR=${mounted}`,
+    `--env=PARLEY_NATS_SEED_FILE=${mounted}/PARLEY_NATS_SEED`,
+    `--volume=${join(folder, ".secrets", target)}:${mounted}:ro`,
+  ];
+}
+
+/** The content of .env: logins for servers that nobody runs. */
+const dotEnv = [
+  ...["STORE", "AGENT_CORE", "CHANNEL_GATEWAY"].map((name) => `NATS_${name}_SEED=${seed}`),
+  "POSTGRES_STORE_PASSWORD=x",
+  "POSTGRES_OWNER_PASSWORD=x",
+  "REDIS_PASSWORD=x",
+  `PARLEY_TOKEN_SHA256=${"0".repeat(64)}`,
+].join("\n");
 
 async function build({ docker }: Engine, target: Target): Promise<void> {
   const npmrc = join(homedir(), ".npmrc");
   const secret = existsSync(npmrc) ? ["--secret", `id=npmrc,src=${npmrc}`] : [];
-  await docker("build", "--network", "host", ...secret, "--target", target, "--tag", nameOf(target), root);
+  // Without a digest: the base may have been made here, and then no registry has it.
+  const base = ["--build-arg", `NODE_IMAGE=${baseImage}`];
+  await docker("build", "--network", "host", ...base, ...secret, "--target", target, "--tag", nameOf(target), root);
 }
 
 /** Megabytes above the base image. */
@@ -59,7 +76,11 @@ async function checkImage({ docker }: Engine, target: Target): Promise<number> {
 /** Runs a service without its servers: it lives, says what it waits for, and ends on SIGTERM. */
 async function checkService(engine: Engine, target: Exclude<Target, "migrate">): Promise<string> {
   const { docker } = engine;
-  const container = await docker("run", "--detach", ...hardened, ...folders, ...environment, nameOf(target));
+  const secrets = mkdtempSync(join(tmpdir(), "parley-images-"));
+  writeFileSync(join(secrets, ".env"), dotEnv);
+  writeSecretFiles(secrets);
+  const given = [...natsUrl, ...secretsOf(target, secrets)];
+  const container = await docker("run", "--detach", ...hardened, ...folders, ...given, nameOf(target));
   try {
     const get = (path: string) =>
       docker(
@@ -84,6 +105,7 @@ async function checkService(engine: Engine, target: Exclude<Target, "migrate">):
     return waiting.trim();
   } finally {
     await docker("rm", "--force", container);
+    rmSync(secrets, { recursive: true });
   }
 }
 

@@ -54,7 +54,12 @@ const MODEL = [
   "PARLEY_MODEL_FIRST_BYTE_MS",
   "PARLEY_MODEL_IDLE_MS",
 ];
-const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
+const STORE = [
+  "PARLEY_STORE_POOL",
+  "PARLEY_OP_RETENTION_HOURS",
+  "PARLEY_EVENT_RETENTION_DAYS",
+  "PARLEY_AUDIT_RETENTION_DAYS",
+];
 /** The store's place for large attachments. */
 const BLOB_PREFIX = "PARLEY_BLOB_";
 /** Credentials for the bucket. */

@@ -7,11 +7,31 @@ export function introduction(
   link: string | null,
 ): string[] {
   return [
-    ...(link === null ? [] : [`open   ${link} (signs in once, within 15 minutes)`]),
-    `url    ${httpUrls.join("  ")}`,
-    `token  in ${tokenFile}`,
-    `model  ${model}`,
-    `data   ${home}`,
-    "cli    npx parley --help, in the folder of Parley",
+    // The note has a line of its own: the link is nearly as wide as a terminal of 80 columns.
+    ...(link === null ? [] : [labelled("open", link), labelled("", "signs a browser in once, within 15 minutes")]),
+    labelled("url", httpUrls.join("  ")),
+    labelled("token", `in ${tokenFile}`),
+    labelled("model", model),
+    labelled("data", home),
+    labelled("cli", "npx parley --help, in the folder of Parley"),
   ];
+}
+
+/**
+ * One line per account and state. `states`: of all replicas, for example `<channel>:<account> connected as @bot`. A replica on standby says
+ * nothing of an account that another one has; an account that no replica has yet is connecting.
+ */
+export function channelLines(states: readonly string[]): string[] {
+  const suffix = " standby";
+  const taken = new Set(states.filter((each) => !each.endsWith(suffix)).map((each) => each.split(" ", 1)[0]));
+  const shown = states.flatMap((each) => {
+    if (!each.endsWith(suffix)) return [each];
+    const account = each.slice(0, -suffix.length);
+    return taken.has(account) ? [] : [`${account} connecting`];
+  });
+  return [...new Set(shown)].map((each) => labelled("channel", each));
+}
+
+function labelled(label: string, text: string): string {
+  return `${label.padEnd(9)}${text}`;
 }

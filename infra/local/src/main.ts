@@ -1,6 +1,6 @@
 // `npm start`: runs the whole cluster on this machine and opens the chat.
 
-import { introduction } from "./introduction.ts";
+import { channelLines, introduction } from "./introduction.ts";
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
 
@@ -11,7 +11,7 @@ import { readState } from "./home.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
-import { channelLines, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
+import { channelStates, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
 import { type Cluster, up } from "./up.ts";
 
@@ -69,7 +69,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster, await consoleLink(cluster));
-  for (const line of await channelLines(cluster)) say(line);
+  for (const line of channelLines(await channelStates(cluster))) say(line);
   try {
     let keepsRunning = true;
     if (withChat) {

@@ -21,7 +21,7 @@ import { lockHome, type Home, ensureToken, openHome, type ReplicaState, sha256 }
 import { nameOf } from "./processes.ts";
 import { withSecrets } from "./secrets.ts";
 import { findBubblewrap } from "./servers/locate.ts";
-import { gatewayPorts } from "./servers/ports.ts";
+import { freePort, gatewayPorts } from "./servers/ports.ts";
 import type { LogSink } from "./servers/process.ts";
 import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
 import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
@@ -38,8 +38,10 @@ export interface UpOptions {
   readonly replicas?: Readonly<Partial<Record<ServiceName, number>>>;
   /** The caller's environment (ANTHROPIC_API_KEY, PARLEY_MODEL, DATABASE_URL, …); default: none. Only listed variables are passed on. */
   readonly environment?: Environment;
-  /** Further variables for one service or all of them; they override everything else. */
-  readonly env?: Readonly<Partial<Record<ServiceName | "all", Readonly<Record<string, string>>>>>;
+  /** Further variables for all services, one service or one replica (`store-1`); they override everything else, the narrowest last. */
+  readonly env?: Readonly<
+    Partial<Record<ServiceName | "all" | `${ServiceName}-${number}`, Readonly<Record<string, string>>>>
+  >;
   /** Servers that run already; the cluster does not stop them. */
   readonly servers?: GivenServers;
   /** The folder for unpacked packages; `<home>/servers` by default. */
@@ -85,6 +87,8 @@ export interface Cluster extends AsyncDisposable {
   whenReady(service: ServiceName, replica: number): Promise<void>;
   /** Drains a replica (SIGTERM) and resolves when its successor is ready. */
   restart(service: ServiceName, replica: number): Promise<void>;
+  /** Starts further replicas and resolves when they are ready, or drains those with the highest numbers and resolves when they have ended. */
+  scale(service: ServiceName, count: number): Promise<void>;
   /** Drains and stops everything in this order: gateways, agent-core, tool-runner, store, servers. */
   stop(): Promise<void>;
   /** Kills everything without a drain. */
@@ -137,9 +141,11 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   started.backing = backing;
   signal.throwIfAborted();
 
-  say("database: migrating");
-  const migrateEnv = migrationEnvironment(backing.ownerUrl, environment);
-  await migrate(programs.migrate, migrateEnv, join(home.logs, "migrate.log"), signal);
+  if (programs.migrate !== null) {
+    say("database: migrating");
+    const migrateEnv = migrationEnvironment(backing.ownerUrl, environment);
+    await migrate(programs.migrate, migrateEnv, join(home.logs, "migrate.log"), signal);
+  }
 
   const facts: ClusterFacts = {
     namespace,
@@ -171,7 +177,25 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   await buildingConsole;
   signal.throwIfAborted();
   say(`services: ${services.join(", ")}`);
-  startServices(options, environment, facts, ports, home, programs, started);
+  const start = (service: ServiceName, number: number, httpPort: number | null): void => {
+    const name = `${service}-${number}` as const;
+    const env = serviceEnvironment(service, { name, httpPort }, facts, environment);
+    const replica = {
+      service,
+      number,
+      entry: programs.services[service],
+      env: { ...env, ...options.env?.all, ...options.env?.[service], ...options.env?.[name] },
+      cwd: home.path,
+      logPath: join(home.logs, `${name}.log`),
+      httpPort,
+      onLine: options.onServiceLine,
+    };
+    started.add(replica, options.startReplica);
+  };
+  for (const service of services) {
+    for (let number = 1; number <= (options.replicas?.[service] ?? 1); number += 1)
+      start(service, number, service === "channel-gateway" ? (ports[number - 1] ?? null) : null);
+  }
   await abortable(Promise.all(started.replicas.map((replica) => replica.firstReady)), signal);
 
   const stop = (): Promise<void> => started.stop();
@@ -188,39 +212,17 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     },
     whenReady: async (service, number) => started.replica(service, number).whenReady(),
     restart: async (service, number) => started.replica(service, number).restart(),
+    async scale(service, count) {
+      const running = started.replicas.filter((replica) => replica.service === service).length;
+      for (let number = running + 1; number <= count; number += 1)
+        start(service, number, service === "channel-gateway" ? await freePort() : null);
+      const all = started.replicas.filter((replica) => replica.service === service);
+      await Promise.all(all.map((replica) => (replica.number > count ? started.remove(replica) : replica.whenReady())));
+    },
     stop,
     stopNow: () => started.stopNow(),
     [Symbol.asyncDispose]: stop,
   };
-}
-
-function startServices(
-  options: UpOptions,
-  environment: Environment,
-  facts: ClusterFacts,
-  ports: readonly number[],
-  home: Home,
-  programs: Programs,
-  started: Started,
-): void {
-  for (const service of services) {
-    for (let number = 1; number <= (options.replicas?.[service] ?? 1); number += 1) {
-      const name = `${service}-${number}`;
-      const httpPort = service === "channel-gateway" ? (ports[number - 1] ?? null) : null;
-      const env = serviceEnvironment(service, { name, httpPort }, facts, environment);
-      const replica = {
-        service,
-        number,
-        entry: programs.services[service],
-        env: { ...env, ...options.env?.all, ...options.env?.[service] },
-        cwd: home.path,
-        logPath: join(home.logs, `${name}.log`),
-        httpPort,
-        onLine: options.onServiceLine,
-      };
-      started.add(replica, options.startReplica);
-    }
-  }
 }
 
 /** Called before anything starts, so that a wrong setting is reported once and not by four services. */

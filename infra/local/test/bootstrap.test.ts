@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { onPath } from "../src/servers/locate.ts";
 import { folder } from "./support/folder.ts";
 
 const bootstrap = fileURLToPath(new URL("../bootstrap.mjs", import.meta.url));
@@ -44,4 +45,61 @@ test("forwards a signal once and waits for the script to exit", async () => {
   assert.equal((await lines.next()).value, "1");
   const [code] = (await once(child, "exit")) as [number];
   assert.equal(code, 9);
+});
+
+/** A clone without dependencies, whose `npx` is the given shell script. */
+function clone(home: string, npx: string) {
+  mkdirSync(join(home, "infra/local"), { recursive: true });
+  mkdirSync(join(home, "bin"));
+  cpSync(bootstrap, join(home, "infra/local/bootstrap.mjs"));
+  writeFileSync(join(home, "package.json"), '{"config":{"pnpm":"12.0.0"}}');
+  writeFileSync(join(home, "pnpm-lock.yaml"), "");
+  writeFileSync(join(home, "run.mjs"), 'console.log("started");');
+  writeFileSync(join(home, "bin/npx"), `#!/bin/sh\n${npx}\n`);
+  chmodSync(join(home, "bin/npx"), 0o755);
+  const env = { ...process.env, PATH: `${join(home, "bin")}:${process.env.PATH ?? ""}` };
+  return { command: [process.execPath, join(home, "infra/local/bootstrap.mjs"), join(home, "run.mjs")] as const, env };
+}
+
+const progress = `echo "Progress: resolved 627, reused 0, downloaded 82, added 81"; mkdir -p node_modules`;
+
+/** Runs a program on a terminal; null: there is none here. */
+const script = onPath("script");
+
+test("shows how many packages are installed on a terminal", { skip: script === null }, () => {
+  using home = folder();
+  const { command, env } = clone(home.path, progress);
+  const words = command.map((word) => `'${word}'`).join(" ");
+  const { stdout } = spawnSync(script ?? "script", ["-qefc", words, "/dev/null"], { encoding: "utf8", env });
+  assert.match(stdout, /installing dependencies \(pnpm 12\.0\.0\): 81 of 627 packages, \d+ s\r?\n/);
+  assert.match(stdout, /started/);
+});
+
+test("shows what the installation printed only when it fails, and names the reason", () => {
+  using home = folder();
+  const { command, env } = clone(home.path, progress);
+  const [node, ...args] = command;
+  const fine = spawnSync(node, args, { encoding: "utf8", env });
+  assert.deepEqual([fine.stdout, fine.stderr], ["started\n", "installing dependencies (pnpm 12.0.0)\n"]);
+
+  using broken = folder();
+  const failing = clone(broken.path, "echo 'ENOSPC: no space left on device' >&2; exit 1");
+  const full = spawnSync(node, failing.command.slice(1), { encoding: "utf8", env: failing.env });
+  assert.equal(full.status, 1);
+  assert.match(full.stderr, /ENOSPC[^\n]*\nThe disk is full\. Free some space and start again\.\n$/);
+});
+
+/** Runs the words as a user without rights; root could write everywhere. */
+const ordinary = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
+const canBeOrdinary = ordinary.length === 0 || spawnSync("setpriv", [...ordinary.slice(1), "true"]).status === 0;
+
+test("says in one sentence that the clone cannot be written", { skip: !canBeOrdinary && "no ordinary user" }, () => {
+  using home = folder();
+  const { command, env } = clone(home.path, progress);
+  chmodSync(home.path, 0o555);
+  const { status, stderr } = spawnSync("env", [...ordinary, ...command], { encoding: "utf8", env });
+  chmodSync(home.path, 0o700);
+  assert.equal(status, 1);
+  assert.match(stderr, /cannot be written by this user \(EACCES\)\. Clone Parley into a folder of your own/);
+  assert.doesNotMatch(stderr, /\n {4}at /);
 });

@@ -28,7 +28,8 @@ test("unpacks a package once, and completely, for concurrent callers", { skip: n
   const all = await Promise.all(
     [1, 2, 3].map(() => debianBinary("bwrap", "bubblewrap", home.path, (line) => said.push(line))),
   );
-  assert.equal(said.length, 1);
+  // Lists of the system may be missing: then the lists are downloaded too, and the size is not known.
+  assert.equal(said.filter((line) => /^downloading bubblewrap(?:, [\d.]+ (?:KiB|MiB|bytes))?$/.test(line)).length, 1);
   for (const { path } of all) assert.match((await run(path, ["--version"])).stdout, /^bubblewrap \d/);
   assert.equal((await run("ls", ["-A", home.path])).stdout, "bubblewrap\n");
 });

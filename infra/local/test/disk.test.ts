@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { readState } from "../src/home.ts";
-import { SHARED_CACHE_DIR } from "../src/servers/locate.ts";
+import { missingBubblewrap, SHARED_CACHE_DIR } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { WriteTrouble } from "../src/supervisor/log-file.ts";
 import { up } from "../src/up.ts";
@@ -75,6 +75,14 @@ test("continues and reports once when a log can be neither written nor rotated",
   second.write(Buffer.from("fourth\n"));
   assert.equal(readFileSync(path, "utf8"), "fourth\n");
   assert.equal(reports.length, 3);
+});
+
+test("names the full disk, not a missing package, when bubblewrap cannot be unpacked", () => {
+  const full = Object.assign(new Error("ENOSPC: no space left on device, mkdtemp"), { code: "ENOSPC" });
+  for (const error of [full, new Error("dpkg-deb: cannot write: No space left on device")]) {
+    assert.match(missingBubblewrap(error, "/servers"), /^The disk of \/servers is full/);
+  }
+  assert.match(missingBubblewrap(new Error("no network"), "/servers"), /apt install bubblewrap/);
 });
 
 test("rejects with the reason of the signal when it aborts during the migration", async () => {

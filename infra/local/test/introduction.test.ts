@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { introduction } from "../src/introduction.ts";
+import { channelLines, introduction } from "../src/introduction.ts";
 
 test("names the token's file, not the token, when the cluster is ready", () => {
   const cluster = {
@@ -11,7 +11,24 @@ test("names the token's file, not the token, when the cluster is ready", () => {
     home: "/data",
   };
   const lines = introduction(cluster, "http://127.0.0.1:8787/#code=x");
-  assert.ok(lines.includes("token  in /data/token"));
+  assert.ok(lines.includes("token    in /data/token"));
   assert.ok(lines.every((line) => !line.includes(cluster.token)));
   assert.ok(introduction(cluster, null).every((line) => !line.startsWith("open")));
+});
+
+test("fits the link that signs in on a terminal of 80 columns", () => {
+  const cluster = { httpUrls: ["http://127.0.0.1:8787"], tokenFile: "/data/token", model: "m", home: "/data" };
+  const link = `http://127.0.0.1:8787/#code=${"x".repeat(43)}`;
+  for (const line of introduction(cluster, link)) assert.ok(line.length < 84, line);
+  assert.equal(introduction(cluster, link)[1]?.trim(), "signs a browser in once, within 15 minutes");
+});
+
+test("names each account once, and as connecting while no replica has it", () => {
+  assert.deepEqual(channelLines([]), []);
+  const states = ["telegram:main standby", "irc:libera standby", "telegram:main connected as @bot"];
+  assert.deepEqual(channelLines(states), [
+    "channel  irc:libera connecting",
+    "channel  telegram:main connected as @bot",
+  ]);
+  assert.deepEqual(channelLines(["a:b standby", "a:b standby"]), ["channel  a:b connecting"]);
 });

@@ -9,6 +9,7 @@ import { http } from "@parley/kit";
 import type { Registry } from "prom-client";
 
 export interface HealthOptions {
+  /** Address to listen on. On a loopback address, a request with a Host header must name a loopback host. */
   host: string;
   port: number;
   metrics: Registry;
@@ -24,9 +25,19 @@ export interface HealthListener {
   close(): Promise<void>;
 }
 
+const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?::\d+)?$/i;
+
 /** Opens the listener; rejects when the port is not available. */
 export async function listenHealth(options: HealthOptions): Promise<HealthListener> {
+  const isLocal = loopback.test(options.host);
   const server = http.createServer((incoming, response) => {
+    const { host = "localhost" } = incoming.headers;
+    // Otherwise a web page could read the metrics of a local cluster by DNS rebinding. A browser always sends a Host.
+    if (isLocal && !loopback.test(host)) {
+      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" });
+      response.end("this address answers only requests to a loopback name\n");
+      return;
+    }
     /** Null is 200; a text is 503 with that text. */
     const answer = (problem: string | null) => {
       response.writeHead(problem === null ? 200 : 503, { "content-type": "text/plain; charset=utf-8" });

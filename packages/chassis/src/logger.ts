@@ -30,6 +30,8 @@ export interface LoggerOptions {
   /** Fields added to every line, evaluated when the line is written. */
   fields?: () => object;
   write?: (line: string) => void;
+  /** Receives each line after it was written. */
+  onLine?: (line: string) => void;
 }
 
 export function createLogger(options: LoggerOptions): Logger {
@@ -42,6 +44,12 @@ export function createLogger(options: LoggerOptions): Logger {
       ...(options.fields === undefined ? {} : { mixin: options.fields }),
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => write(redactSecrets(line, options.secrets)) },
+    {
+      write: (line: string) => {
+        const shown = redactSecrets(line, options.secrets);
+        write(shown);
+        options.onLine?.(shown);
+      },
+    },
   );
 }

@@ -42,12 +42,12 @@ export function createMetrics(service: ServiceName): ServiceMetrics {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry });
-  const made = new Map<string, Counter | Gauge | Histogram>();
+  const created = new Map<string, Counter | Gauge | Histogram>();
   const readers = new Map<string, () => void | Promise<void>>();
   const known = new Map<string, Set<string>>();
   for (const [name, definition] of Object.entries<MetricDefinition>(metricCatalog)) {
     if (definition.services.length > 0 && !definition.services.includes(service)) continue;
-    made.set(
+    created.set(
       name,
       create(name, definition, registry, () => readers.get(name)?.()),
     );
@@ -58,7 +58,7 @@ export function createMetrics(service: ServiceName): ServiceMetrics {
     const definition: MetricDefinition = metricCatalog[name];
     const labelled = Object.keys(definition.labels).length > 0;
     const labels = labelled ? bounded(name, definition, args[0] as Values, known) : {};
-    return { metric: made.get(name), labels, value: (labelled ? args[1] : args[0]) as number | undefined };
+    return { metric: created.get(name), labels, value: (labelled ? args[1] : args[0]) as number | undefined };
   };
   const metrics: ServiceMetrics = {
     registry,
@@ -74,7 +74,7 @@ export function createMetrics(service: ServiceName): ServiceMetrics {
       readers.set(name, read);
     },
     forget(name) {
-      const metric = made.get(name);
+      const metric = created.get(name);
       metric?.reset();
       // Without labels a reset is a zero.
       if (Object.keys(metricCatalog[name].labels).length === 0) metric?.remove({});

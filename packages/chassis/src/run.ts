@@ -8,6 +8,7 @@ import { armFaults } from "./fault.ts";
 import { type HealthListener, listenHealth } from "./health.ts";
 import { createLiveness } from "./liveness.ts";
 import { createMetrics } from "./metrics.ts";
+import { withSecretsFolder } from "./secrets-folder.ts";
 import type { RunningService, StartContext } from "./service.ts";
 import { Startup } from "./startup.ts";
 import { collectStartupMemory } from "./startup-memory.ts";
@@ -32,7 +33,8 @@ export async function runService<C extends BaseConfig>(
   const stop = stopRequests();
   let config: C;
   try {
-    config = readConfig(process.env, readBaseConfig(process.env, service));
+    const env = withSecretsFolder(process.env);
+    config = readConfig(env, readBaseConfig(env, service));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`${service}: ${error.message}\n`);
@@ -89,16 +91,16 @@ export async function runService<C extends BaseConfig>(
 /** Resolves at the first SIGTERM, SIGINT or when the supervisor is gone; the second signal ends the process at once. */
 function stopRequests(): Promise<undefined> {
   return new Promise((resolve) => {
-    let asked = false;
+    let stopRequested = false;
     const ask = () => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (stopRequested) process.exit(1);
+      stopRequested = true;
       resolve(undefined);
     };
     process.on("SIGTERM", ask);
     process.on("SIGINT", ask);
     process.on("disconnect", () => {
-      if (!asked) ask();
+      if (!stopRequested) ask();
     });
   });
 }

@@ -44,23 +44,29 @@ export interface RunningService {
   close(): Promise<void>;
 }
 
-/** The log of a service, without `secrets`. */
-export function openLog(config: BaseConfig, secrets: readonly string[] = []): Logger {
+/** The log of a service, without `secrets`. `onLine` receives each line as it is written. */
+export function openLog(config: BaseConfig, secrets: readonly string[] = [], onLine?: (line: string) => void): Logger {
   return createLogger({
     service: config.service,
     replica: config.replica,
     level: config.logLevel,
     ...(config.tracing === null ? {} : { fields: spanFields }),
     secrets,
+    ...(onLine === undefined ? {} : { onLine }),
   });
 }
 
 /** Opens the bus, the log and the metrics of a service. Waits while the bus is unavailable and reports why. */
 export async function openChassis(
   config: BaseConfig,
-  options: { secrets?: readonly string[]; log?: Logger; context?: StartContext | undefined } = {},
+  options: {
+    secrets?: readonly string[];
+    onLine?: (line: string) => void;
+    log?: Logger;
+    context?: StartContext | undefined;
+  } = {},
 ): Promise<Chassis> {
-  const log = options.log ?? openLog(config, options.secrets);
+  const log = options.log ?? openLog(config, options.secrets, options.onLine);
   const { startup, metrics } = options.context ?? { startup: new Startup(), metrics: createMetrics(config.service) };
   startup.logTo(log);
   // Before the bus is there: its absence is what a replica waits for most often.

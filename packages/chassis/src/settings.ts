@@ -136,6 +136,6 @@ function wrongType({ input, expected }: z.core.$ZodIssueInvalidType): string {
 function wrongWord({ input, values }: z.core.$ZodIssueInvalidValue): string {
   const words = values.map(String);
   const near = typeof input === "string" ? nearestName(input, words) : null;
-  const meant = near === null ? "" : `; did you mean "${near}"?`;
-  return `${JSON.stringify(input)} is not one of ${words.join(", ")}${meant}`;
+  const suggestion = near === null ? "" : `; did you mean "${near}"?`;
+  return `${JSON.stringify(input)} is not one of ${words.join(", ")}${suggestion}`;
 }

@@ -1,8 +1,10 @@
 // The reply of `/livez`: whether the service still works.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { listenHealth } from "../src/health.ts";
+import { listenHealth, type HealthOptions } from "../src/health.ts";
 import { createLiveness } from "../src/liveness.ts";
 import { createMetrics } from "../src/metrics.ts";
 
@@ -43,16 +45,19 @@ test("starts no second check while one hangs, and recovers when that one ends", 
   assert.equal(checks, 2);
 });
 
-test("answers /livez with 503 and the reason when the service cannot work", async () => {
-  let problem: string | undefined = "its threads are blocked";
-  const health = await listenHealth({
+const listen = (live?: HealthOptions["live"]) =>
+  listenHealth({
     host: "127.0.0.1",
     port: 0,
     metrics: createMetrics("store").registry,
     startup: () => null,
     ready: () => true,
-    live: async () => problem,
+    ...(live === undefined ? {} : { live }),
   });
+
+test("answers /livez with 503 and the reason when the service cannot work", async () => {
+  let problem: string | undefined = "its threads are blocked";
+  const health = await listen(async () => problem);
   const probe = async () => {
     const response = await fetch(`http://127.0.0.1:${health.port}/livez`);
     return [response.status, await response.text()];
@@ -61,4 +66,17 @@ test("answers /livez with 503 and the reason when the service cannot work", asyn
   problem = undefined;
   assert.deepEqual(await probe(), [200, "ok\n"]);
   await health.close();
+});
+
+test("refuses a request to another host name when it listens on loopback", async (context) => {
+  const health = await listen();
+  context.after(() => health.close());
+  const statusOf = async (host: string) => {
+    const request = get({ host: "127.0.0.1", port: health.port, path: "/metrics", headers: { host }, agent: false });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+  assert.equal(await statusOf(`rebound.example:${health.port}`), 403);
+  for (const name of ["127.0.0.1", "localhost", "[::1]"]) assert.equal(await statusOf(`${name}:${health.port}`), 200);
 });

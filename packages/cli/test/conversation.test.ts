@@ -37,8 +37,8 @@ function conversation(
     },
   );
   talk.attach({ isUp: true, send: (frame) => sent.push(frame) });
-  const frame = (each: ServerFrame): void => talk.heard({ kind: "frame", frame: each });
-  const event = (each: SessionEvent, session = main): void => talk.heard({ kind: "event", session, event: each });
+  const frame = (each: ServerFrame): void => talk.handleFrame({ kind: "frame", frame: each });
+  const event = (each: SessionEvent, session = main): void => talk.handleFrame({ kind: "event", session, event: each });
   const messages = () => sent.flatMap((each) => (each.type === "message" ? [each] : []));
   const subscribed = (): void => {
     frame({ type: "subscribed", session: main, key: "main", after: 7 });

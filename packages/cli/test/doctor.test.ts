@@ -7,6 +7,7 @@ import { parseSettings } from "@parley/chassis";
 import type { ReplicaReport, store } from "@parley/contracts";
 
 import {
+  channelFindings,
   clockFinding,
   deliveryFindings,
   leaderFinding,
@@ -16,14 +17,14 @@ import {
   startFindings,
   versionFinding,
 } from "../src/doctor/cluster.ts";
-import type { DoctorContext } from "../src/doctor/finding.ts";
+import { error, ok, warning, type DoctorContext } from "../src/doctor/finding.ts";
 import { addressOf, exchange, NoResponseError, type Address } from "../src/doctor/servers.ts";
 import { fixesFor } from "../src/doctor/finding.ts";
 import { diskFinding, nodeFinding, wildcardFinding } from "../src/doctor/machine.ts";
 import { modelServer, modelServerFinding } from "../src/doctor/model.ts";
 import { scheduleFindings } from "../src/doctor/schedules.ts";
 import { secretFileFinding, unreadFinding } from "../src/doctor/secrets.ts";
-import { runChecks } from "../src/doctor/doctor.ts";
+import { findingsText, runChecks } from "../src/doctor/doctor.ts";
 import {
   natsFinding,
   olderThan,
@@ -32,6 +33,8 @@ import {
   respCommand,
   unreachable,
 } from "../src/doctor/servers.ts";
+import { GatewayUnreachableError } from "../src/cluster/gateway.ts";
+import { plain } from "../src/io/io.ts";
 
 const report = (more: Partial<ReplicaReport>): ReplicaReport => ({
   service: "agent-core",
@@ -317,4 +320,35 @@ test("reports jobs that are overdue, failed or missed", () => {
   assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z" }), "error");
   assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z", enabled: false }), "ok");
   assert.match(scheduleFindings([job({ lastRun: run("failed") })], now)[0]?.fix ?? "", /^parley cron history job-1 /);
+});
+
+test("has a fix for every check that is not ok, without a cluster and with an unreachable gateway", async () => {
+  const path = "/no/such/folder";
+  const home = { path, state: null, abandoned: false } as unknown as DoctorContext["home"];
+  const io = { env: {}, cwd: "/", stdin: process.stdin, stdout: process.stdout, stderr: process.stderr };
+  const fail = async () => Promise.reject(new GatewayUnreachableError("no gateway answers"));
+  for (const explicitUrl of [false, true]) {
+    const context = { io, home, explicitUrl, settingsFile: null, status: fail, jobs: fail } as DoctorContext;
+    const findings = await runChecks(context);
+    const problems = findings.filter(({ severity }) => severity !== "ok");
+    assert.ok(problems.length > 3);
+    for (const { id, fix } of problems) assert.ok(fix !== null && fix.trim() !== "", id);
+  }
+});
+
+test("names the account to correct when a channel cannot connect", () => {
+  const gateway = (channelProblems: string) =>
+    channelFindings([
+      report({ service: "channel-gateway", details: { channels: channelProblems, channelProblems } }),
+    ])[0]?.fix ?? "";
+  assert.match(gateway("irc:main failing: ECONNREFUSED"), /^parley channels add irc:main /);
+  assert.match(gateway("hook:build disabled: no secret; x:y disabled: z"), /^set the missing secrets/);
+});
+
+test("counts findings by severity in the singular and the plural", () => {
+  const found = [ok("a", "fine"), error("b", "broken", "mend it"), ok("c", "fine"), warning("d", "old", "renew it")];
+  const text = findingsText(found, plain);
+  assert.match(text, /^✗ b {2}broken\n {5}fix: mend it$/m);
+  assert.match(text, /\n2 ok, 1 warning, 1 error$/);
+  assert.match(findingsText([ok("a", "fine")], plain), /\n1 ok, 0 warnings, 0 errors$/);
 });

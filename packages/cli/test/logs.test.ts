@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,6 +9,7 @@ import { followLogs, readLogs } from "../src/logs/files.ts";
 import { recordJson, recordText } from "../src/logs/format.ts";
 import { readLine } from "../src/logs/records.ts";
 import { mergeLogs, readSince } from "../src/logs/records.ts";
+import { runParley } from "./support/parley.ts";
 
 const line = (time: string, msg: string, level = "info"): string =>
   JSON.stringify({ level, time: `2026-11-21T10:00:${time}Z`, service: "store", replica: "store-1", msg });
@@ -128,4 +129,20 @@ test("reads a rotated log before its successor, also while following", async () 
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("refuses a service that has no log, and names those that have", async () => {
+  const home = mkdtempSync(join(tmpdir(), "parley-logs-"));
+  mkdirSync(join(home, "logs"));
+  writeFileSync(join(home, "logs", "store-1.log"), `${line("01.000", "ready")}\n`);
+  writeFileSync(join(home, "logs", "redis.log"), "");
+  for (const follow of [[], ["--follow"]]) {
+    const refused = await runParley(home, ["logs", "--service", "nosuch", ...follow]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /No log is of a service, replica or server "nosuch"\./);
+    assert.match(refused.stderr, /There are: redis, store, store-1$/m);
+  }
+  const silent = await runParley(home, ["logs", "--service", "redis"]);
+  assert.deepEqual([silent.code, silent.stdout], [0, ""]);
+  rmSync(home, { recursive: true, force: true });
 });

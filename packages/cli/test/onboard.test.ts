@@ -17,6 +17,7 @@ import {
 } from "@parley/testing";
 
 import { changedText } from "../src/cluster/settings-file.ts";
+import { setUpSteps } from "../src/onboard/ask-channel.ts";
 import { accountsWithoutOwner } from "../src/onboard/connect.ts";
 import { missingFlags } from "../src/onboard/given.ts";
 import { judge } from "../src/onboard/model-test.ts";
@@ -78,6 +79,22 @@ test("asks for every secret that a channel needs with its default settings", () 
   assert.ok(entry);
   assert.deepEqual(missingFlags(entry, {}, { token_env: "f" }), []);
   assert.match(missingFlags(entry, { mode: "webhook" }, {}).join(), /token_env=<file>.*webhook_secret_env=<file>/);
+});
+
+test("shows the steps of default settings as plain text, for every channel", () => {
+  for (const entry of channelEntries) {
+    const steps = setUpSteps(entry);
+    assert.ok(steps.length > 1, entry.name);
+    for (const step of steps) assert.doesNotMatch(step, /\]\(|`|mode = "(?:webhook|events|lmtp)"/, step);
+  }
+  const [telegram, slack] = [channelNamed("telegram"), channelNamed("slack")];
+  assert.ok(telegram !== undefined && slack !== undefined);
+  assert.equal(setUpSteps(telegram).length, 2);
+  assert.equal(setUpSteps(telegram, { mode: "webhook" }).length, 3);
+  assert.match(
+    setUpSteps(slack).join("\n"),
+    /the manifest of Slack \(docs\/channels\/slack\.md\)[\s\S]*mode = "socket"/,
+  );
 });
 
 test("says what a refusal of the model means, without the key", () => {
@@ -155,8 +172,8 @@ test("asks on a terminal, asks again for a refused key, and stores the answers a
   run.write(`${down}${enter}`); // Careful worker
   await run.says(/Where do you want to write to Parley/);
   run.write(`${down}${enter}`); // Telegram
-  await run.says(/Setting up Telegram[\s\S]*BotFather/);
-  await run.says(/the bot's token/);
+  await run.says(/Setting up Telegram[\s\S]*?BotFather/);
+  await run.says(/The bot's token from @BotFather \(token_env/);
   assert.equal(existsSync(join(home, "parley.toml")), false, "nothing is written before the last answer");
   run.write(`${telegram.token}${enter}`);
   await run.says(/Done/);
@@ -209,9 +226,9 @@ test("makes the person who writes the owner of the new account, and sends a mess
   const flags = ["--channel-secret-file", `token_env=${files.token_env}`, "--channel-set", `api_root=${telegram.url}`];
   assert.equal((await parley(home, [...args, ...flags]).outcome()).code, 0);
   // The start reads the stored secret: the cluster's environment does not contain it.
-  await startTestCluster(cleanup, { home, processes: [] });
+  const first = await startTestCluster(cleanup, { home, processes: [] });
   const run = parleyOnTerminal(home, ["onboard", "--connect"]);
-  await run.says(/Write any message to telegram:main/);
+  await run.says(/Write any message to it on Telegram now/);
   telegram.say("hello", { from: 4711 });
   await run.says(/\(4711\) wrote on Telegram. Is that you/);
   run.write(enter);
@@ -222,4 +239,58 @@ test("makes the person who writes the owner of the new account, and sends a mess
   await telegram.until("an answer", () => telegram.sent.find(({ text }) => text.includes("it works")) ?? null);
   // Nothing is left to connect.
   assert.equal((await parleyOnTerminal(home, ["onboard", "--connect"]).outcome()).code, 0);
+  // Again without the secret in the environment: the token and the owner are stored.
+  await first.stop();
+  await startTestCluster(cleanup, { again: first, processes: [] });
+  telegram.say("say: it works after a restart", { from: 4711 });
+  await telegram.until("an answer", () => telegram.sent.find(({ text }) => text.includes("after a restart")) ?? null);
+});
+
+test("asks nothing for a new account when Parley does not run", async () => {
+  const { code, stdout } = await parleyOnTerminal(await temporaryFolder(cleanup), [
+    "channels",
+    "add",
+    "telegram",
+  ]).outcome();
+  assert.equal(code, 1);
+  assert.match(stdout, /no cluster has run there yet[\s\S]*npm start/);
+  assert.doesNotMatch(stdout, /BotFather/);
+});
+
+test("adds an account with one command: hides secrets, refuses a wrong token, and offers the first person as owner", async () => {
+  await using platform = await startTelegramPeer();
+  const home = await temporaryFolder(cleanup);
+  await startTestCluster(cleanup, { home, processes: [] });
+  const add = () => parleyOnTerminal(home, ["channels", "add", "telegram", "--setting", `api_root=${platform.url}`]);
+  const wrong = add();
+  await wrong.says(/token from @BotFather \(token_env, not shown\): /);
+  const enteredAtMs = performance.now();
+  wrong.write(`7000002:AAWrongTokenOfNobodyForTestsOnly${enter}`);
+  const refused = await wrong.outcome();
+  assert.ok(performance.now() - enteredAtMs < 5_000);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stdout, /token refused by Telegram \(Unauthorized\)/);
+  assert.match(refused.stdout, /Nothing was added\. docs\/channels\/telegram\.md explains it under Troubleshooting/);
+  assert.doesNotMatch(refused.stdout, /AAWrongToken/);
+  const matrix = parleyOnTerminal(home, ["channels", "add", "matrix"]);
+  await matrix.says(/your own Matrix id.*\(owners\): /i);
+  matrix.write(`@bea:example.net${enter}`);
+  await matrix.says(/client API.*\(homeserver\): /);
+  matrix.write(`${platform.url}${enter}`);
+  await matrix.says(/access token.*\(token_env, not shown\): /);
+  matrix.write(`syt_a-token-that-nobody-may-see${enter}`);
+  const { stdout } = await matrix.outcome();
+  assert.equal(stdout.split("@bea:example.net").length, 2, "an answer is echoed once");
+  assert.doesNotMatch(stdout, /nobody-may-see/, "a secret is not shown after a question whose answer is");
+  const run = add();
+  await run.says(/token from @BotFather \(token_env, not shown\): /);
+  run.write(`${platform.token}${enter}`);
+  await run.says(/Now write to it/);
+  platform.say("hello", { from: 4711 });
+  await run.says(/\(4711\) wrote to it and received a code/);
+  const [told] = await platform.untilSent(1);
+  await run.says(/enter the code/);
+  run.write(`${/[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(told?.text ?? "")?.[0]}${enter}`);
+  await run.says(/is the owner/);
+  assert.equal((await run.outcome()).code, 0);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { SessionEvent, SessionSummary } from "@parley/contracts";
+import { readAnswer, type SessionEvent, type SessionSummary } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import { callPlace } from "../src/chat/open.ts";
@@ -9,7 +9,7 @@ import { api } from "../src/cluster/api.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/io/options.ts";
 import { carryOut } from "../src/run/control.ts";
-import { addOutput, noVerdict, ProgramHooks } from "../src/run/hooks.ts";
+import { addOutput, noVerdict, ProgramHooks, readOutput } from "../src/run/hooks.ts";
 import { readAgents } from "../src/run/program-agents.ts";
 import { ProgramRequests } from "../src/run/program-requests.ts";
 import { readInput } from "../src/run/input.ts";
@@ -18,6 +18,7 @@ import { afterHooks } from "../src/run/program-approval.ts";
 import { overridesOf, restoredOverrides } from "../src/run/setup.ts";
 import { runOptions } from "../src/run/options.ts";
 import { RunStream } from "../src/run/stream.ts";
+import { readAnswerSchema } from "../src/run/structured-output.ts";
 
 const turnId = "t";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -38,6 +39,10 @@ const init = {
 
 function options(values: Record<string, string | true>, ...positionals: string[]) {
   return runOptions(new OptionValues(Object.entries(values)), positionals);
+}
+
+function silentHooks(): ProgramHooks {
+  return new ProgramHooks({ requests: new ProgramRequests(() => undefined), note: () => undefined });
 }
 
 test("uses a new conversation unless the run continues one", () => {
@@ -126,8 +131,11 @@ function control(refuse = false) {
           gateway: nobody,
           define: (_servers, _manifests, agents) =>
             Promise.resolve(Object.keys(readAgents(agents)).map((name) => ({ name, description: "" }))),
+          addServers: () => [],
           serverNames: () => [],
-          registerHooks: (hooks) => new ProgramHooks(new ProgramRequests(() => undefined)).register(hooks),
+          beforeCompact: async () => null,
+          requireSchema: () => undefined,
+          registerHooks: (hooks) => silentHooks().register(hooks),
           instruct: (text) => void said.push(text),
           forwardTexts: () => void said.push("texts"),
         },
@@ -160,12 +168,11 @@ test("refuses an impossible request with a reason and never sends it as a comman
     [{ subtype: "set_permission_mode", mode: "yolo" }, /set_permission_mode: mode/],
     [{ subtype: "set_max_thinking_tokens", max_thinking_tokens: 1 }, /set_effort/],
     [{ subtype: "hook_callback" }, /only Parley sends/],
-    [{ subtype: "initialize", hooks: { PreCompact: [{ hookCallbackIds: ["a"] }] } }, /PreCompact cannot be called/],
-    [{ subtype: "initialize", jsonSchema: {} }, /answers are text/],
+    [{ subtype: "initialize", hooks: { CwdChanged: [{ hookCallbackIds: ["a"] }] } }, /CwdChanged cannot be called/],
+    [{ subtype: "initialize", jsonSchema: { type: "bean" } }, /outputFormat: the schema cannot be checked/],
     [{ subtype: "initialize", agents: { a: {} } }, /agents: a\.description/],
     [{ subtype: "initialize", agents: { a: { description: "a", prompt: "a", skills: [] } } }, /agents: .*skills/],
     [{ subtype: "initialize", skills: ["pdf"] }, /skills belong to the cluster/],
-    [{ subtype: "initialize", mcpServers: { files: { command: "files" } } }, /add MCP servers in parley\.toml/],
     [{ subtype: "mcp_set_servers", servers: {} }, /parley\.toml.*mcp_toggle/],
     [{ subtype: "mcp_toggle", server_name: "files" }, /mcp_toggle: enabled/],
     [{ subtype: "make_tea" }, /there is no control request/],
@@ -210,16 +217,16 @@ test("buffers output until the session is known, without loss", () => {
 test("counts what is left of the limits after the turns that have ended", () => {
   const { run } = stream(2);
   run.begin(init);
-  assert.deepEqual(run.left, { maxModelCalls: 2 });
+  assert.deepEqual(run.remaining, { maxModelCalls: 2 });
   run.event(message(1, "assistant"), 0);
   const finished = { seq: 2, turnId, state: "done", exitReason: "end_turn", text: "", usage, cost } as const;
   run.event({ type: "turn.finished", ...finished }, 0);
-  assert.deepEqual(run.left, { maxModelCalls: 1 });
+  assert.deepEqual(run.remaining, { maxModelCalls: 1 });
   const parts = [{ type: "text" as const, text: "on" }];
   const next = { seq: 4, role: "assistant" as const, turnId: "u", parts, model: null, createdAt: "" };
   run.event({ type: "message", seq: 4, message: next }, 0);
   run.event({ type: "turn.finished", ...finished, seq: 5, turnId: "u" }, 0);
-  assert.equal(run.left, "max_turns");
+  assert.equal(run.remaining, "max_turns");
 });
 
 test("refuses an answer about a call when one of its fields cannot be honoured", () => {
@@ -278,10 +285,10 @@ test("allows similar calls when the program returns the suggestion of the questi
 });
 
 test("runs no call that a hook of the program denied, and asks where the rules require it", () => {
-  const said = (specific: object) => addOutput(noVerdict, { hookSpecificOutput: specific });
+  const said = (specific: object) => addOutput(noVerdict, readOutput({ hookSpecificOutput: specific }));
   const deny = said({ permissionDecision: "deny", permissionDecisionReason: "no" });
   assert.deepEqual(afterHooks(deny, true, true), { decision: "deny", message: "no" });
-  assert.deepEqual(afterHooks(addOutput(deny, { decision: "approve" }), true, true), {
+  assert.deepEqual(afterHooks(addOutput(deny, readOutput({ decision: "approve" })), true, true), {
     decision: "deny",
     message: "no",
   });
@@ -293,15 +300,15 @@ test("runs no call that a hook of the program denied, and asks where the rules r
     always: false,
     updatedInput: { path: "b" },
   });
-  const ended = afterHooks(addOutput(noVerdict, { continue: false, stopReason: "enough" }), true, true);
+  const ended = afterHooks(addOutput(noVerdict, readOutput({ continue: false, stopReason: "enough" })), true, true);
   assert.deepEqual(ended, { decision: "deny", message: "enough", interrupt: true });
   const nobody = afterHooks(said({ permissionDecision: "ask" }), true, false);
   assert.ok(nobody !== "ask" && nobody.decision === "deny");
-  assert.throws(() => addOutput(noVerdict, { hookSpecificOutput: { permissionDecision: "maybe" } }), /not valid/);
+  assert.throws(() => readOutput({ hookSpecificOutput: { permissionDecision: "maybe" } }), /not valid/);
 });
 
 test("calls a hook for every name of a tool that its matcher matches", () => {
-  const hooks = new ProgramHooks(new ProgramRequests(() => undefined));
+  const hooks = silentHooks();
   hooks.register({ PreToolUse: [{ matcher: "Bash|Edit", hookCallbackIds: ["a"] }], Stop: [] });
   assert.deepEqual(
     ["exec", "edit", "read", "mcp__x__y"].map((tool) => hooks.has("PreToolUse", tool)),
@@ -316,4 +323,16 @@ test("adds the rules of a run to those of its session, and restores them afterwa
   const changed = overridesOf({ allow: ["read"], permissionMode: "plan" }, before);
   assert.deepEqual(changed, { permissionMode: "plan", allow: ["ls", "read"] });
   assert.deepEqual(restoredOverrides(changed, before), { permissionMode: null, allow: ["ls"] });
+});
+
+test("reads the value of an answer that matches its schema, and names what does not match", () => {
+  const properties = { beans: { type: "integer" } };
+  const schema = readAnswerSchema({ type: "object", properties, required: ["beans"], additionalProperties: false });
+  assert.deepEqual(readAnswer(schema, ' {"beans":12}\n'), { value: { beans: 12 }, json: '{"beans":12}' });
+  assert.deepEqual(readAnswer(schema, '```json\n{"beans":12}\n```'), { value: { beans: 12 }, json: '{"beans":12}' });
+  assert.deepEqual(readAnswer(schema, "twelve"), { problem: "it is not valid JSON" });
+  for (const answer of ['{"beans":1.5}', "{}", '{"beans":1,"peas":2}', "[]"]) {
+    const read = readAnswer(schema, answer);
+    assert.ok("problem" in read && read.problem.length > 5, answer);
+  }
 });

@@ -6,6 +6,7 @@ import type { ReplicaState } from "@parley/local";
 
 import { plain } from "../src/io/io.ts";
 import { viewOf } from "../src/cluster/status.ts";
+import { table } from "../src/tables/format.ts";
 import { statusText } from "../src/tables/status.ts";
 
 const leader: ReplicaReport = {
@@ -56,6 +57,34 @@ test("accepts one leader, and reports none or two as a problem", () => {
 test("prints a replica in one line, with a dash for unknown values", () => {
   const text = statusText(viewOf(status(leader), { waiting: 2, running: 1 }, [], []), plain);
   assert.match(text, /^healthy\n/);
-  assert.match(text, /^queue {2}1 running, 2 waiting$/m);
+  assert.match(text, /^queue {4}1 running, 2 waiting$/m);
   assert.match(text, /^agent-core +agent-core-1 +7 +leader +3 +yes +1h 1m +100 MiB +-$/m);
+});
+
+test("shows every column of a replica in 80 columns and in 200, without the redundant service", () => {
+  const gateway = { ...leader, service: "channel-gateway", replica: "channel-gateway-1", role: "active" } as const;
+  const restarted = viewOf(status(leader, { ...gateway, epoch: null }), null, [], []);
+  const view = { ...restarted, replicas: restarted.replicas.map((row) => ({ ...row, restarts: 12 })) };
+  const narrow = statusText(view, plain, 80);
+  assert.match(narrow, /^REPLICA .* RSS +RESTARTS$/m);
+  assert.match(narrow, /^channel-gateway-1 +7 +active +- +yes +1h 1m +100 MiB +12$/m);
+  assert.ok(
+    narrow.split("\n").every((line) => line.length <= 80),
+    narrow,
+  );
+  assert.match(statusText(view, plain, 200), /^channel-gateway +channel-gateway-1 .* 12$/m);
+});
+
+test("puts the columns that do not fit on lines below their row, and cuts off nothing", () => {
+  const rows = [
+    ["NAME", "STATE", "ID"],
+    ["a", "idle", "0123456789"],
+    ["東京", "running", "1"],
+  ];
+  assert.equal(table(rows), "NAME  STATE    ID\na     idle     0123456789\n東京  running  1");
+  assert.equal(
+    table(rows, 20),
+    ["NAME  STATE", "  ID", "a     idle", "  0123456789", "東京  running", "  1"].join("\n"),
+  );
+  assert.equal(table(rows, 4), table(rows, 8));
 });

@@ -151,6 +151,12 @@ test("begins with the facts of the agent, and says at the end whether the cluste
     "isolation  none",
     "console    http://127.0.0.1:1",
   ]);
+  const workspace = "bubblewrap: no network, read-only system, only the workspace is writable";
+  const banner = bannerLines({ ...facts, workspace }, null, null);
+  assert.deepEqual(banner.slice(3), [
+    "isolation  bubblewrap: no network, read-only system, only the workspace is",
+    "           writable",
+  ]);
   const spent = { inputTokens: 12_000, outputTokens: 345, cost: { micros: 20_000, unpricedCalls: 0 } };
   assert.equal(footerText(facts, null, spent), "anthropic:claude-x · new · mode plan · 12.3k tokens · $0.0200");
   assert.match(farewell(null, "separate"), /The cluster goes on .* npx parley chat$/);

@@ -12,7 +12,15 @@ import { Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "
 
 import { everything, ownServer } from "../../../services/tool-runner/test/mcp/programs.ts";
 import { parley } from "./support/parley.ts";
-import { hasTerminals, parleyTerminal, TestTerminal } from "./support/terminal.ts";
+import {
+  narrow,
+  parleyTerminal,
+  type TerminalSize,
+  testAtBothSizes,
+  TestTerminal,
+  wide,
+  withoutTerminals,
+} from "./support/terminal.ts";
 
 const cleanup = new Cleanup();
 let folder: string;
@@ -34,7 +42,7 @@ policy = "per_conversation"
 [queue]
 mode = "queue"
 [permissions]
-allow = ["mcp__form__trigger-elicitation-request"]
+allow = ["mcp__form__trigger-elicitation-request", "mcp__form__trigger-sampling-request"]
 [voice]
 poll_ms = 50
 poll_tries = 3
@@ -45,14 +53,13 @@ args = ${JSON.stringify(args)}
 command = "${process.execPath}"
 args = ${JSON.stringify([everything, "stdio"])}
 era = "legacy"
+sampling = { enabled = true }
 `,
   });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const skip = hasTerminals ? false : "there is no `script` here to make a terminal with";
-
-async function open(args: readonly string[], size = { columns: 80, rows: 24 }): Promise<TestTerminal> {
+async function open(args: readonly string[], size: TerminalSize): Promise<TestTerminal> {
   const terminal = parleyTerminal(cluster.home, ["chat", ...args], size, folder);
   await terminal.shows(/\/help lists commands and keys/);
   return terminal;
@@ -73,23 +80,29 @@ async function say(conversation: string, text: string): Promise<void> {
 const final = (text: string) => appendFile(heardFile, `${JSON.stringify({ type: "utterance_final", text })}\n`);
 
 // design: 002.25
-test("shows what a voice session heard, its answers in order, and its end", { skip }, async () => {
-  await using terminal = await open(["--conversation", "voice"]);
-  terminal.send("/voice start");
-  await terminal.shows(/Listening to /);
-  await final("say: the first answer");
-  await final("say: the second answer");
-  await terminal.shows(
-    /^heard › say: the first answer\n\nthe first answer\n\nheard › say: the second answer\n\nthe second answer$/m,
-  );
-  const started = (await readFile(journalFile, "utf8")).split("\n").find((line) => line.includes('"start"')) ?? "";
-  process.kill(Number(/"pid":(\d+)/.exec(started)?.[1]), "SIGKILL");
-  await terminal.shows(/· Voice failed: /);
-});
+test(
+  "shows what a voice session heard, the answers and its end at both sizes",
+  { skip: withoutTerminals },
+  async () => {
+    await using small = await open(["--conversation", "voice"], narrow);
+    await using large = await open(["--conversation", "voice"], wide);
+    const both = [small, large];
+    small.send("/voice start");
+    await small.shows(/Listening to /);
+    await final("say: the first answer");
+    await final("say: the second answer");
+    const heard =
+      /^heard › say: the first answer\n\nthe first answer\n\nheard › say: the second answer\n\nthe second answer$/m;
+    await Promise.all(both.map((terminal) => terminal.shows(heard)));
+    const started = (await readFile(journalFile, "utf8")).split("\n").find((line) => line.includes('"start"')) ?? "";
+    process.kill(Number(/"pid":(\d+)/.exec(started)?.[1]), "SIGKILL");
+    await Promise.all(both.map((terminal) => terminal.shows(/· Voice failed: /)));
+  },
+);
 
 // design: 002.32
-test("asks the questions of an MCP server one after the other", { skip }, async () => {
-  await using terminal = await open(["--conversation", "form"]);
+testAtBothSizes("asks the questions of an MCP server one after the other", async (size) => {
+  await using terminal = await open(["--conversation", `form-${size.columns}`], size);
   terminal.send("tool: mcp__form__trigger-elicitation-request {}", "then", "say: the job is done");
   await terminal.shows(/1 of 13/);
   await terminal.shows(/type (?:a number, or )?your (?:own )?answer/);
@@ -101,68 +114,81 @@ test("asks the questions of an MCP server one after the other", { skip }, async 
   await terminal.shows(/^the job is done$/m);
 });
 
+testAtBothSizes("asks for consent before a server requests an answer of the model", async (size) => {
+  await using terminal = await open(["--conversation", `sampling-${size.columns}`], size);
+  const input = JSON.stringify({ prompt: "go\nsay: sampled" });
+  terminal.send(`tool: mcp__form__trigger-sampling-request ${input}`, "then", "say: the sampling is done");
+  await terminal.shows(/May it request answers from a model/);
+  await terminal.shows(/type (?:a number, or )?your (?:own )?answer/);
+  terminal.send("no");
+  await terminal.shows(/^the sampling is done$/m);
+  await terminal.hides(/your (?:own )?answer/);
+});
+
 // design: 002.18, 002.20
-test("resumes a session by its title with a recap, and refuses a title that several have", { skip }, async () => {
-  await say("plans", "say: the plan is ready");
-  await say("plans", "/session name plan of the week");
-  await using terminal = await open(["--resume", "plan of the week"]);
-  assert.match(terminal.screen, /^session +plan of the week \(\d+ messages\)$/m);
+testAtBothSizes("resumes a session by its title with a recap, and refuses a title that several have", async (size) => {
+  const title = `plan of week ${size.columns}`;
+  await say(`plans-${size.columns}`, "say: the plan is ready");
+  await say(`plans-${size.columns}`, `/session name ${title}`);
+  await using terminal = await open(["--resume", title], size);
+  assert.match(terminal.screen, /^session +plan of week \d+ \(\d+ messages\)$/m);
   assert.match(terminal.screen, /^│ continued from .*\n│ › say: the plan is ready\n│ the plan is ready$/m);
-  await say("other plans", "hello");
-  await say("other plans", "/session name plan of the week");
-  await using ambiguous = parleyTerminal(cluster.home, ["chat", "--resume", "plan of the week"]);
+  await say(`other-plans-${size.columns}`, "hello");
+  await say(`other-plans-${size.columns}`, `/session name ${title}`);
+  await using ambiguous = parleyTerminal(cluster.home, ["chat", "--resume", title], size);
   assert.equal(await ambiguous.ended(), 1);
-  assert.match(ambiguous.all, /2 sessions have the title "plan of the week"/);
-  await using unknown = parleyTerminal(cluster.home, ["chat", "--resume", "no such plan"]);
+  assert.match(ambiguous.all, /2 sessions have the title "plan of week \d+"/);
+  await using unknown = parleyTerminal(cluster.home, ["chat", "--resume", "no such plan"], size);
   assert.equal(await unknown.ended(), 1);
   assert.match(unknown.all, /There is no session "no such plan"/);
 });
 
 // design: 002.18
-test("continues the newest session, or a copy of it that leaves the original as it is", { skip }, async () => {
-  await say("original", "say: only in the original");
-  await using copy = await open(["--continue", "--fork", "--permission-mode", "plan"]);
+testAtBothSizes("continues the newest session, or a copy of it that leaves the original as it is", async (size) => {
+  await say(`original-${size.columns}`, "say: only in the original");
+  await using copy = await open(["--continue", "--fork", "--permission-mode", "plan"], size);
   assert.match(copy.screen, /^│ only in the original$/m);
   await copy.shows(/mode plan$/m);
   copy.send("say: only in the copy");
   await copy.shows(/^only in the copy$/m);
-  await using original = await open(["--resume", "http:default:original"]);
+  await using original = await open(["--resume", `http:default:original-${size.columns}`], size);
   assert.match(original.screen, /^│ only in the original$/m);
   assert.doesNotMatch(original.screen, /only in the copy/);
 });
 
-test("follows a turn that was running when the chat is opened again", { skip }, async () => {
+testAtBothSizes("follows a turn that was running when the chat is opened again", async (size) => {
   {
-    await using first = await open(["--conversation", "reopened"]);
+    await using first = await open(["--conversation", `reopened-${size.columns}`], size);
     first.send('tool: ask_user {"question":"Red or blue?","options":["red","blue"]}', "then", "say: painted");
     await first.shows(/Red or blue\?/);
   }
-  await using terminal = await open(["--conversation", "reopened"]);
+  await using terminal = await open(["--conversation", `reopened-${size.columns}`], size);
   await terminal.shows(/thinking \d+ s|waiting/);
   terminal.send("blue");
   await terminal.shows(/^painted$/m);
 });
 
-test("begins with the model of --model", { skip }, async () => {
-  await using terminal = await open(["--conversation", "model", "--model", "rehearsal"]);
+testAtBothSizes("begins with the model of --model", async (size) => {
+  await using terminal = await open(["--conversation", `model-${size.columns}`, "--model", "rehearsal"], size);
   await terminal.shows(/This session uses rehearsal from now on\./);
   terminal.send("/model");
   await terminal.shows(/This session's model is rehearsal; \/model default resets it\./);
   await terminal.shows(/\/model <name> uses one of them/);
 });
 
-test("starts the session with the profile of --profile", { skip }, async () => {
-  await using terminal = await open(["--conversation", "profile", "--profile", "reader"]);
+testAtBothSizes("starts the session with the profile of --profile", async (size) => {
+  await using terminal = await open(["--conversation", `profile-${size.columns}`, "--profile", "reader"], size);
   terminal.send("say: read by the reader");
   await terminal.shows(/^read by the reader$/m);
   const { stdout } = await parley(cluster.home, ["sessions", "--json"]).outcome();
   const { sessions } = JSON.parse(stdout) as { sessions: { key: string; profile: string | null }[] };
-  const profiles = sessions.filter(({ key }) => key.endsWith(":profile@reader")).map(({ profile }) => profile);
+  const ownKey = `:profile-${size.columns}@reader`;
+  const profiles = sessions.filter(({ key }) => key.endsWith(ownKey)).map(({ profile }) => profile);
   assert.deepEqual(profiles, ["reader"]);
 });
 
-test("sends messages with the mode of --mode while the agent is busy", { skip }, async () => {
-  await using terminal = await open(["--conversation", "mode", "--mode", "interrupt"]);
+testAtBothSizes("sends messages with the mode of --mode while the agent is busy", async (size) => {
+  await using terminal = await open(["--conversation", `mode-${size.columns}`, "--mode", "interrupt"], size);
   terminal.send("pause: 120000", "say: never shown");
   await terminal.shows(/thinking \d+ s/);
   terminal.send("say: shown at once");
@@ -170,21 +196,21 @@ test("sends messages with the mode of --mode while the agent is busy", { skip },
   assert.doesNotMatch(terminal.screen, /^never shown$/m);
 });
 
-test("shows what another chat of the same name says", { skip }, async () => {
-  await using terminal = await open(["--conversation", "shared"]);
-  await say("shared", "say: from the other chat");
+testAtBothSizes("shows what another chat of the same name says", async (size) => {
+  await using terminal = await open(["--conversation", `shared-${size.columns}`], size);
+  await say(`shared-${size.columns}`, "say: from the other chat");
   await terminal.shows(/^elsewhere › say: from the other chat\n\nfrom the other chat$/m);
 });
 
-test("finds messages of earlier chats with ↑ and Ctrl-R", { skip }, async () => {
+testAtBothSizes("finds messages of earlier chats with ↑ and Ctrl-R", async (size) => {
   {
-    await using first = await open(["--conversation", "history"]);
+    await using first = await open(["--conversation", `history-${size.columns}`], size);
     first.send("say: remember the lighthouse");
     await first.shows(/^remember the lighthouse$/m);
     first.send("say: another one");
     await first.shows(/^another one$/m);
   }
-  await using terminal = await open(["--conversation", "history-2"]);
+  await using terminal = await open(["--conversation", `history-2-${size.columns}`], size);
   terminal.type("\u001B[A");
   await terminal.shows(/^say: another one$/m);
   terminal.type("\u0003\u0012");
@@ -196,8 +222,8 @@ test("finds messages of earlier chats with ↑ and Ctrl-R", { skip }, async () =
   await terminal.hides(/search earlier messages/);
 });
 
-test("completes a command with Tab", { skip }, async () => {
-  await using terminal = await open(["--conversation", "tab"]);
+testAtBothSizes("completes a command with Tab", async (size) => {
+  await using terminal = await open(["--conversation", `tab-${size.columns}`], size);
   terminal.type("/whoa");
   await terminal.shows(/show your identity/);
   terminal.type("\t");
@@ -205,7 +231,7 @@ test("completes a command with Tab", { skip }, async () => {
 });
 
 // design: 002.38b
-test("asks at exit whether the cluster stops when npm start opened the chat", { skip }, async () => {
+testAtBothSizes("asks at exit whether the cluster stops when npm start opened the chat", async (size) => {
   const wrapper = join(folder, "wrapper.ts");
   const ask = fileURLToPath(new URL("../../../infra/local/src/main/ask.ts", import.meta.url));
   await writeFile(
@@ -217,7 +243,7 @@ console.log("keeps the cluster:", (await opened.ended).keepsCluster);
 `,
   );
   const command = [process.execPath, "--conditions=@parley/source", wrapper];
-  await using terminal = new TestTerminal(command, { columns: 80, rows: 24 });
+  await using terminal = new TestTerminal(command, size);
   await terminal.shows(/\/help lists commands and keys/);
   await terminal.shows(/· the disk is full/);
   terminal.send("exit");
@@ -229,12 +255,12 @@ console.log("keeps the cluster:", (await opened.ended).keepsCluster);
 
 test(
   "adds a channel: asks for the token without showing it, and admits its first person as owner",
-  { skip },
+  { skip: withoutTerminals },
   async () => {
     await using peer = await startTelegramPeer();
     const command = ["channels", "add", "telegram:terminal", "--setting", `api_root=${peer.url}`];
     await using terminal = parleyTerminal(cluster.home, command, { columns: 120, rows: 40 }, folder);
-    await terminal.shows(/^1\. .*@BotFather[^]*BotFather: *$/m);
+    await terminal.shows(/^1\. .*@BotFather[^]*BotFather \(token_env, not shown\): *$/m);
     terminal.type(`${peer.token}\r`);
     await terminal.shows(/telegram:terminal is added: @parley_bot\.\nNow write to it/);
     assert.ok(!terminal.all.includes(peer.token));

@@ -8,7 +8,14 @@ import { after, before, test } from "node:test";
 
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 
-import { hasTerminals, parleyTerminal, type TestTerminal } from "./support/terminal.ts";
+import {
+  narrow,
+  parleyTerminal,
+  type TerminalSize,
+  testAtBothSizes,
+  type TestTerminal,
+  withoutTerminals,
+} from "./support/terminal.ts";
 
 const cleanup = new Cleanup();
 const folder = mkdtempSync(join(tmpdir(), "parley-chat-"));
@@ -25,31 +32,26 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const skip = hasTerminals ? false : "there is no `script` here to make a terminal with";
-const wide = { columns: 200, rows: 50 };
-
 /** A chat of its own name, ready for input. */
-async function open(
-  name: string,
-  args: readonly string[] = [],
-  size = { columns: 80, rows: 24 },
-): Promise<TestTerminal> {
-  const terminal = parleyTerminal(cluster.home, ["chat", "--conversation", name, ...args], size, folder);
+async function open(name: string, size: TerminalSize): Promise<TestTerminal> {
+  const conversation = `${name}-${size.columns}`;
+  const terminal = parleyTerminal(cluster.home, ["chat", "--conversation", conversation], size, folder);
   await terminal.shows(/\/help lists commands and keys/);
   return terminal;
 }
 
-test("begins with model, session, tools, isolation and the console's address", { skip }, async () => {
-  await using terminal = await open("banner");
+testAtBothSizes("begins with model, session, tools, isolation and the console's address", async (size) => {
+  await using terminal = await open("banner", size);
   assert.match(terminal.screen, /^model +rehearsal$/m);
   assert.match(terminal.screen, /^session +new$/m);
   assert.match(terminal.screen, /^tools +\d+, permission mode default$/m);
   assert.match(terminal.screen, /^isolation +\S/m);
   assert.ok(terminal.screen.includes(cluster.httpUrl));
+  assert.doesNotMatch(terminal.screen, /…/, "nothing is cut off");
 });
 
-test("streams an answer as formatted Markdown with coloured code", { skip }, async () => {
-  await using terminal = await open("markdown");
+testAtBothSizes("streams an answer as formatted Markdown with coloured code", async (size) => {
+  await using terminal = await open("markdown", size);
   terminal.send(
     "say: # Plan",
     "say: ",
@@ -70,29 +72,72 @@ test("streams an answer as formatted Markdown with coloured code", { skip }, asy
   assert.ok(terminal.isColoured("const"));
 });
 
-test("shows a command that fails without a green tick, its exit code and its folded output", { skip }, async () => {
-  await using terminal = await open("exit", [], wide);
-  terminal.send('tool: exec {"command":"seq 1 30; exit 3"}', "then", "say: looked");
-  await terminal.shows(/✗ exec seq 1 30; exit 3 .*exit 3/);
-  await terminal.shows(/\d+ more lines; Ctrl-O shows all/);
-  assert.doesNotMatch(terminal.screen, /✓/);
-  terminal.type("\u000F");
-  await terminal.shows(/^ {2}17$/m);
-});
+testAtBothSizes(
+  "shows a command that fails without a green tick, its exit code and its folded output",
+  async (size) => {
+    await using terminal = await open("exit", size);
+    terminal.send('tool: exec {"command":"seq 1 30; exit 3"}', "then", "say: looked");
+    await terminal.shows(/✗ exec seq 1 30; exit 3 .*exit 3/);
+    await terminal.shows(/\d+ more lines; Ctrl-O shows all/);
+    assert.doesNotMatch(terminal.screen, /✓/);
+    terminal.type("\u000F");
+    await terminal.shows(/^ {2}17$/m);
+  },
+);
 
-test("shows seconds from Enter, stops with Ctrl-C and leaves with two", { skip }, async () => {
-  await using terminal = await open("slow");
+testAtBothSizes("shows seconds from Enter, stops and clears with Ctrl-C, leaves with two", async (size) => {
+  await using terminal = await open("slow", size);
   terminal.send("pause: 60000", "say: never");
-  await terminal.shows(/thinking 1 s/);
+  await terminal.shows(/thinking [1-9]\d* s/);
   terminal.type("\u0003");
   await terminal.shows(/· Stopped\./);
+  terminal.type("a draft");
+  await terminal.shows(/^a draft$/m);
+  terminal.type("\u0003");
+  await terminal.hides(/^a draft$/m);
   terminal.type("\u0003\u0003");
-  await terminal.shows(/The cluster goes on without this chat/);
+  await terminal.shows(/press Ctrl-C again or Ctrl-D to leave[^]*The cluster goes on without this chat/);
   assert.equal(await terminal.ended(), 0);
 });
 
-test("sends nothing of a paste before Enter", { skip }, async () => {
-  await using terminal = await open("paste");
+testAtBothSizes("approves a call and similar ones when the person types a", async (size) => {
+  await using terminal = await open("always", size);
+  terminal.send('tool: exec {"command":"touch always.txt"}', "then", "say: touched");
+  await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+  terminal.send("a");
+  await terminal.shows(/✓ exec touch always\.txt[^]*Allowed, along with similar calls in this session/);
+  await terminal.shows(/^touched$/m);
+});
+
+testAtBothSizes("shows an edit as a difference", async (size) => {
+  await using terminal = await open("edit", size);
+  const file = `edited-${size.columns}.txt`;
+  terminal.send(
+    `tool: write {"path":"${file}","content":"one\\ntwo\\n"}`,
+    "then",
+    `tool: edit {"path":"${file}","old_string":"one\\ntwo","new_string":"one\\n2"}`,
+    "then",
+    "say: edited",
+  );
+  await terminal.shows(/^edited$/m);
+  assert.match(terminal.all, /✓ edit edited-\d+\.txt.*\n {3}one\n {2}-two\n {2}\+2$/m);
+});
+
+testAtBothSizes("lists replicas and sessions with every column and no line cut off", async (size) => {
+  await using terminal = await open("tables", size);
+  terminal.send("say: hello to the tables");
+  await terminal.shows(/^hello to the tables$/m);
+  terminal.send("/cluster");
+  await terminal.shows(/REPLICA .* RSS +RESTARTS$/m);
+  await terminal.shows(/^.*tool-runner-1 .* \d+ MiB +\S+$/m);
+  terminal.send("/sessions");
+  await terminal.shows(/ [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/m);
+  assert.match(terminal.all, /^ *TITLE +KEY +STATE[^]* LAST USED +ID$/m);
+  assert.doesNotMatch(terminal.screen, /…$/m, "nothing is cut off");
+});
+
+testAtBothSizes("sends nothing of a paste before Enter", async (size) => {
+  await using terminal = await open("paste", size);
   terminal.paste("say: first\nsay: second\n");
   await terminal.shows(/say: second/);
   assert.doesNotMatch(terminal.screen, /^› /m);
@@ -100,19 +145,20 @@ test("sends nothing of a paste before Enter", { skip }, async () => {
   await terminal.shows(/^first\nsecond$|^first second$/m);
 });
 
-test("marks queued messages, and shows each once when its turn begins", { skip }, async () => {
-  await using terminal = await open("queue");
-  terminal.send("pause: 3000", "say: slow answer");
-  await terminal.shows(/thinking \d+ s/);
+testAtBothSizes("marks queued messages, and shows each once when its turn begins", async (size) => {
+  await using terminal = await open("queue", size);
+  terminal.send('tool: exec {"command":"touch queue.txt"}', "then", "say: the first");
+  await terminal.shows(/exec: y approve/);
   terminal.send("/later say: the second");
   await terminal.shows(/^queued › say: the second/m);
+  terminal.send("y");
   await terminal.shows(/^the second$/m);
   assert.doesNotMatch(terminal.screen, /queued ›/);
   assert.equal(terminal.all.match(/^› .*say: the second$/gm)?.length, 1);
 });
 
-test("asks for approval with all arguments, and a denial takes its reason", { skip }, async () => {
-  await using terminal = await open("approval");
+testAtBothSizes("asks for approval with all arguments, and a denial takes its reason", async (size) => {
+  await using terminal = await open("approval", size);
   terminal.send('tool: exec {"command":"touch a.txt"}', "then", "say: went on");
   await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
   assert.match(terminal.screen, /\? exec needs approval/);
@@ -124,8 +170,8 @@ test("asks for approval with all arguments, and a denial takes its reason", { sk
   await terminal.shows(/^went on$/m);
 });
 
-test("approves a call when the person types y", { skip }, async () => {
-  await using terminal = await open("approved");
+testAtBothSizes("approves a call when the person types y", async (size) => {
+  await using terminal = await open("approved", size);
   terminal.send('tool: exec {"command":"touch approved.txt"}', "then", "say: touched");
   await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
   terminal.type("y");
@@ -136,8 +182,8 @@ test("approves a call when the person types y", { skip }, async () => {
 });
 
 // design: 002.32
-test("shows what is typed as an answer, and takes the number of an option", { skip }, async () => {
-  await using terminal = await open("question");
+testAtBothSizes("shows what is typed as an answer, and takes the number of an option", async (size) => {
+  await using terminal = await open("question", size);
   terminal.send('tool: ask_user {"question":"Which?","options":["red","green"]}', "then", "say: thank you");
   await terminal.shows(/type a number, or your own answer/);
   assert.match(terminal.screen, /^ {2}2\. green$/m);
@@ -148,17 +194,17 @@ test("shows what is typed as an answer, and takes the number of an option", { sk
   await terminal.hides(/type a number/);
 });
 
-test("draws again for a new size", { skip }, async () => {
-  await using terminal = await open("resize");
+test("draws again for a new size", { skip: withoutTerminals }, async () => {
+  await using terminal = await open("resize", narrow);
   terminal.send(`say: ${"word ".repeat(40).trim()}`);
   await terminal.shows(/^(?:word ){14,15}word$/m);
   await terminal.resize({ columns: 40, rows: 20 });
   await terminal.shows(/^(?:word ){7}word$/m);
 });
 
-test("attaches files that a message names with @", { skip }, async () => {
+testAtBothSizes("attaches files that a message names with @", async (size) => {
   writeFileSync(join(folder, "notes.txt"), "the content of notes");
-  await using terminal = await open("files");
+  await using terminal = await open("files", size);
   terminal.send("say: got it @notes.txt");
   await terminal.shows(/attached notes\.txt/);
   await terminal.shows(/^got it @notes\.txt$/m);

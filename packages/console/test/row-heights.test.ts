@@ -18,7 +18,8 @@ test("places each row below the measured heights of the rows before it", () => {
   const heights = new RowHeights();
   const items = itemsOf(4);
   heights.use(items);
-  for (const [index, item] of items.entries()) assert.ok(heights.measure(item, 100 * (index + 1)));
+  for (const index of items.keys()) assert.ok(heights.measure(index, 100 * (index + 1)));
+  assert.ok(!heights.measure(1, 200));
   assert.equal(heights.topOf(2), 100 + 200 + 2 * rowGapPx);
   assert.equal(heights.totalPx, 1_000 + 4 * rowGapPx);
   assert.equal(heights.indexAt(0), 0);
@@ -31,11 +32,29 @@ test("keeps measured heights when earlier rows are put in front", () => {
   const heights = new RowHeights();
   const items = itemsOf(3);
   heights.use(items);
-  for (const item of items) heights.measure(item, 500);
+  for (const index of items.keys()) heights.measure(index, 500);
   const total = heights.totalPx;
   const earlier = itemsOf(2);
   heights.use([...earlier, ...items]);
   assert.equal(heights.totalPx - heights.topOf(2), total);
+});
+
+test("adds up again from a row whose height changed", () => {
+  const heights = new RowHeights();
+  heights.use(itemsOf(1_000));
+  fc.assert(
+    fc.property(fc.nat(999), fc.nat(3_000), (index, px) => {
+      heights.measure(index, px);
+      assert.equal(heights.topOf(index + 1) - heights.topOf(index), px + rowGapPx);
+      const rest = heights.topOf(1_000) - heights.topOf(index + 1);
+      const fresh = Array.from(
+        { length: 999 - index },
+        (_, at) => heights.topOf(index + 2 + at) - heights.topOf(index + 1 + at),
+      );
+      assert.equal(Math.round(rest), Math.round(fresh.reduce((sum, each) => sum + each, 0)));
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test("renders the rows on the screen at once, and all around it after some frames", () => {

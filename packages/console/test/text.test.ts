@@ -5,7 +5,7 @@ import { commandsFor } from "../src/chat/commands.ts";
 import { describeCall, exitCodeOf } from "../src/chat/tool-summary.ts";
 import { href, parseRoute } from "../src/app/router.ts";
 import { lineDiff } from "../src/parts/diff.ts";
-import { age, cacheShare, compact, duration, money } from "../src/parts/format.ts";
+import { age, cacheShare, compact, duration, money, plural, uptime } from "../src/parts/format.ts";
 
 describe("addresses", () => {
   test("name a view, an id and filters, and are read back", () => {
@@ -67,4 +67,9 @@ describe("tool calls", () => {
   test("show characters that could hide or reorder text by name", () => {
     assert.equal(describeCall('{"command":"rm \\u202Etxt"}').title, "rm ⟨U+202E⟩txt");
   });
+});
+
+test("shows how long a process runs in whole seconds, and counts in the singular and the plural", () => {
+  assert.deepEqual([uptime(32.7), uptime(245), uptime(7_200)], ["32 s", "4 min 05 s", "2 h 00 min"]);
+  assert.deepEqual([plural(1, "run"), plural(0, "run"), plural(2, "file")], ["1 run", "0 runs", "2 files"]);
 });

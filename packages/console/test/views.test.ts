@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bodyOf } from "../src/views/account-form.ts";
+import { asTree } from "../src/views/session-tree.ts";
 import { byDay, byModel, totalOf, type UsageRow } from "../src/views/usage-rows.ts";
 import { waterfall } from "../src/views/waterfall.ts";
 
@@ -53,6 +54,21 @@ describe("the form of an account", () => {
   });
 });
 
+describe("the tree of sessions", () => {
+  const node = (sessionId: string, parentId: string | null = null) => ({ sessionId, parentId });
+  const lines = (rows: readonly { sessionId: string; parentId: string | null }[]) =>
+    asTree(rows).map(({ row, depth }) => `${depth} ${row.sessionId}`);
+
+  test("has each sub-agent below the session that started it", () => {
+    const rows = [node("child", "a"), node("b"), node("grandchild", "child"), node("a"), node("other", "a")];
+    assert.deepEqual(lines(rows), ["0 b", "0 a", "1 child", "2 grandchild", "1 other"]);
+  });
+
+  test("keeps sub-agents whose parent is not listed, and no row twice", () => {
+    assert.deepEqual(lines([node("child", "unlisted"), node("a")]), ["0 child", "0 a"]);
+  });
+});
+
 describe("usage", () => {
   const rows = [row("2026-01-02", "a", 10), row("2026-01-02", "b", 20), row("2026-01-03", "a", 0, 1)];
 
@@ -67,7 +83,7 @@ describe("usage", () => {
       ],
     );
     assert.deepEqual(
-      byModel(rows).map(({ model, calls }) => [model, calls]),
+      byModel(rows).map(({ name, calls }) => [name, calls]),
       [
         ["b", 1],
         ["a", 2],

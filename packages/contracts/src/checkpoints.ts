@@ -1,6 +1,7 @@
 // File checkpoints: the state of a path before a turn changed it, and its restoration.
 import { z } from "zod";
 import { request } from "./contract.ts";
+import { WorkspaceIdSchema } from "./tools.ts";
 
 /** Maximum length of a captured path, in characters. Any such path fits an index entry, which PostgreSQL limits to 2,704 bytes. */
 export const maxKeptPathCharacters = 600;
@@ -60,6 +61,8 @@ export const checkpointRewind = request({
     opId: z.uuid(),
     sessionId: z.uuid(),
     turnId: z.uuid(),
+    /** The workspace of the session. Left out: the owner's main one. */
+    workspace: WorkspaceIdSchema.optional(),
     /** Only report the outcome for each file; change nothing. */
     dryRun: z.boolean(),
     /** From `store.rewind.permit`, for this `opId`, session and turn. */

@@ -61,6 +61,33 @@ export const controlStreaming = request({
   }),
 });
 
+export const controlModelRequest = request({
+  subject: "agent.control.model_request",
+  server: "agent-core",
+  served: "leader",
+  clients: ["channel-gateway"],
+  doc: "Build the request of a committed model call again, from the log and what is recorded of the call, and return a part of its JSON text. NOT_FOUND when the turn has no such model call.",
+  input: z.object({
+    turnId: z.uuid(),
+    /** Number of the step within its turn. */
+    step: z.number().int().positive(),
+    /** Characters (UTF-16) of the text that the caller has. */
+    offset: z.number().int().nonnegative(),
+  }),
+  output: z.object({
+    /** The model that answered. */
+    model: z.string(),
+    /** Whether the request is the one that was sent, by its recorded digest. */
+    exact: z.boolean(),
+    /** Why it is not exact or not there; null: it is exact. */
+    note: z.string().nullable(),
+    /** JSON text from `offset` on; null: the request cannot be built. */
+    text: z.string().nullable(),
+    /** Characters of the whole text. */
+    length: z.number().int(),
+  }),
+});
+
 export const controlCompact = request({
   subject: "agent.control.compact",
   server: "agent-core",

@@ -25,6 +25,20 @@ const CompactedEvent = z.object({
   strategy: z.string(),
   tokensBefore: z.number().int(),
   tokensAfter: z.number().int(),
+  /** The summary. Left out: there is none, or the event was read from the log. */
+  summary: z.string().optional(),
+});
+const RewoundEvent = z.object({
+  type: z.literal("rewound"),
+  seq: z.number().int(),
+  /** The turn, or the earlier rewind, whose earlier state was restored. */
+  turnId: z.string(),
+  /** Its own checkpoint: rewinding to it undoes the rewind. */
+  checkpointId: z.string(),
+  /** Number of files by outcome: `restored`, `removed`, `skipped`, `failed`. */
+  counts: z.record(z.string(), z.number().int()),
+  /** The first paths that were restored or removed, relative to the session's workspace. */
+  paths: z.array(z.string()),
 });
 const approval = {
   seq: z.number().int(),
@@ -73,6 +87,7 @@ export const DurableEventSchema = z.discriminatedUnion("type", [
   MessageEvent,
   TurnFinishedEvent,
   CompactedEvent,
+  RewoundEvent,
   ApprovalRequestedEvent,
   ApprovalDecidedEvent,
   QuestionAskedEvent,

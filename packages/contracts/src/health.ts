@@ -43,6 +43,37 @@ export const accountReports = request({
   }),
 });
 
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+
+/** One line of a log. */
+export const LogLineSchema = z.object({
+  /** ISO 8601, UTC. */
+  at: z.string(),
+  level: z.enum(logLevels),
+  replica: z.string(),
+  message: z.string(),
+  /** Values that are no text as JSON; each truncated to 1,000 characters. */
+  fields: z.record(z.string(), z.string()),
+});
+
+export const accountLogs = request({
+  subject: "gateway.account_logs",
+  server: "channel-gateway",
+  served: "all",
+  clients: ["channel-gateway"],
+  doc: "Get the newest log lines about an account on every gateway replica, oldest first: at most 200 lines and 128 KB of each.",
+  input: z.object({
+    channel: z.string(),
+    account: z.string(),
+    /** The minimum level. */
+    level: z.enum(logLevels),
+    /** Only lines written then or later: ISO 8601, UTC. */
+    since: z.string().optional(),
+    limit: z.number().int().min(1).max(200),
+  }),
+  output: z.object({ lines: z.array(LogLineSchema) }),
+});
+
 const report = (server: (typeof services)[number]) =>
   request({
     subject: `health.${server}`,

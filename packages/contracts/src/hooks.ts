@@ -38,8 +38,11 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("SessionStart"),
     ...everywhere,
-    /** `startup`: its first turn. `compact`: it continues after a compaction. */
-    source: z.enum(["startup", "compact"]),
+    /**
+     * `startup`: its first turn. `clear`: the first turn after `/new`. `resume`, `fork`: the first turn after its conversation returned to
+     * it, or continued in it as a copy. `compact`: it continues after a compaction.
+     */
+    source: z.enum(["startup", "clear", "resume", "fork", "compact"]),
   }),
   z.object({
     hook_event_name: z.literal("UserPromptSubmit"),

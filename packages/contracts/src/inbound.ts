@@ -1,5 +1,6 @@
 // An inbound message: every channel adapter converts its platform's updates to it.
 import { z } from "zod";
+import { AnswerRequirementsSchema } from "./answer.ts";
 import { BinaryPart, BlobPart, ForwardedSchema, PendingFilePart, QuotePart, TextPart } from "./messages.ts";
 import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 import { queueModes } from "./settings/queue.ts";
@@ -55,5 +56,7 @@ export const InboundMessageSchema = z.object({
    * never answers a question of another turn. Left out: false.
    */
   exclusive: z.boolean().optional(),
+  /** With `exclusive`: what its caller requires of the answer. Left out: nothing. */
+  answer: AnswerRequirementsSchema.optional(),
 });
 export type InboundMessage = z.infer<typeof InboundMessageSchema>;

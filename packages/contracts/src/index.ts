@@ -1,5 +1,6 @@
 export { errorMessage } from "./error-message.ts";
 export { newId, timeOfId } from "./ids.ts";
+export * from "./answer.ts";
 export * from "./attachments.ts";
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { ineffectiveVoiceSettings, type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
@@ -106,6 +107,8 @@ export type {
 } from "./store.ts";
 export {
   callToken,
+  folderWorkspaceId,
+  isOwnersWorkspace,
   mainWorkspaceId,
   toolAlive,
   toolAliveIntervalMs,
@@ -135,6 +138,8 @@ export {
 export {
   mcpAuthorize,
   mcpAuthorized,
+  publicKeyInState,
+  sealedCodeContext,
   mcpStatus,
   mcpPrompt,
   mcpPrompts,
@@ -163,6 +168,7 @@ export {
   controlCancel,
   controlCompact,
   controlHeartbeat,
+  controlModelRequest,
   controlModels,
   controlStreaming,
   controlPing,
@@ -170,7 +176,7 @@ export {
 } from "./control.ts";
 export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
 export { nearestName } from "./suggest.ts";
-export { accountReports, healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
+export * from "./health.ts";
 export * from "./registry.ts";
 export {
   documentAuthors,

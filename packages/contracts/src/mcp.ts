@@ -35,9 +35,10 @@ export const mcpAuthorize = request({
   doc: "A person returned from the authorization server of an MCP server: exchange the code for tokens. Any replica can do so, not only the one that created the link.",
   input: z.object({
     server: z.string(),
-    /** The `state` parameter of the link. */
+    /** The `state` parameter of the link: a random part, a full stop, and the public key that the code is sealed to. */
     state: z.string().max(512),
-    code: z.string().max(4_096).nullable(),
+    /** The authorization code, which only a tool-runner with the operator's key can read (`sealedCodeContext`); null: none was issued. */
+    sealedCode: z.string().max(8_192).nullable(),
     /** The error that the authorization server reported. */
     error: z.string().max(2_000).nullable(),
     /** The issuer, where the authorization server sent one. */
@@ -49,6 +50,16 @@ export const mcpAuthorize = request({
     message: z.string(),
   }),
 });
+
+/** What a sealed authorization code is bound to: it is valid for this link only. */
+export function sealedCodeContext({ server, state }: { server: string; state: string }): string {
+  return `mcp.authorize ${server} ${state}`;
+}
+
+/** The public key in the `state` of a link; undefined: a link without one, whose code nobody may receive. */
+export function publicKeyInState(state: string): string | undefined {
+  return /^[^.]+\.([A-Za-z0-9_-]{43})$/.exec(state)?.[1];
+}
 
 export const mcpAuthorized = event({
   subject: "mcp.authorized",

@@ -1,6 +1,7 @@
 // Messages and their parts. Parts store provider content byte for byte: reasoning and signatures are never parsed, a tool call's input
 // is the JSON text of the model, and unknown provider blocks are stored without being interpreted.
 import { z } from "zod";
+import { AnswerRequirementsSchema } from "./answer.ts";
 import { AttachmentSchema } from "./attachments.ts";
 import { approvalAnswerers, contactRoles, origins } from "./principals.ts";
 
@@ -65,7 +66,7 @@ export const PendingFilePart = z.object({
   /** What the channel's adapter needs to fetch it. Opaque to everything else, and no secret. */
   handle: z.string().min(1).max(2_048),
 });
-/** The message that a message replies to; untrusted unless the agent or the sender of the reply wrote it. */
+/** The message that a message replies to, or one that came before it; untrusted unless the agent or the sender of the message wrote it. */
 export const QuotePart = z.object({
   type: z.literal("quote"),
   text: z.string(),
@@ -73,6 +74,8 @@ export const QuotePart = z.object({
   author: z.string().max(200).optional(),
   ofAgent: z.boolean().optional(),
   ofSender: z.boolean().optional(),
+  /** Somebody wrote it earlier in the group, without mentioning the agent. Left out: the message replies to it. */
+  earlier: z.boolean().optional(),
 });
 /** A content block of a provider that Parley stores and returns without understanding it. */
 const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
@@ -123,6 +126,8 @@ export const SenderSchema = z.object({
   spoken: z.literal(true).optional(),
   /** Who can answer approval questions about the tool calls of its turn. Left out: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
+  /** What the caller requires of the answer. Messages of the log leave it out. */
+  answer: AnswerRequirementsSchema.optional(),
 });
 export type Sender = z.infer<typeof SenderSchema>;
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import * as control from "./control.ts";
 import { event, hint, type Contract } from "./contract.ts";
 import { SessionEventSchema } from "./events.ts";
-import { accountReports, healthReports } from "./health.ts";
+import { accountLogs, accountReports, healthReports } from "./health.ts";
 import { checkpointRewind } from "./checkpoints.ts";
 import { hookRun } from "./hooks.ts";
 import * as mcp from "./mcp.ts";
@@ -168,6 +168,7 @@ export const registry: readonly Contract[] = [
   control.controlPing,
   control.controlCancel,
   control.controlModels,
+  control.controlModelRequest,
   control.controlStreaming,
   control.controlHeartbeat,
   voice.controlVoice,
@@ -176,6 +177,7 @@ export const registry: readonly Contract[] = [
   leaderChanged,
   leaderCapacity,
   leaderReleased,
+  accountLogs,
   accountReports,
   ...Object.values(healthReports),
 ];

@@ -84,8 +84,25 @@ export const toolCatalog = request({
 /** The workspace of the owner, and of jobs and heartbeats. */
 export const mainWorkspaceId = "main";
 
-/** `main`, or 128 bits as hexadecimal digits; used as a folder name. */
-const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "must be `main` or 32 hexadecimal digits");
+const folderPrefix = "folder-";
+
+/** The id of the workspace that `[workspace.folders]` has under this name. */
+export function folderWorkspaceId(name: string): string {
+  return `${folderPrefix}${name}`;
+}
+
+/** Whether a workspace is the owner's: the main one, or a named folder. */
+export function isOwnersWorkspace(id: string): boolean {
+  return id === mainWorkspaceId || id.startsWith(folderPrefix);
+}
+
+/** `main`, the id of a named folder, or 128 bits as hexadecimal digits; used as a folder name. */
+export const WorkspaceIdSchema = z
+  .string()
+  .regex(
+    /^(?:main|[0-9a-f]{32}|folder-[a-z0-9][a-z0-9_-]{0,39})$/,
+    "must be `main`, `folder-<name>` or 32 hexadecimal digits",
+  );
 
 export const toolCall = request({
   subject: "tool.call.{tool}",
@@ -104,7 +121,7 @@ export const toolCall = request({
     audience: z.enum(["owner", "others"]).optional(),
     /** Role of the sender of the root turn. Left out: the owner's. Only the owner's turns may use command secrets. */
     role: z.enum(contactRoles).optional(),
-    /** The workspace of the call: an opaque id for people other than the owner. Left out: the owner's. */
+    /** The workspace of the call: an opaque id for people other than the owner, or that of a named folder. Left out: the owner's main one. */
     workspace: WorkspaceIdSchema.optional(),
     /** The turn has read untrusted content; everything it writes is marked. */
     tainted: z.boolean().optional(),

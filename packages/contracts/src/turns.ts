@@ -4,6 +4,7 @@
 //   step   intended ─→ running ─→ done | failed | cancelled | unknown        (tools of class `once` and `idempotent`)
 //          intended ─→ done | failed | cancelled                              (tools of class `pure`, never claimed)
 import { z } from "zod";
+import { AnswerRequirementsSchema } from "./answer.ts";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
 import { approvalAnswerers, TrustLevelSchema } from "./principals.ts";
@@ -126,9 +127,14 @@ export const CostSchema = z.object({
 export type Cost = z.infer<typeof CostSchema>;
 export const noCost: Cost = { micros: 0, unpricedCalls: 0 };
 
+/** Names of models. */
+export const FallbackModelsSchema = z.array(z.string().min(1).max(200)).min(1).max(5);
+
 /** Overrides for one session; the settings apply to absent fields. */
 export const SessionOverridesSchema = z.object({
   model: z.string().optional(),
+  /** Models that replace it in this order when it fails; left out: those of the settings, unless `model` is set. */
+  fallbackModels: FallbackModelsSchema.optional(),
   effort: z.enum(efforts).optional(),
   permissionMode: z.enum(permissionModes).optional(),
   queueMode: z.enum(queueModes).optional(),
@@ -143,6 +149,10 @@ export const SessionOverridesSchema = z.object({
   /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
   maxModelCalls: z.number().int().positive().optional(),
   maxCostMicros: z.number().int().positive().optional(),
+  /** The name in `[workspace.folders]` of the folder that the session works in; left out: the workspace. Fixed with the first message. */
+  workspace: z.string().optional(),
+  /** Why SessionStart hooks must run before the next turn, in addition to its first one. Removed when they have run; summaries leave it out. */
+  start: z.enum(["clear", "resume", "fork"]).optional(),
   /** Tools of the program that drives the session. Summaries of sessions leave them out. */
   programTools: ProgramToolsSchema.optional(),
   /** Sub-agents that the program defines for this session. Summaries leave them out, like the next field. */
@@ -178,6 +188,8 @@ export const ClaimedTurnSchema = z.object({
   trust: TrustLevelSchema,
   /** Its caller waits for the answer to one message: no input joins. Left out: false. */
   exclusive: z.boolean().optional(),
+  /** What that caller requires of the answer. Left out: nothing. */
+  answer: AnswerRequirementsSchema.optional(),
   /** The root turn of the agent tree; for a user's turn, the turn itself. */
   root: z.object({
     turnId: z.string(),

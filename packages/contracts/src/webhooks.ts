@@ -19,6 +19,8 @@ export interface WebhookScheme {
   timestampHeader?: string;
   /** Headers with the delivery's id; the first that is present counts. Without any the id follows from the body. */
   ids: readonly string[];
+  /** Bodies contain times and ids of their events, and the delivery's id is not signed: the same body soon after is a replay. */
+  uniqueBodies?: boolean;
   /** How the sender is set up, in order. `<url>` and `<secret>` are replaced. */
   setUp: readonly string[];
 }
@@ -56,6 +58,7 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
     header: "x-hub-signature-256",
     signs: "body",
     ids: ["x-github-delivery"],
+    uniqueBodies: true,
     setUp: [
       "Open *Settings > Webhooks > Add webhook* of the repository or organization.",
       "Payload URL: <url>. Content type: application/json. Secret: <secret>.",
@@ -80,6 +83,7 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
     header: "sentry-hook-signature",
     signs: "body",
     ids: ["request-id"],
+    uniqueBodies: true,
     setUp: [
       "Open *Settings > Custom Integrations > Create New Integration > Internal Integration*.",
       "Webhook URL: <url>. Enable *Alert Rule Action*, and the webhooks that you want.",

@@ -49,6 +49,11 @@ test("attachment settings reject values outside of their limits and name the pro
     { types: ["image"] },
     { keep_hours: 0 },
     { transcription: { url: "ftp://x", model: "m" } },
+    { transcription: { url: "http://x/v1" } },
+    { transcription: { url: "http://x/v1", model: "m", command: ["whisper", "{file}"] } },
+    { transcription: { command: ["whisper"] } },
+    { transcription: { command: ["./whisper", "{file}"] } },
+    { transcription: { command: ["whisper", "{file}"], key_env: "KEY" } },
   ]) {
     assert.equal(ParleySettingsSchema.safeParse({ attachments: wrong }).success, false, JSON.stringify(wrong));
   }

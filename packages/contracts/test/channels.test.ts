@@ -1,8 +1,8 @@
 // The entries of the channels: names, secrets and the generated page.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { channelEntries, channelNamed, secretsOf } from "@parley/contracts";
+import { channelEntries, channelNamed, openQuestions, secretsOf, settingNamesOf } from "@parley/contracts";
 import { channelsDocument } from "../src/docs/channels.ts";
 
 test("docs/channels.md matches the entries", () => {
@@ -28,6 +28,31 @@ test("entries describe their set-up and every secret setting exists in the schem
         `${name}: ${setting}`,
       );
     }
+  }
+});
+
+test("asks for every setting that an account cannot do without, and only for settings that exist", () => {
+  for (const entry of channelEntries) {
+    const asked = (entry.questions ?? []).map(({ setting }) => setting);
+    const { required, optional } = settingNamesOf(entry);
+    for (const name of required) assert.ok(asked.includes(name), `${entry.name}: ${name}`);
+    for (const name of asked) assert.ok([...required, ...optional].includes(name), `${entry.name}: ${name}`);
+  }
+  const email = channelNamed("email");
+  assert.ok(email);
+  const open = (settings: object) => openQuestions(email, settings).map(({ setting }) => setting);
+  assert.ok(open({}).includes("imap_host"));
+  assert.equal(open({ mode: "lmtp" }).includes("imap_host"), false);
+  assert.equal(open({ consent: true }).includes("consent"), false);
+});
+
+test("every channel has a page that says what to do when something does not work", () => {
+  for (const { name } of channelEntries) {
+    const page = new URL(`../../../docs/channels/${name}.md`, import.meta.url);
+    assert.ok(existsSync(page), name);
+    const text = readFileSync(page, "utf8");
+    assert.match(text, /^## Troubleshooting$/m, name);
+    assert.ok(text.includes(`npx parley channels logs ${name}:main`), name);
   }
 });
 

@@ -7,6 +7,7 @@ export * from "./ids.ts";
 export * from "./json.ts";
 export * from "./object.ts";
 export * from "./rerun-while-requested.ts";
+export * from "./sealed-box.ts";
 export * from "./text.ts";
 export * from "./throttle.ts";
 export * from "./webhook-signature.ts";

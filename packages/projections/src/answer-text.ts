@@ -82,8 +82,8 @@ export function positionAfter(text: string, beginning: string): number | null {
 }
 
 /** Returns the part of an answer after the texts in `told`: after the last one, after all of them joined, or the whole answer. */
-export function remainder(answer: string, told: readonly string[]): string {
-  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
+export function remainder(answer: string, committed: readonly string[]): string {
+  for (const before of [committed.at(-1) ?? "", committed.join("\n\n")]) {
     const from = before === "" ? null : positionAfter(answer, before);
     if (from !== null) return answer.slice(from);
   }

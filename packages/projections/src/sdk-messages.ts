@@ -61,7 +61,7 @@ export class SdkMessages {
       this.#turns.set(turnId, turn);
     }
     const bodies = this.#bodies(turn, turnId, event, atMs);
-    const messages = bodies.map((body) => this.#envelope(body, turnId, turn.said++));
+    const messages = bodies.map((body) => this.#envelope(body, turnId, turn.messageCount++));
     if (event.type === "turn.finished") {
       this.#turns.delete(turnId);
       this.#over.add(turnId);
@@ -136,6 +136,9 @@ export class SdkMessages {
           ...over(turn, "compacting"),
         ];
       }
+      case "rewound":
+        // Their clients know no such message.
+        return [];
       case "subagent.started": {
         const { callId, sessionId, profile, mode } = event;
         if (mode === "wait") turn.tasks.set(callId, sessionId);
@@ -146,8 +149,8 @@ export class SdkMessages {
         const call = { request_id: event.approvalId, tool_name: ownToolName(event.tool), tool_use_id: event.callId };
         const { summary: description, reason, expiresAt, input } = event;
         const args = input === undefined ? {} : { input: jsonOr(input) };
-        const asked = { ...call, description, reason, expires_at: expiresAt, ...args };
-        return [{ type: "system", subtype: "permission_request", ...asked }];
+        const details = { ...call, description, reason, expires_at: expiresAt, ...args };
+        return [{ type: "system", subtype: "permission_request", ...details }];
       }
       case "approval.decided": {
         const { approvalId, tool, callId, allowed, by } = event;
@@ -165,8 +168,8 @@ export class SdkMessages {
       }
       case "question.asked": {
         const { callId, question, options, expiresAt } = event;
-        const asked = { tool_use_id: callId, question, options, expires_at: expiresAt };
-        return [{ type: "system", subtype: "user_question", ...asked }];
+        const details = { tool_use_id: callId, question, options, expires_at: expiresAt };
+        return [{ type: "system", subtype: "user_question", ...details }];
       }
       case "notice":
         return [{ type: "system", subtype: "notice", text: event.text }];
@@ -194,9 +197,9 @@ export class SdkMessages {
   #message(turn: SdkTurn, turnId: string, { message, usage: spent }: Event<"message">, atMs: number): SdkBody[] {
     switch (message.role) {
       case "user":
-        return this.#heard(message);
+        return this.#userMessage(message);
       case "assistant": {
-        turn.asked(message, atMs);
+        turn.modelReply(message, atMs);
         const id = messageId(turnId, turn.modelCalls);
         const { model } = message;
         const content = blocksOf(message.parts);
@@ -205,9 +208,9 @@ export class SdkMessages {
         const reply = { id, model, content, stopReason, usage };
         const partial = this.#options.partial ? streamed(turn.partial.commit(reply)) : [];
         if (content.length === 0) return partial;
-        const said = { id, type: "message", role: "assistant", model, content } as const;
+        const assistantMessage = { id, type: "message", role: "assistant", model, content } as const;
         const end = { stop_reason: stopReason, stop_sequence: null, usage };
-        return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...said, ...end } }];
+        return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...assistantMessage, ...end } }];
       }
       case "tool": {
         const answered = [...over(turn, "waiting"), ...turn.answered(message.parts, atMs)];
@@ -222,7 +225,7 @@ export class SdkMessages {
   }
 
   /** Messages of people are the caller's own and are omitted; notes of the loop and sub-agent reports are included. */
-  #heard({ parts, from }: Message): SdkBody[] {
+  #userMessage({ parts, from }: Message): SdkBody[] {
     const text = textOf(parts);
     if (from?.origin === "subagent") return [this.#report(from.contact.id, text)];
     if (from !== undefined || text === "") return [];

@@ -26,7 +26,7 @@ export class SdkTurn {
   /** Sessions of awaited sub-agents, by tool call. */
   readonly tasks = new Map<string, string>();
   /** The number of stream messages of this turn. */
-  said = 0;
+  messageCount = 0;
   modelCalls = 0;
   compacting = false;
   waiting = false;
@@ -43,7 +43,7 @@ export class SdkTurn {
     this.begunAt = begunAt;
   }
 
-  asked(message: Message, atMs: number): void {
+  modelReply(message: Message, atMs: number): void {
     this.modelCalls += 1;
     this.stopReason = stopReasonOf(message);
     if (message.model !== null) this.models.add(message.model);
@@ -100,8 +100,8 @@ export class SdkTurn {
       this.tasks.delete(part.id);
       if (task === undefined) continue;
       const status = part.isError ? "failed" : "completed";
-      const told = { task_id: task, tool_use_id: part.id, status, summary: part.content } as const;
-      after.push({ type: "system", subtype: "task_notification", ...told });
+      const details = { task_id: task, tool_use_id: part.id, status, summary: part.content } as const;
+      after.push({ type: "system", subtype: "task_notification", ...details });
     }
     if (blocks.length === 0) return [];
     if (!this.open && this.#openSince !== null) {

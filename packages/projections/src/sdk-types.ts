@@ -34,7 +34,13 @@ export interface ModelUsage {
   costUSD: number | null;
 }
 
-export const resultSubtypes = ["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"] as const;
+export const resultSubtypes = [
+  "success",
+  "error_max_turns",
+  "error_max_budget_usd",
+  "error_max_structured_output_retries",
+  "error_during_execution",
+] as const;
 export type ResultSubtype = (typeof resultSubtypes)[number];
 
 /** Fields of every message. The same events produce the same `uuid`s. */
@@ -249,6 +255,8 @@ type Body =
       permission_denials: readonly PermissionDenial[];
       /** Error messages; empty after a success. */
       errors: readonly string[];
+      /** The value of an answer that had to match a schema. */
+      structured_output?: unknown;
     };
 
 export type SdkBody = Body;

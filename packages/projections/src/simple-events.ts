@@ -18,11 +18,11 @@ export type SimpleEvent =
 /** Converts the events of one turn. */
 export class SimpleEvents {
   readonly #calls = new ToolCalls();
-  readonly #spoken: VisibleText;
+  readonly #visibleText: VisibleText;
   #over = false;
 
   constructor(rule: OutputRule) {
-    this.#spoken = new VisibleText(rule);
+    this.#visibleText = new VisibleText(rule);
   }
 
   event(event: SessionEvent): SimpleEvent[] {
@@ -32,11 +32,14 @@ export class SimpleEvents {
       return [{ type: "error", data: event.text }];
     }
     const news = this.#calls.event(event);
-    const text = this.#spoken.event(event, news);
-    const told: SimpleEvent[] = [...news.map(wordOf), ...(text === "" ? [] : [{ type: "token", data: text } as const])];
-    if (event.type !== "turn.finished") return told;
+    const text = this.#visibleText.event(event, news);
+    const converted: SimpleEvent[] = [
+      ...news.map(wordOf),
+      ...(text === "" ? [] : [{ type: "token", data: text } as const]),
+    ];
+    if (event.type !== "turn.finished") return converted;
     this.#over = true;
-    return [...told, { type: "done", data: { exit_reason: event.exitReason, usage: sdkUsage(event.usage) } }];
+    return [...converted, { type: "done", data: { exit_reason: event.exitReason, usage: sdkUsage(event.usage) } }];
   }
 }
 

@@ -13,7 +13,12 @@ export type StreamFrame =
   /** `discarded`: the call failed and is retried under another id. */
   | { type: "stream_end"; msg_id: string; discarded: boolean }
   | { type: "response"; msg_id: string; content: string }
-  | { type: "event"; category: "agent" | "subagent"; event: string; data: Readonly<Record<string, unknown>> };
+  | {
+      type: "event";
+      category: "agent" | "subagent" | "heartbeat" | "cron";
+      event: string;
+      data: Readonly<Record<string, unknown>>;
+    };
 
 /** The answers to an approval request. */
 const approvalOptions = ["yes", "always", "no"];
@@ -40,8 +45,10 @@ interface Turn {
   stream: Stream | null;
   /** Calls up to this step are committed. */
   doneStep: number;
-  told: string[];
-  said: number;
+  committedTexts: string[];
+  responseCount: number;
+  /** The jobs whose runs the turn answers. */
+  jobs: { id: string; name?: string | undefined }[];
   /** The attempt of the turn: a call that is repeated in a later attempt is another stream. */
   attempt: number;
 }
@@ -55,6 +62,10 @@ export class StreamFrames {
 
   event(event: SessionEvent): StreamFrame[] {
     if (this.#position.isOld(event)) return [];
+    if (event.type === "rewound") {
+      const { checkpointId: id, paths } = event;
+      return [agent("files_rewound", { checkpoint_id: id, paths })];
+    }
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
     const turn = this.#turnOf(turnId);
     const news = turn.calls.event(event).flatMap((update) => [wordOf(update), ...this.#ended(update)]);
@@ -69,6 +80,7 @@ export class StreamFrames {
           ...(event.message.role === "assistant" ? committed(turn, turnId, event.message) : []),
           ...news,
           ...this.#reported(event.message),
+          ...scheduled(turn, event.message),
         ];
       case "question.asked": {
         const { callId, question, options } = event;
@@ -87,14 +99,18 @@ export class StreamFrames {
       }
       case "turn.finished": {
         this.#turns.delete(turnId);
-        const rest = turn.told.some((text) => positionAfter(event.text, text) === event.text.length)
+        const rest = turn.committedTexts.some((text) => positionAfter(event.text, text) === event.text.length)
           ? ""
-          : remainder(event.text, turn.told);
+          : remainder(event.text, turn.committedTexts);
         const left: StreamFrame[] =
           rest.trim() === "" ? [] : [{ type: "response", msg_id: `${turnId}-end`, content: rest.trim() }];
         return [
           ...end(turn, true),
           ...left,
+          ...turn.jobs.map(({ id, name }): StreamFrame => {
+            const data = { id, ...(name === undefined ? {} : { name }), exit_reason: event.exitReason };
+            return { type: "event", category: "cron", event: "executed", data };
+          }),
           agent("thinking_finished", { turn_id: turnId, exit_reason: event.exitReason }),
         ];
       }
@@ -123,7 +139,15 @@ export class StreamFrames {
   #turnOf(turnId: string): Turn {
     let turn = this.#turns.get(turnId);
     if (turn === undefined) {
-      turn = { calls: new ToolCalls(), stream: null, doneStep: -1, told: [], said: 0, attempt: 1 };
+      turn = {
+        calls: new ToolCalls(),
+        stream: null,
+        doneStep: -1,
+        committedTexts: [],
+        responseCount: 0,
+        jobs: [],
+        attempt: 1,
+      };
       this.#turns.set(turnId, turn);
     }
     return turn;
@@ -154,22 +178,29 @@ function chunk(turn: Turn, turnId: string, delta: { step: number; attempt: numbe
 function committed(turn: Turn, turnId: string, message: Message): StreamFrame[] {
   const { stream } = turn;
   const text = textOf(message.parts);
-  turn.said += 1;
+  turn.responseCount += 1;
   if (stream !== null) turn.doneStep = stream.step;
   const frames = end(turn, false);
   if (text === "") return frames;
-  turn.told.push(text);
+  turn.committedTexts.push(text);
   // Text blocks of one reply are streamed without separators.
   const streamed = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   const whole = stream !== null && (stream.text === text || stream.text === streamed);
   if (whole) return frames;
-  return [...frames, { type: "response", msg_id: stream?.id ?? `${turnId}-call-${turn.said}`, content: text }];
+  return [...frames, { type: "response", msg_id: stream?.id ?? `${turnId}-call-${turn.responseCount}`, content: text }];
 }
 
 function end(turn: Turn, discarded: boolean): StreamFrame[] {
   const { stream } = turn;
   turn.stream = null;
   return stream === null ? [] : [{ type: "stream_end", msg_id: stream.id, discarded }];
+}
+
+/** The event of a heartbeat is sent at its begin, that of a job at the end of its turn. */
+function scheduled(turn: Turn, { turnId, from }: Message): StreamFrame[] {
+  if (from?.origin === "cron") turn.jobs.push(from.contact);
+  if (from?.origin !== "heartbeat") return [];
+  return [{ type: "event", category: "heartbeat", event: "tick", data: { turn_id: turnId } }];
 }
 
 function subagent(event: "spawned" | "completed", { id, profile }: Subagent): StreamFrame {

@@ -13,7 +13,7 @@ const messageTools = new Set(["message", "send_message"]);
 export class VisibleText {
   readonly #rule: OutputRule;
   readonly #text = new AnswerText();
-  readonly #said: string[] = [];
+  readonly #texts: string[] = [];
   #any = false;
 
   constructor(rule: OutputRule) {
@@ -47,16 +47,16 @@ export class VisibleText {
     if (call.news !== "finished" || call.isError || !messageTools.has(call.tool)) return "";
     const text = saidHere(call.input);
     if (text === "") return "";
-    this.#said.push(text);
+    this.#texts.push(text);
     return this.#tell(this.#any ? `\n\n${text}` : text);
   }
 
   #end(text: string, ended: boolean): string {
     if (this.#mode === "final_text") return this.#tell(this.#text.finish(text));
-    if (this.#said.includes(text)) return "";
+    if (this.#texts.includes(text)) return "";
     if (this.#mode === "both") return this.#tell(this.#text.finish(text));
     // Texts of the loop are always shown; the model's answer only when the tool has sent nothing.
-    if (ended && (this.#said.length > 0 || this.#rule.unspoken === "log")) return "";
+    if (ended && (this.#texts.length > 0 || this.#rule.unspoken === "log")) return "";
     return this.#tell(this.#any && text !== "" ? `\n\n${text}` : text);
   }
 

@@ -142,6 +142,32 @@ test("stream frames show every committed text once by id when events are lost", 
 });
 
 // design: 004.17
+test("frames by call report begin and end of a turn, and calls with a preview and their duration", () => {
+  const view = new StreamFrames();
+  const turn = { turnId: "t" };
+  const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const call = { ...turn, callId: "c", tool: "read" };
+  const cost = { micros: 0, unpricedCalls: 0 };
+  const end = { state: "done", exitReason: "end_turn", text: "", usage, cost } as const;
+  const told = [
+    view.event({ type: "turn.started", ...turn, inboxIds: ["i"], attempt: 1 }),
+    view.event({ type: "tool.started", ...call, input: '{"path":"a"}' }),
+    view.event({ type: "tool.finished", ...call, isError: false, content: "x".repeat(300), durationMs: 12 }),
+    view.event({ type: "turn.finished", ...turn, seq: 2, ...end }),
+  ].flat();
+  const ofCall = { tool_use_id: "c", tool: "read" };
+  assert.deepEqual(
+    told.map((frame) => frame.type === "event" && [frame.category, frame.event, frame.data]),
+    [
+      ["agent", "thinking_started", { turn_id: "t", attempt: 1 }],
+      ["agent", "tool_call", { ...ofCall, input: '{"path":"a"}' }],
+      ["agent", "tool_result", { ...ofCall, preview: "x".repeat(200), is_error: false, duration_ms: 12 }],
+      ["agent", "thinking_finished", { turn_id: "t", exit_reason: "end_turn" }],
+    ],
+  );
+});
+
+// design: 004.17
 test("frames by call report the start and the end of each sub-agent once", () => {
   const view = new StreamFrames();
   const base = { model: null, createdAt: "2026-11-23T10:00:00.000Z" };
@@ -174,4 +200,64 @@ test("frames by call report the start and the end of each sub-agent once", () =>
       ["completed", { id: "background", profile: "reader" }],
     ],
   );
+});
+
+// design: 004.17
+test("frames by call report each heartbeat when it begins, and each run of a job when its turn ends", () => {
+  const view = new StreamFrames();
+  const from = (origin: "heartbeat" | "cron", contact: { id: string; name: string }) => ({
+    channel: "internal",
+    account: origin,
+    conversation: origin,
+    contact,
+    role: "owner" as const,
+    origin,
+  });
+  const message = (seq: number, turnId: string, sender: ReturnType<typeof from>): SessionEvent => ({
+    type: "message",
+    seq,
+    message: {
+      seq,
+      turnId,
+      role: "user",
+      parts: [{ type: "text", text: "due" }],
+      model: null,
+      createdAt: "2026-11-23T10:00:00.000Z",
+      from: sender,
+    },
+  });
+  const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const finished = (seq: number, turnId: string): SessionEvent => ({
+    type: "turn.finished",
+    seq,
+    turnId,
+    state: "done",
+    exitReason: "end_turn",
+    text: "",
+    usage,
+    cost: { micros: 0, unpricedCalls: 0 },
+  });
+  const events = [
+    message(1, "t", from("heartbeat", { id: "heartbeat", name: "heartbeat" })),
+    finished(2, "t"),
+    message(3, "u", from("cron", { id: "job-1", name: "tidy up" })),
+    finished(4, "u"),
+  ];
+  const told = [...events, ...events].map((event) =>
+    view
+      .event(event)
+      .flatMap((frame) =>
+        frame.type === "event" && frame.category !== "agent" ? [[frame.category, frame.event, frame.data]] : [],
+      ),
+  );
+  assert.deepEqual(told, [
+    [["heartbeat", "tick", { turn_id: "t" }]],
+    [],
+    [],
+    [["cron", "executed", { id: "job-1", name: "tidy up", exit_reason: "end_turn" }]],
+    [],
+    [],
+    [],
+    [],
+  ]);
 });

@@ -2,7 +2,6 @@
 import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { services, type ServiceName } from "@parley/contracts";
 import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
 import { startInProcess } from "./in-process-replica.ts";
@@ -48,9 +47,6 @@ export interface TestCluster extends Cluster {
   /** The output of the services, newest last. */
   lines: readonly string[];
 }
-
-/** Replaces the migration program, which would find nothing to do in a copy of the migrated template. */
-const nothingToMigrate = fileURLToPath(new URL("nothing-to-migrate.ts", import.meta.url));
 
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
   const home = options.again?.home ?? options.home ?? (await folder(cleanup, "parley-cluster-"));
@@ -122,7 +118,7 @@ const pointOwners: Readonly<Record<string, ServiceName>> = {
 /** A copied database is migrated already. */
 function programsOf({ programs }: TestClusterOptions, migrated: boolean): Pick<UpOptions, "programs"> {
   if (!migrated) return programs === undefined ? {} : { programs };
-  return { programs: { ...(programs ?? REPOSITORY_PROGRAMS), migrate: nothingToMigrate } };
+  return { programs: { ...(programs ?? REPOSITORY_PROGRAMS), migrate: null } };
 }
 
 async function startModel(cleanup: Cleanup, wanted: boolean) {

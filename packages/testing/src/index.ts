@@ -24,7 +24,7 @@ export {
   type SlackMessage,
   type SlackPeer,
   type SlackPeerOptions,
-  type SlackSaid,
+  type SlackMessageOptions,
 } from "./peers/slack/index.ts";
 export {
   buttonsOf,

@@ -16,6 +16,7 @@ import {
 } from "@parley/contracts";
 import { z } from "zod";
 import { httpSynthesizer, type Synthesizer } from "./voice/synthesizer.ts";
+import { programTranscriber } from "./voice/program-transcriber.ts";
 import { httpTranscriber, type Transcriber } from "./voice/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, fullName, type ModelAccess, type NamedServer } from "./model/model-access.ts";
@@ -148,7 +149,9 @@ function transcriberIn(env: Environment, settings: TranscriptionSettings | undef
     throw new ConfigError(
       `attachments.transcription.key_env: ${name} is not set. Set it, or remove key_env if no key is needed`,
     );
-  return httpTranscriber(settings, key);
+  const { url, model, command } = settings;
+  if (command !== undefined) return programTranscriber(command, settings.timeout_seconds * 1_000, env);
+  return url === undefined || model === undefined ? null : httpTranscriber({ ...settings, url, model }, key);
 }
 
 function synthesizerIn(env: Environment, settings: SpeechSettings | undefined): Synthesizer | null {

@@ -37,6 +37,8 @@ import { localTools } from "./tools/local-tools.ts";
 import { ToolCatalog } from "./tools/catalog.ts";
 import { Prefixes } from "./session/prefix.ts";
 import { TurnPreparer } from "./turn/prepare.ts";
+import { RunningCalls } from "./turn/running-calls.ts";
+import { SentRequests } from "./turn/sent-request.ts";
 import { StreamingCalls } from "./turn/streaming-calls.ts";
 import { sessionEnded } from "./leader/compact-on-request.ts";
 import { SessionRunner } from "./leader/session-runner.ts";
@@ -139,13 +141,12 @@ function startWork(
   leadership: Leadership,
   lost: (reason: string) => void,
 ): Work {
-  const { agent, hooks, subagents } = config.settings;
+  const { agent, hooks, mcp, subagents } = config.settings;
   const { leaderStore, signGrant } = leadership;
   const { epoch } = leaderStore;
   const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
   const budgets = new Budgets();
-  const { mcp } = config.settings;
   const sampling = new SamplingService({
     bus,
     log,
@@ -174,6 +175,7 @@ function startWork(
     },
     tools: {
       signGrant,
+      running: new RunningCalls(bus),
       sampling,
       permissionEvaluated: (decision) => metrics.count("parley_permission_evaluations_total", { decision }),
     },
@@ -236,10 +238,11 @@ function startWork(
     bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
     bus.serve(controlModels, async ({ name }) => {
-      const asked = name === undefined ? provider : namedModel(models, name);
-      return { provider: asked.name, model: asked.model, note: asked.note(), tools: setup.toolNames() };
+      const selected = name === undefined ? provider : namedModel(models, name);
+      return { provider: selected.name, model: selected.model, note: selected.note(), tools: setup.toolNames() };
     }),
     bus.serve(controlStreaming, async ({ sessionId }) => ({ call: deps.model.streaming.get(sessionId) })),
+    new SentRequests(leaderStore, deps.model.prefixes).serve(bus),
     bus.serve(controlCompact, ({ sessionId, instructions }) => sessions.compact({ sessionId, instructions })),
     bus.serve(controlSessionEnded, async (ended) => {
       await sessionEnded(deps, ended);

@@ -23,7 +23,7 @@ test("signs a call's rights verifiably until the call has certainly ended", () =
   const epochKey = createEpochKey();
   const before = Date.now();
   const { grant, signed, signature } =
-    splitGrant(epochKey.signerOf(7)({ ...rights, lastsMs: 60_000 })) ?? assert.fail();
+    splitGrant(epochKey.signerOf(7)({ ...rights, maxDurationMs: 60_000 })) ?? assert.fail();
   const { expiresAt, ...rest } = grant;
   assert.deepEqual(rest, { v: 1, epoch: 7, ...rights });
   assert.ok(expiresAt >= before + 60_000 + 600_000, "a runner offers a result to an unavailable store for ten minutes");

@@ -328,7 +328,7 @@ describe("self-hosted servers", () => {
     await assert.rejects(ask(provider), failing("context_overflow"));
   });
 
-  // design: 001.29
+  // design: 001.29, 004.16c
   test("reads a whole answer, and an error with a success status, when a stream was requested", async () => {
     server.next(
       json(200, { choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }),

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { absentHolder, afterPing, initialPresence, type PingResult } from "../src/leader/leader-presence.ts";
-import { mayTakeOver } from "../src/leader/standby.ts";
+import {
+  absentHolder,
+  afterPing,
+  initialPresence,
+  noticedAnswerAt,
+  type PingResult,
+} from "../src/leader/leader-presence.ts";
+import { mayTakeOver, takeoverReason } from "../src/leader/standby.ts";
 
 describe("taking over", () => {
   const times = {
@@ -39,6 +45,36 @@ describe("taking over", () => {
     const seen = { now: 10_000, heldSince: 10_000, lastAnswerAt: 10_000, released: undefined, absent: "b/1" };
     assert.equal(mayTakeOver({ ...seen, holder: "b/1" }, self, times), true);
     assert.equal(mayTakeOver({ ...seen, holder: "c/1" }, self, times), false);
+  });
+});
+
+test("names why a leader was replaced", () => {
+  const seen = {
+    holder: "b/1",
+    heldSince: 0,
+    now: 10_000,
+    lastAnswerAt: 8_400,
+    released: undefined,
+    absent: undefined,
+  };
+  assert.equal(takeoverReason(seen), "no answer for 1600 ms");
+  assert.equal(takeoverReason({ ...seen, absent: "b/1" }), "its connection to the bus ended");
+  assert.equal(takeoverReason({ ...seen, released: "b/1" }), "handed over");
+});
+
+describe("the silence of a leader", () => {
+  const presence = { ...initialPresence(0), lastAnswerAt: 1_000 };
+  const round = (startedAt: number, now: number) => noticedAnswerAt(presence, { startedAt, now, maxMs: 600 });
+
+  test("is the time since its last answer while the standby runs", () => {
+    assert.equal(round(2_000, 2_500), 1_000);
+    assert.equal(round(2_000, 2_600), 1_000);
+  });
+
+  test("does not contain the time in which the standby itself did not run", () => {
+    // The ping of 1.1 s should have ended by 1.7 s, but the process ran again at 5 s: it knows of 0.7 s.
+    assert.equal(5_000 - round(1_100, 5_000), 700);
+    assert.equal(round(900, 90_000), 90_000 - 500, "at most the time until now");
   });
 });
 

@@ -1,6 +1,7 @@
 // Assembles the gateway from its parts at start and closes them at the end.
 import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
-import { accountReports, channelEntries } from "@parley/contracts";
+import { accountLogs, accountReports, channelEntries } from "@parley/contracts";
+import { AccountLog } from "./delivery/account-log.ts";
 import { AccountStates } from "./delivery/account-states.ts";
 import { Accounts } from "./accounts/accounts.ts";
 import { AccountDirectory } from "./accounts/directory.ts";
@@ -36,11 +37,14 @@ const graceMs = (drainMs: number) => drainMs - Math.min(closeMs, drainMs / 2);
 /** Starts a replica, which is ready when the promise resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
   const secrets = new ChannelSecrets(config.channelSecrets, config.secretsDir);
-  const toObserve = createObservers(config.settings.observers, config.channelSecrets);
-  const disabled = [...disabledWebhooks(config.settings, config.channelSecrets), ...toObserve.disabled];
+  const channelSecrets = secrets.all();
+  const toObserve = createObservers(config.settings.observers, channelSecrets);
+  const disabled = [...disabledWebhooks(config.settings, channelSecrets), ...toObserve.disabled];
+  const accountLog = new AccountLog();
   const { bus, log, metrics } = await openChassis(config, {
     // The list grows with secrets that are read from files.
     secrets: secrets.values,
+    onLine: (line) => accountLog.add(line),
     context: overrides.context,
   });
   const events = createEvents({ metrics, log });
@@ -92,7 +96,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     log,
     http: config.http,
     settings,
-    channelSecrets: config.channelSecrets,
+    channelSecrets,
     inbound,
     live,
     sessions,
@@ -113,6 +117,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   directory.open();
   const names = new Set([...channelEntries.map(({ name }) => name), ...directory.list().map(({ channel }) => channel)]);
   bus.serve(accountReports, async () => ({ accounts: states.reports((channel) => names.has(channel)) }));
+  bus.serve(accountLogs, async (of) => ({ lines: accountLog.of(of) }));
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,

@@ -1,6 +1,7 @@
 // Which accounts there are, and where their secrets come from.
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { chmod, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -58,7 +59,7 @@ test("replaces an account whose secrets changed", () => {
   assert.deepEqual(accountChanges(before, before), { remove: [], add: [] });
 });
 
-const folder = await mkdtemp(join(tmpdir(), "parley-secrets-"));
+const folder = mkdtempSync(join(tmpdir(), "parley-secrets-"));
 after(() => rm(folder, { recursive: true, force: true }));
 const variable = secretVariableFor("telegram", "my-bot", "token_env");
 

@@ -149,9 +149,12 @@ test("prefers the mode of the message, then the session's, then the settings'; m
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
       const exclusive = false;
-      assert.equal(queueModeOf({ origin: "user", asked, exclusive, session, setting }), asked ?? session ?? setting);
+      assert.equal(
+        queueModeOf({ origin: "user", requested: asked, exclusive, session, setting }),
+        asked ?? session ?? setting,
+      );
       for (const origin of ["webhook", "cron", "heartbeat"] as const) {
-        assert.equal(queueModeOf({ origin, asked, exclusive, session, setting }), "queue");
+        assert.equal(queueModeOf({ origin, requested: asked, exclusive, session, setting }), "queue");
       }
     }),
   );
@@ -160,7 +163,10 @@ test("prefers the mode of the message, then the session's, then the settings'; m
 test("queues a message whose caller waits, for every mode of session and settings", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
-      assert.equal(queueModeOf({ origin: "user", asked, exclusive: true, session, setting }), asked ?? "queue");
+      assert.equal(
+        queueModeOf({ origin: "user", requested: asked, exclusive: true, session, setting }),
+        asked ?? "queue",
+      );
     }),
   );
 });

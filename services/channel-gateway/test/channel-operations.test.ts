@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
-import type { operations } from "@parley/contracts";
+import type { accountLogs, operations, OutputOf } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { bestReport } from "../src/operations/channels.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -37,13 +37,14 @@ describe("accounts and people", () => {
     stack = await startGatewayStack();
     peer = await startTelegramPeer();
     const table = (name: string, variable: string) =>
-      `[channels.telegram.${name}]\ntoken_env = "PARLEY_CHANNEL_${variable}"\napi_root = "${peer.url}"\nowners = ["42"]\n`;
+      `[channels.telegram.${name}]\ntoken_env = "PARLEY_CHANNEL_${variable}"\napi_root = "${peer.url}"\nowners = ["42"]\ngroups = ["-500"]\n`;
     const settings = parseSettings(table("main", "T") + table("wrong", "WRONG") + table("missing", "MISSING"), "test");
     const channelSecrets = new Map([
       ["PARLEY_CHANNEL_T", peer.token],
       ["PARLEY_CHANNEL_WRONG", "7000002:AAWrongTokenOfNobodyForTestsOnly"],
     ]);
-    const config = { settings, channelSecrets };
+    // The lines about accounts begin at this level.
+    const config = { settings, channelSecrets, logLevel: "warn" };
     one = await stack.gateway({ name: "one", config });
     await stack.gateway({ name: "two", config });
   });
@@ -68,6 +69,34 @@ describe("accounts and people", () => {
       return found.waiting === 0 && found;
     }, "the end of sending");
     assert.ok(lastInAt !== null && lastOutAt !== null);
+  });
+
+  test("returns the log lines of all gateways about one account, only to the owner and without secrets", async () => {
+    type Line = OutputOf<typeof accountLogs>["lines"][number];
+    const path = "/api/channels/telegram/wrong/logs";
+    const logs = async (query = "") => (await one.json<{ lines: Line[] }>(`${path}${query}`)).lines;
+    // Each gateway reports the refused account when it has tried the token, or the missing secret at once.
+    const lines = await pollUntil(async () => {
+      const found = await logs();
+      return found.length > 0 && found;
+    }, "a line about the account");
+    assert.ok(lines.every(({ at, level }) => !Number.isNaN(Date.parse(at)) && level !== "info"));
+    assert.match(lines.map(({ fields }) => fields["reason"]).join("\n"), /token refused by Telegram/);
+    assert.ok(!JSON.stringify(lines).includes("AAWrongTokenOfNobodyForTestsOnly"));
+    const of = async (account: string) =>
+      (await one.json<{ lines: Line[] }>(`/api/channels/telegram/${account}/logs`)).lines;
+    // Both gateways miss the secret.
+    const both = await pollUntil(async () => {
+      const replicas = new Set((await of("missing")).map(({ replica }) => replica));
+      return replicas.size === 2 && [...replicas].sort();
+    }, "lines of both gateways");
+    assert.deepEqual(both, ["one", "two"]);
+    assert.equal((await logs("?limit=1")).length, 1);
+    assert.deepEqual(await logs("?level=fatal"), []);
+    assert.deepEqual(await logs("?since=2199-01-01T00:00:00Z"), []);
+    assert.equal((await one.call(`${path}?limit=1000`)).status, 400);
+    assert.equal((await one.call("/api/channels/telegram/nobody/logs")).status, 404);
+    assert.equal((await one.call(path, { headers: { authorization: "Bearer wrong" } })).status, 401);
   });
 
   test("tests credentials with the platform", async () => {
@@ -110,7 +139,17 @@ describe("accounts and people", () => {
     await ask(81, "from my first chat");
     const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(await ask(82, "it is me"))?.[0] ?? "";
     assert.match(await ask(81, "/link WRNG-CODE"), /no open pairing request has this code/);
+    const before = peer.sent.length;
+    peer.say(`/link@parley_bot ${code}`, { from: 81, chat: -500 });
+    const refused = () => peer.sent.slice(before).find(({ chatId }) => chatId === -500)?.text ?? null;
+    assert.match(await peer.until("the refusal in the group", refused), /conversation with me alone/);
     assert.match(await ask(81, `/link ${code}`), /User 82 \(82\) on telegram:main is linked/);
+    const news = () =>
+      peer.sent.find(({ text, chatId }) => chatId === 42 && /has linked another chat/.test(text))?.text;
+    assert.match(
+      await peer.until("the news for the owner", () => news() ?? null),
+      /User 81 \(telegram:main 81\) has linked another chat, with the same rights: User 82 \(82\) on telegram:main/,
+    );
     await ask(82, "from my second chat");
     const { contacts } = await one.json<{ contacts: { contactId: string; role: string; route: string | null }[] }>(
       "/api/people",

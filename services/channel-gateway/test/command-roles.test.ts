@@ -40,6 +40,7 @@ before(async () => {
       list: () => [],
       peopleOf: () => null,
       require: () => undefined,
+      hasConnection: () => false,
       check: async () => null,
       add: () => assert.fail("a command added an account"),
       remove: () => assert.fail("a command removed an account"),

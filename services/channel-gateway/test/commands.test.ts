@@ -116,6 +116,21 @@ test("refuses owner commands to guests with a text before any side effect", asyn
   }
 });
 
+test("/start greets without a model call, and names only commands that the sender may use", async () => {
+  const heard = stack.agent.heard.length;
+  const greeting = await command(talk(), "/start deep-link");
+  assert.match(greeting, /^Hello, I am an AI agent\./);
+  for (const name of ["/help", "/new", "/stop"]) assert.match(greeting, new RegExp(`^${name}: `, "m"));
+  assert.equal(stack.agent.heard.length, heard);
+});
+
+test("/reset starts a new session, like /new", async () => {
+  const conversation = talk();
+  const first = await say(conversation, "before");
+  assert.match(await command(conversation, "/reset Plums"), /New session started: "Plums"/);
+  assert.notEqual((await say(conversation, "after")).sessionId, first.sessionId);
+});
+
 // design: 000.40
 test("/new starts a session on every replica, and /session resume returns by title or id", async () => {
   const conversation = talk();
@@ -143,6 +158,20 @@ test("/session list shows the twenty most recently used sessions", async () => {
   const lines = (await command(conversation, "/session list")).split("\n");
   assert.equal(lines.length, 21, "twenty sessions and a hint");
   assert.match(lines[0] ?? "", /listed 21/);
+});
+
+// design: 002.19b
+test("/session resume takes the number of a session in /session list", async () => {
+  const conversation = talk();
+  const first = await say(conversation, "numbered one");
+  await command(conversation, "/new numbered two");
+  await say(conversation, "in the second");
+  const listed = (await command(conversation, "/session list")).split("\n");
+  const number = listed.findIndex((line) => line.includes("numbered one")) + 1;
+  assert.match(listed[number - 1] ?? "", new RegExp(`^ +${number}\\. `));
+  assert.match(await command(conversation, `/session resume ${number}`), /continues with session "numbered one"/);
+  assert.equal((await say(conversation, "again")).sessionId, first.sessionId);
+  assert.match(await command(conversation, "/session resume 999"), /There is no session "999"/);
 });
 
 test("executes a command once when it is delivered twice", async () => {
@@ -254,10 +283,14 @@ test("decides an approval once, by command, HTTP or control request, from any co
   };
   await say(conversation, "delete it");
   const turnId = await running.promise;
-  await asksFor(turnId, ["AAAA", "BBBB", "CCCC"]);
+  await asksFor(turnId, ["AAAA", "BBBB", "CCCC", "ONCE"]);
   const elsewhere = talk();
   assert.match(await command(elsewhere, "/approvals"), /AAAA {2}exec: rm x/);
   assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, along with similar calls/);
+  assert.match(
+    await command(elsewhere, "/approve once always"),
+    /^Allowed, only this once: such calls require approval/,
+  );
   assert.match(await command(elsewhere, "/deny AAAA"), /was already allowed by owner/);
   assert.match(await command(elsewhere, "/deny ZZZZ"), /There is no approval ZZZZ/);
   assert.match(await command(elsewhere, "/approve"), /The id is required\.\nUsage: \/approve/);
@@ -291,6 +324,7 @@ test("decides an approval once, by command, HTTP or control request, from any co
     "AAAA allowed",
     "BBBB denied",
     "CCCC denied",
+    "ONCE allowed",
   ]);
   goOn.resolve();
 });
@@ -391,6 +425,10 @@ async function asksFor(turnId: string, ids: readonly string[]): Promise<void> {
       reason: "it deletes",
       expiresInMs: 60_000,
       outgoing: [],
+      // An ask rule requires approval of each call.
+      ...(id === "ONCE"
+        ? { authorization: { input: "{}", notes: [], rules: "a", askedByHook: false, always: null } }
+        : {}),
     });
   }
 }

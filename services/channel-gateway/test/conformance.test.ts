@@ -46,6 +46,8 @@ const people = z.object(peopleSettings).parse({});
 interface Person {
   nowhere: string;
   say: (text: string) => unknown;
+  /** Writes in a group without mentioning the agent. */
+  sayInGroup?: (text: string) => unknown;
   seen: (count: number) => Promise<readonly SeenMessage[]>;
   press?: (label: string) => Promise<string>;
   secrets?: readonly string[];
@@ -90,6 +92,14 @@ function subjectOf(adapter: ChannelAdapter, host: TestHost, conversation: string
     }
     return outcomes;
   };
+  const accepted = async (act: () => unknown) => {
+    const count = host.accepted.length;
+    await act();
+    const [draft] = (await host.untilAccepted(count + 1)).slice(count);
+    assert.ok(draft);
+    return draft;
+  };
+  const { sayInGroup } = person;
   const sendFile = async (name: string, content: Uint8Array) => {
     const file = { name, mediaType: "text/plain", content };
     const part = { address, idempotencyKey: `k-${(keys += 1)}`, attempts: 0 };
@@ -108,13 +118,13 @@ function subjectOf(adapter: ChannelAdapter, host: TestHost, conversation: string
     sendNowhere: async (text) => (await send(text, { to: { ...address, conversation: person.nowhere } }))[0] ?? notDone,
     seen: (count) => person.seen(count),
     say: async (text) => {
-      const count = host.accepted.length;
-      await person.say(text);
-      const [draft] = (await host.untilAccepted(count + 1)).slice(count);
-      assert.ok(draft);
+      const draft = await accepted(() => person.say(text));
       received = draft.replyTo;
       return receivedOf(draft);
     },
+    ...(sayInGroup === undefined
+      ? {}
+      : { sayInGroup: async (text: string) => receivedOf(await accepted(() => sayInGroup(text))) }),
     ...operationsOf(adapter, {
       edit: async (id, text, signal = soon()) =>
         (await adapter.edit?.(address, id, firstPart(text), signal)) ?? notDone,
@@ -145,6 +155,7 @@ async function openTelegram(): Promise<Opened> {
   const subject = subjectOf(adapter, host, "42", {
     nowhere: "nonsense",
     say: (text) => peer.say(text),
+    sayInGroup: (text) => peer.say(text, { chat: -5 }),
     seen: async (count) => {
       await peer.untilSent(count);
       return peer.sent.map(({ text, buttons }) => ({ text, buttons: buttons.map((button) => button.text) }));
@@ -169,7 +180,8 @@ async function openIrc(): Promise<Opened> {
   await using opening = new AsyncDisposableStack();
   const server = opening.use(await startInspIrcd());
   const ann = opening.use(await startIi({ port: server.port, nick: "ann", channels: ["#agents"] }));
-  const settings = ircChannel.settings.parse({ host: "127.0.0.1", port: server.port, tls: false, nick: "parley" });
+  const place = { host: "127.0.0.1", port: server.port, tls: false };
+  const settings = ircChannel.settings.parse({ ...place, nick: "parley", groups: ["#agents"] });
   const adapter = createIrc("main", settings, {});
   const host = new TestHost();
   const { lease, lose } = host.lease();
@@ -184,6 +196,7 @@ async function openIrc(): Promise<Opened> {
   const subject = subjectOf(adapter, host, "ann", {
     nowhere: "#a,b",
     say: (text) => ann.say("parley", text),
+    sayInGroup: (text) => ann.say("#agents", text),
     seen: async (count) => {
       // `ii` writes what it hears to a file, in order.
       while (seen().length < count) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -198,11 +211,12 @@ async function openIrc(): Promise<Opened> {
 
 async function openDiscord(): Promise<Opened> {
   const many = { limit: 1_000, windowMs: 1_000 };
-  const opened = await connectedDiscord({ limits: { channel: many, global: many } });
+  const opened = await connectedDiscord({ limits: { channel: many, global: many } }, { group_context: true });
   const { peer, adapter, host } = opened;
   const subject = subjectOf(adapter, host, peer.directChannelId(), {
     nowhere: "nonsense",
     say: (text) => peer.say(text),
+    sayInGroup: (text) => peer.say(text, { channel: peer.channelId }),
     seen: async (count) => {
       await peer.untilSent(count);
       // Discord shows `**` as bold text.
@@ -269,6 +283,7 @@ async function openSlack(): Promise<Opened> {
   const subject = subjectOf(adapter, host, "D0ANN", {
     nowhere: "nonsense",
     say: (text) => peer.say(text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")),
+    sayInGroup: (text) => peer.say(text, { channel: "C0GENERAL" }),
     seen: async (count) => {
       await peer.untilSent(count);
       return peer.sent.map(({ text, buttons }) => ({ text, buttons: buttons.map(({ label }) => label) }));
@@ -286,11 +301,17 @@ async function openMatrix(): Promise<Opened> {
   await using opening = new AsyncDisposableStack();
   const synapse = opening.use(await startSynapse());
   const ann = await synapse.person("ann");
-  const agent = opening.use(await MatrixAgent.open(synapse, "parley", { owners: [ann.userId] }));
+  const bob = await synapse.person("bob");
+  const group = await ann.createRoom({ invite: [bob.userId] });
+  await bob.join(group);
+  const agent = opening.use(await MatrixAgent.open(synapse, "parley", { owners: [ann.userId], groups: [group] }));
   const room = await agent.direct(ann);
+  await ann.invite(group, agent.userId);
+  await ann.untilJoined(group, agent.userId);
   const subject = subjectOf(agent.adapter, agent.host, room, {
     nowhere: "nonsense",
     say: (text) => ann.say(room, text),
+    sayInGroup: (text) => ann.say(group, text, { "m.mentions": {} }),
     seen: async (count) => {
       const messages = await ann.untilMessages(room, agent.userId, count);
       return messages.map(({ content }) => ({ text: String(content["body"]), buttons: [] }));
@@ -311,6 +332,7 @@ async function openSignal(): Promise<Opened> {
   const subject = subjectOf(adapter, host, peer.ann.uuid, {
     nowhere: "nonsense",
     say: (text) => peer.say(text),
+    sayInGroup: (text) => peer.say(text, { group: peer.team }),
     seen: async (count) => {
       await peer.untilSent(count);
       return peer.sent.map(({ text }) => ({ text, buttons: [] }));
@@ -382,6 +404,7 @@ async function openTestPlatform(): Promise<Opened> {
   const subject = subjectOf(adapter, host, "ann", {
     nowhere: "",
     say: (text) => platform.say({ conversation: "ann", from: "ann", text }),
+    sayInGroup: (text) => platform.say({ conversation: "#team", from: "ann", text, direct: false }),
     seen: async (count) => {
       await platform.until(() => platform.sent.length >= count);
       return platform.sent.map(({ text }) => ({ text, buttons: [] }));

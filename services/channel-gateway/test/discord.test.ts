@@ -114,6 +114,7 @@ describe("the Discord connection", { concurrency: true }, () => {
     peer.say("a direct one");
     peer.say(`${atBot} one in a thread`, { channel: thread });
     await host.untilAccepted(2);
+    peer.fail("GET /channels/{}", { kind: "server_error" });
     peer.gateway.forgetSessions();
     peer.gateway.disconnect("drop");
     peer.say("missed direct");
@@ -122,15 +123,25 @@ describe("the Discord connection", { concurrency: true }, () => {
     await peer.until("a new session", () => (peer.gateway.identified === 2 ? true : null));
     peer.say("live again");
     const drafts = await host.untilAccepted(6);
+    // The stored position is that of the newest stored message, so an older one of another conversation must come first.
     assert.deepEqual(
-      drafts
-        .map(({ text }) => text)
-        .toSorted()
-        .slice(1, 5),
-      ["live again", "missed direct", "missed in the group", "missed in the thread"],
+      drafts.slice(2).map(({ text }) => text),
+      ["missed direct", "missed in the thread", "missed in the group", "live again"],
     );
     assert.equal(drafts.find(({ text }) => text === "missed in the thread")?.group, peer.channelId);
     assert.equal(new Set(drafts.map(({ externalId }) => externalId)).size, 6);
+  });
+
+  test("reads the missed messages when the clock of this machine is ahead of Discord's", async () => {
+    await using opened = await connectedDiscord({ clockBehindMs: 30_000 });
+    const { peer, host } = opened;
+    peer.say("direct");
+    await host.untilAccepted(1);
+    peer.gateway.forgetSessions();
+    peer.gateway.disconnect("drop");
+    peer.say("missed");
+    await host.untilAccepted(2);
+    assert.deepEqual(host.texts, ["direct", "missed"]);
   });
 
   test("reads the missed messages of a known channel when every group is admitted", async () => {

@@ -292,6 +292,26 @@ describe("e-mail over IMAP", () => {
     await repeated;
   });
 
+  // design: 004.22e
+  test("searches the mailbox every 30 s when the server reports no new mail", async (t) => {
+    const { setTimeout: wait } = globalThis;
+    let searches = 0;
+    t.mock.method(globalThis, "setTimeout", (work: () => void, ms?: number, ...args: []) => {
+      if (ms === 30_000) searches += 1;
+      return wait(work, ms === 30_000 ? 500 : ms, ...args);
+    });
+    await using silent = await startMailPeer({ imapIdle: false });
+    const host = new TestHost();
+    const { lease, lose } = host.lease();
+    const ended = createEmail("main", mailSettings(silent), { password: silent.password }).connect?.(host, lease);
+    await untilConnected(host);
+    await silent.write({ body: "found by a search" });
+    await host.untilAccepted(1);
+    assert.ok(searches > 0);
+    lose();
+    await ended;
+  });
+
   test("ends when the server stops and throws when it refuses the password", async () => {
     const host = new TestHost();
     const { lease } = host.lease();

@@ -18,6 +18,9 @@ secret_env = "PARLEY_CHANNEL_HOOK"
 [webhooks.repo]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "github"
+[webhooks.errors]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "sentry"
 [webhooks.pay]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "standard"
@@ -102,14 +105,16 @@ test("stores a body with X-Webhook-Signature as it is, and delivers the answer t
 });
 
 test("keeps each delivery in a conversation of its own, or in the session that target names", async () => {
-  const body = JSON.stringify({
-    action: "opened",
-    issue: { number: 1, title: "Slow" },
-    repository: { full_name: "a/b" },
-  });
-  const headers = (id: string) => ({ ...githubHeaders(body, id), "x-github-event": "issues" });
-  const [one, two] = [await deliver("each", body, headers("e-1")), await deliver("each", body, headers("e-2"))];
-  assert.equal((await deliver("each", body, headers("e-2"))).duplicate, true);
+  const deliverIssue = (number: number, id: string) => {
+    const body = JSON.stringify({
+      action: "opened",
+      issue: { number, title: "Slow" },
+      repository: { full_name: "a/b" },
+    });
+    return deliver("each", body, { ...githubHeaders(body, id), "x-github-event": "issues" });
+  };
+  const [one, two] = [await deliverIssue(1, "e-1"), await deliverIssue(2, "e-2")];
+  assert.equal((await deliverIssue(2, "e-2")).duplicate, true);
   assert.deepEqual(
     [await keyOf(one.sessionId), await keyOf(two.sessionId)],
     ["hook:each:each/e-1", "hook:each:each/e-2"],
@@ -129,6 +134,26 @@ test("treats a redelivery as the same message, with and without a delivery id", 
   const { "x-github-delivery": _, ...nameless } = githubHeaders(body, "");
   assert.equal((await deliver("repo", body, nameless)).duplicate, false);
   assert.equal((await deliver("repo", body, nameless)).duplicate, true);
+});
+
+test("treats a replay of GitHub's or Sentry's signed body under another id as the same message", async () => {
+  const body = '{"action":"opened","issue":{"number":7}}';
+  const first = await deliver("repo", body, githubHeaders(body, "gh-original"));
+  const replays = await Promise.all(["a", "b"].map((id) => deliver("repo", body, githubHeaders(body, `gh-${id}`))));
+  assert.deepEqual(
+    replays.map(({ status, duplicate, messageId }) => [status, duplicate, messageId]),
+    [1, 2].map(() => [202, true, first.messageId]),
+  );
+  // The first delivery arrives several times at once.
+  const other = '{"action":"closed","issue":{"number":7}}';
+  const racing = await Promise.all(["c", "d", "e"].map((id) => deliver("each", other, githubHeaders(other, id))));
+  assert.equal(racing.filter(({ duplicate }) => duplicate === false).length, 1);
+  assert.equal(new Set(racing.map(({ messageId }) => messageId)).size, 1);
+  const alert = '{"action":"created","data":{"issue":{"title":"Slow"}}}';
+  const sentry = (id: string) =>
+    deliver("errors", alert, signWebhook(webhookSchemes.sentry, hookSecret, { id, body: alert, atMs: Date.now() }));
+  assert.deepEqual([(await sentry("s-1")).duplicate, (await sentry("s-2")).duplicate], [false, true]);
+  assert.equal((await deliver("repo", `${body} `, githubHeaders(`${body} `, "gh-new"))).duplicate, false);
 });
 
 test("treats a signed delivery with a known id but a different body as a duplicate", async () => {

@@ -9,6 +9,8 @@ import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
 const accounts = 24;
+/** A joining gateway has its share within this time. */
+const shareWithinMs = 30_000;
 /** What four idle gateways with 24 accounts may request from the store in a second. */
 const idleRequestsPerSecond = 20;
 /** A multiple of the intervals at which gateways ask, so that every observation contains the same requests. */
@@ -43,7 +45,9 @@ describe("leases of 24 accounts over four gateways", () => {
     await start("a");
     await shared(accounts, "a");
     await Promise.all(["b", "c", "d"].map(start));
+    const joinedAtMs = performance.now();
     await shared(accounts / 4, "a", "b", "c", "d");
+    assert.ok(performance.now() - joinedAtMs < shareWithinMs);
     assert.deepEqual(
       platforms.map(({ mostAtOnce }) => mostAtOnce),
       platforms.map(() => 1),
@@ -57,6 +61,23 @@ describe("leases of 24 accounts over four gateways", () => {
       await delay(observedMs);
       return (((await requests()) - before) / observedMs) * 1_000 <= idleRequestsPerSecond;
     }, `at most ${idleRequestsPerSecond} requests a second`);
+  });
+
+  test("moves an account to the gateway that the owner names, and back when they name none", async () => {
+    const platform = platforms.find((each) => connected(each) === "a");
+    assert.ok(platform !== undefined);
+    const path = `/api/channels/test/bot${platforms.indexOf(platform)}/move`;
+    const move = (replica: string | null) =>
+      replicas.get("c")?.call(path, { method: "POST", body: { replica } }) ?? Promise.reject(new Error("no gateway"));
+    assert.equal((await move("d")).status, 200);
+    await until(() => connected(platform) === "d");
+    // The others take what is left of the shares.
+    await shared(accounts / 4, "a", "b", "c", "d");
+    assert.equal((await move("nobody")).status, 404);
+    assert.equal((await move(null)).status, 200);
+    await until(() => connected(platform) === "a");
+    await shared(accounts / 4, "a", "b", "c", "d");
+    assert.ok(platforms.every(({ mostAtOnce }) => mostAtOnce === 1));
   });
 
   test("hands the accounts of a draining gateway to the others", async () => {

@@ -47,7 +47,10 @@ describe("send pauses", () => {
         },
       }).adapter;
     const [one, two] = [adapterOf("one", limited), adapterOf("two", { state: "sent", providerMessageId: "1" })];
-    const [first, second] = [new SendPauses(bus, one), new SendPauses(await stack.stack.bus("channel-gateway"), two)];
+    const otherBus = await stack.stack.bus("channel-gateway");
+    const [first, second] = [new SendPauses(bus, one), new SendPauses(otherBus, two)];
+    // The server knows the subscription before the pause is published.
+    await otherBus.flush();
     const signal = AbortSignal.timeout(60_000);
     const [limitedSender, otherSender] = [first.guard(one), second.guard(two)];
 

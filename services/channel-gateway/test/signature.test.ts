@@ -28,7 +28,8 @@ const deliveryIds = fc.stringMatching(/^[A-Za-z0-9_-]{1,40}$/);
 test("accepts a correct signature and returns the delivery id", () => {
   fc.assert(
     fc.property(signers, fc.string(), deliveryIds, (signer, body, id) => {
-      assert.deepEqual(verify(signer, body, signed(signer, body, id)), { genuine: true, deliveryId: id });
+      const verdict = verify(signer, body, signed(signer, body, id));
+      assert.equal(verdict.genuine && verdict.deliveryId, id);
     }),
   );
 });
@@ -105,6 +106,17 @@ test("derives the same id for the same body when a delivery has no id", () => {
   const { "x-github-delivery": __, ...others } = githubHeaders("other", "id");
   assert.deepEqual(verify("github", "body", headers), verify("github", "body", headers));
   assert.notDeepEqual(verify("github", "body", headers), verify("github", "other", others));
+});
+
+test("derives a content id from the body when the sender signs the body without the id", () => {
+  const contentOf = (body: string, id: string) => {
+    const verdict = verify("github", body, githubHeaders(body, id));
+    return verdict.genuine ? verdict.contentId : assert.fail(verdict.reason);
+  };
+  assert.match(contentOf("body", "a") ?? "", /^[0-9a-f]{64}$/);
+  assert.equal(contentOf("body", "a"), contentOf("body", "b"));
+  assert.notEqual(contentOf("other", "a"), contentOf("body", "a"));
+  assert.ok(!("contentId" in verify("parley", "body", parleyHeaders("body", { atMs: nowMs }))));
 });
 
 test("decodes a Standard Webhooks secret with the prefix whsec_ as base64", () => {

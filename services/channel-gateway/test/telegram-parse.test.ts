@@ -74,12 +74,6 @@ test("removes the bot's name from commands and a leading mention from texts", ()
   assert.equal(textOf("@parley_bot", entity("mention", 0, 11)), "@parley_bot");
 });
 
-test("converts /start in a private chat to a greeting", () => {
-  for (const text of ["/start", "/start deep-link", "/start@Parley_Bot"])
-    assert.equal(draftOf({ chat: privately, text }).text, "Hello");
-  assert.equal(draftOf({ chat: privately, text: "/started" }).text, "/started");
-});
-
 test("quotes the message that is replied to, or the selected part of it", () => {
   const quoteOf = (reply: object, more: object = {}) => draftOf({ text: "a", reply_to_message: reply, ...more }).quote;
   const bob = { id: 43, is_bot: false, first_name: "Bob" };

@@ -4,6 +4,7 @@ import {
   ConfigError,
   parseEnvironment,
   tlsFilesIn,
+  withSecretsFolder,
   type BaseConfig,
   type Environment,
   type TlsFiles,
@@ -23,6 +24,8 @@ export interface StoreConfig extends BaseConfig, BlobBackendsConfig {
   /** How long operation ids are stored: longer than any caller retries. */
   opRetentionHours: number;
   eventRetentionDays: number;
+  /** How long entries of the audit log are kept; 0: for ever. */
+  auditRetentionDays: number;
 }
 
 /** An empty variable counts as unset. */
@@ -31,11 +34,22 @@ const optionalText = z
   .transform((text) => (text === "" ? undefined : text))
   .optional();
 
+/** The database refuses to delete newer entries of the audit log (migration 0055). */
+const minAuditDays = 90;
+
 const StoreEnv = z.object({
   DATABASE_URL: z.string({ error: "missing: the PostgreSQL URL of the store's role" }).min(1),
   PARLEY_STORE_POOL: z.coerce.number().int().min(1).max(200).default(16),
   PARLEY_OP_RETENTION_HOURS: z.coerce.number().min(1).default(24),
   PARLEY_EVENT_RETENTION_DAYS: z.coerce.number().min(1).default(90),
+  PARLEY_AUDIT_RETENTION_DAYS: z.coerce
+    .number()
+    .int()
+    .refine(
+      (days) => days === 0 || days >= minAuditDays,
+      `must be 0 (entries are kept for ever) or at least ${minAuditDays}`,
+    )
+    .default(0),
   PARLEY_BLOB_DIR: optionalText,
   PARLEY_BLOB_BUCKET: optionalText,
   PARLEY_BLOB_ENDPOINT: z.union([z.literal(""), z.url({ protocol: /^https?$/ })]).optional(),
@@ -57,6 +71,7 @@ export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
     poolSize: store.PARLEY_STORE_POOL,
     opRetentionHours: store.PARLEY_OP_RETENTION_HOURS,
     eventRetentionDays: store.PARLEY_EVENT_RETENTION_DAYS,
+    auditRetentionDays: store.PARLEY_AUDIT_RETENTION_DAYS,
     blobFolder: store.PARLEY_BLOB_DIR === undefined ? null : resolve(store.PARLEY_BLOB_DIR),
     blobBucket: bucketConfig(store),
   };
@@ -92,7 +107,8 @@ export type FolderName = keyof typeof folderVariables;
 export type Folders = Partial<Record<FolderName, string>>;
 
 /** What a backup reads and a restore writes; `databaseUrl`: of the role that owns the schema. Throws ConfigError. */
-export function readBackupConfig(env: Environment = process.env): { databaseUrl: string; folders: Folders } {
+export function readBackupConfig(variables: Environment = process.env): { databaseUrl: string; folders: Folders } {
+  const env = withSecretsFolder(variables);
   const url = env["DATABASE_URL"];
   if (url === undefined || url === "")
     throw new ConfigError("DATABASE_URL is missing: the PostgreSQL URL of the role that owns the schema");

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ConfigError } from "@parley/chassis";
+import { ConfigError, withSecretsFolder } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { Client } from "pg";
 import { withTls } from "./db/database-url.ts";
@@ -120,15 +120,14 @@ async function connect(databaseUrl: string, onWaiting: MigrateOptions["onWaiting
 }
 
 if (import.meta.main) {
-  const url = process.env["DATABASE_URL"];
-  if (url === undefined || url === "") {
-    process.stderr.write("migrate: DATABASE_URL is missing: the PostgreSQL URL of the role that owns the schema\n");
-    process.exit(78);
-  }
   const onWaiting = (reason: string) => void process.stderr.write(`migrate: waiting for PostgreSQL: ${reason}\n`);
   try {
+    const env = withSecretsFolder(process.env);
+    const url = env["DATABASE_URL"];
+    if (url === undefined || url === "")
+      throw new ConfigError("DATABASE_URL is missing: the PostgreSQL URL of the role that owns the schema");
     const waits = process.argv.includes("--wait");
-    const applied = await migrate(withTls(url, process.env), waits ? { onWaiting } : {});
+    const applied = await migrate(withTls(url, env), waits ? { onWaiting } : {});
     process.stdout.write(
       applied.length === 0 ? "migrate: nothing to apply\n" : `migrate: applied ${applied.join(", ")}\n`,
     );

@@ -34,18 +34,18 @@ export async function start(
   const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
     log.warn({ err: error }, "idle database connection lost"),
   );
-  let places: BlobBackends | undefined;
+  let readyBackends: BlobBackends | undefined;
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
-    ready: places !== undefined && bus.connected,
+    ready: readyBackends !== undefined && bus.connected,
     details: {
       databaseEncrypted: isEncrypted(config.databaseUrl),
       connections: database.pool.totalCount,
       waiting: database.pool.waitingCount,
-      ...(places === undefined
+      ...(readyBackends === undefined
         ? { waitingFor: startup.reason ?? "" }
-        : { attachments: places.preferred?.name ?? "database" }),
+        : { attachments: readyBackends.preferred?.name ?? "database" }),
     },
   }));
   await waitForSchema(database, chassis);
@@ -60,7 +60,7 @@ export async function start(
   const checkpointDays = config.settings.checkpoints.retention_days;
   startRetentionJob(
     database,
-    { ...config, keepHours, places: backends, checkpointDays },
+    { ...config, keepHours, backends, checkpointDays },
     config.settings.session,
     log,
     stopping.signal,
@@ -72,7 +72,7 @@ export async function start(
     bus,
     grants: new Grants(database),
     leaderCapacity,
-    blobRules: { maxBytes, types, places: backends },
+    blobRules: { maxBytes, types, backends },
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),
   };
@@ -81,7 +81,7 @@ export async function start(
   recordCertificate(metrics, "postgres", config.databaseTls);
   const measuring = measureCluster(config.databaseUrl, leaderCapacity, metrics, log, stopping.signal);
   await bus.permitted();
-  places = backends;
+  readyBackends = backends;
 
   return {
     metrics,

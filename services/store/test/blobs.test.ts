@@ -215,7 +215,7 @@ test("unreferenced content is deleted after its retention, and referenced conten
   await gateway.request(store.inboxPut, message([attached(bound)]));
   await age(hashOf(loose), 25);
   await age(hashOf(bound), 25);
-  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 1);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent), 1);
   assert.deepEqual(await Promise.all([loose, young, bound].map((content) => isKept(hashOf(content)))), [
     false,
     true,
@@ -231,7 +231,7 @@ test("announcing existing content extends its retention", async () => {
   await storeBlob(gateway, content);
   await age(hashOf(content), 25);
   assert.equal((await begin(content)).status, "kept");
-  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent), 0);
 });
 
 test("the next run completes an interrupted removal, and an upload in between wins", async () => {
@@ -241,10 +241,10 @@ test("the next run completes an interrupted removal, and an upload in between wi
   assert.equal(await isKept(hashOf(content)), false);
   await assert.rejects(gateway.request(store.inboxPut, message([attached(content)])), refused("INVALID_INPUT"));
   await storeBlob(gateway, content);
-  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent), 0);
   assert.deepEqual(await fetchBlob(core, hashOf(content)), content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
-  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent), 1);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent), 1);
 });
 
 test("concurrent references and removals never leave a reference without content", async () => {
@@ -254,7 +254,7 @@ test("concurrent references and removals never leave a reference without content
     await age(hashOf(content), 25);
     const [put] = await Promise.allSettled([
       gateway.request(store.inboxPut, message([attached(content)])),
-      collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent),
+      collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent),
     ]);
     assert.equal(await isKept(hashOf(content)), put.status === "fulfilled");
   }
@@ -271,7 +271,7 @@ test("content in a backend that is not configured does not block other removals"
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
   try {
     for (let round = 0; round < 3; round++)
-      await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent);
+      await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent);
     const { rows } = await database.pool.query("SELECT FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
     assert.equal(rows.length, 0);
   } finally {
@@ -286,7 +286,7 @@ test("an unfinished upload is deleted with its chunks", async () => {
   await database.pool.query("UPDATE parley.blob_uploads SET created_at = now() - interval '2 hours' WHERE id = $1", [
     uploadId,
   ]);
-  await collectUnreferenced(database, { keepHours: 24, places: backendsOf([]) }, silent);
+  await collectUnreferenced(database, { keepHours: 24, backends: backendsOf([]) }, silent);
   await assert.rejects(gateway.request(store.blobCommit, { uploadId }), refused("NOT_FOUND"));
   const { rows } = await database.pool.query("SELECT FROM parley.blob_upload_chunks WHERE upload_id = $1", [uploadId]);
   assert.equal(rows.length, 0);
@@ -328,7 +328,7 @@ test("large content is in the folder, small content in the database, and both ar
   own.add(() => other.pool.end());
   await other.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
   assert.equal(
-    await collectUnreferenced(other, { keepHours: 24, places: backendsOf([filesystemBackend(folder)]) }, silent),
+    await collectUnreferenced(other, { keepHours: 24, backends: backendsOf([filesystemBackend(folder)]) }, silent),
     2,
   );
   assert.deepEqual(

@@ -102,7 +102,7 @@ const age = () => database.pool.query("UPDATE parley.blobs SET touched_at = now(
 const forgetAll = () =>
   collectUnreferenced(
     database,
-    { keepHours: 24, places: backendsOf([s3Backend(s3.bucket, heard), filesystemBackend(folder)]) },
+    { keepHours: 24, backends: backendsOf([s3Backend(s3.bucket, heard), filesystemBackend(folder)]) },
     quiet,
   );
 
@@ -130,7 +130,7 @@ async function sendChunks(uploadId: string, content: Uint8Array): Promise<string
 }
 /** A single attempt: the bus would retry until its deadline. */
 const commitOnce = (uploadId: string) =>
-  commit(database, { maxBytes: 1e9, types: ["*"], places: backendsOf([s3Backend(s3.bucket, heard)]) }, { uploadId });
+  commit(database, { maxBytes: 1e9, types: ["*"], backends: backendsOf([s3Backend(s3.bucket, heard)]) }, { uploadId });
 
 test("large content is in the bucket, small content in the database, and both are deleted", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
@@ -383,7 +383,7 @@ test("content in a backend that is not configured fails with the backend's name"
     (error) => WireError.is(error, "UNAVAILABLE") && /PARLEY_BLOB_BUCKET/.test(error.message),
   );
   await age();
-  assert.equal(await collectUnreferenced(database, { keepHours: 24, places: elsewhere }, quiet), 0);
+  assert.equal(await collectUnreferenced(database, { keepHours: 24, backends: elsewhere }, quiet), 0);
   assert.equal((await keysOf(content)).length, 1);
   await forgetAll();
   assert.equal((await keysOf(content)).length, 0);

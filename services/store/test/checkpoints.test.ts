@@ -170,7 +170,12 @@ test("old checkpoints are deleted with their files, and referenced content stays
   assert.deepEqual(await unreferenced(), [hash("nobody's")]);
   await query("UPDATE parley.checkpoints SET at = at - interval '31 days' WHERE id = $1", [old.turnId]);
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
-  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 30 });
+  await deleteExpired(database, {
+    opRetentionHours: 24,
+    eventRetentionDays: 90,
+    auditRetentionDays: 0,
+    checkpointDays: 30,
+  });
   await database.pool.end();
   assert.deepEqual(await unreferenced(), [hash("only old"), hash("nobody's")]);
   assert.deepEqual((await filesOf(young)).files, [file("b", "both")]);

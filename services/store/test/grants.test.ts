@@ -9,7 +9,7 @@ import { openDatabase, type Database } from "../src/db/database.ts";
 import { Grants } from "../src/grants.ts";
 
 type Sign = (rights: Rights) => string;
-type Rights = Omit<Grant, "v" | "epoch" | "expiresAt"> & { lastsMs: number };
+type Rights = Omit<Grant, "v" | "epoch" | "expiresAt"> & { maxDurationMs: number };
 
 const cleanup = new Cleanup();
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -36,7 +36,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 function signerOf(signer: ReturnType<typeof createTestSigner>, of: number): Sign {
-  return ({ lastsMs, ...rights }) => signer.sign({ ...rights, epoch: of, expiresAt: Date.now() + lastsMs });
+  return ({ maxDurationMs, ...rights }) => signer.sign({ ...rights, epoch: of, expiresAt: Date.now() + maxDurationMs });
 }
 
 const turnId = newId();
@@ -50,16 +50,16 @@ const rights = {
   audience: "owner" as const,
   tainted: true,
   documents: "write" as const,
-  lastsMs: 60_000,
+  maxDurationMs: 60_000,
 };
 const forbidden = (error: unknown) => WireError.is(error, "FORBIDDEN");
 
 test("accepts the grants of a leader, and of the previous one after a new epoch has begun", async () => {
   const token = sign(rights);
-  const { lastsMs, ...signed } = rights;
+  const { maxDurationMs, ...signed } = rights;
   const { v, epoch: of, expiresAt, ...checked } = await grants.check(token);
   assert.deepEqual([checked, v, of], [signed, 1, epoch]);
-  assert.ok(expiresAt <= Date.now() + lastsMs);
+  assert.ok(expiresAt <= Date.now() + maxDurationMs);
   const before = epoch;
   await next();
   assert.equal((await grants.check(token)).epoch, before);
@@ -81,8 +81,8 @@ test("refuses a grant when any of its characters is altered", async () => {
 
 test("refuses a grant when it is expired, truncated, or signed with another epoch's key", async () => {
   const other = createTestSigner();
-  await assert.rejects(grants.check(sign({ ...rights, lastsMs: -1 })), forbidden);
-  const short = sign({ ...rights, lastsMs: 2_000 });
+  await assert.rejects(grants.check(sign({ ...rights, maxDurationMs: -1 })), forbidden);
+  const short = sign({ ...rights, maxDurationMs: 2_000 });
   const { expiresAt } = await grants.check(short);
   mock.timers.enable({ apis: ["Date"], now: expiresAt });
   await assert.rejects(grants.check(short), forbidden, "also one that was accepted before");

@@ -328,6 +328,16 @@ describe("results that a commit settles", () => {
     ]);
   });
 
+  test("are not stored when the step is refused", async () => {
+    const { turnId } = await calling(2, "read", {}, "pure");
+    await assert.rejects(commit(turnId, 4, { results: 1, settled: [settled(2)] }), failsWith("CONFLICT"));
+    await assert.rejects(commit(turnId, 9, { results: 1, settled: [settled(2)] }), failsWith("CONFLICT"));
+    assert.deepEqual(await states(turnId), [
+      ["intended", undefined],
+      ["intended", undefined],
+    ]);
+  });
+
   test("are ignored from a stale leader and for calls that are not pure", async () => {
     const { turnId } = await calling(1);
     const late = { results: 1, settled: [settled(2)] };
@@ -716,6 +726,24 @@ describe("approvals", () => {
     assert.deepEqual(rows, [{ conversation: "owner-came" }]);
   });
 
+  test("approves only the one call when the approval cannot cover others", async () => {
+    const { turnId } = await calling(1);
+    const authorization = { input: "{}", notes: [], rules: "a", askedByHook: false };
+    const rules = { list: "allow" as const, rules: ["exec(rm x)"] };
+    const once = await ask(turnId, 2, { authorization: { ...authorization, always: null } });
+    const repeated = await ask(turnId, 2, {
+      authorization: { ...authorization, always: rules },
+      callHash: "b".repeat(64),
+    });
+    for (const [{ approval }, always] of [
+      [once, false],
+      [repeated, true],
+    ] as const) {
+      const request = { id: approval.id, allow: true, always: true, by: "owner" };
+      assert.equal((await gateway.request(store.approvalDecide, request)).approval?.always, always);
+    }
+  });
+
   test("returns additions of a decision with the call and refuses contradictory ones", async () => {
     const { turnId, sessionId } = await calling(1);
     const { approval } = await ask(turnId, 2);
@@ -940,20 +968,25 @@ describe("session data", () => {
     assert.deepEqual([first.prefixHash, second.prefixHash, (await prefixOf()).prefixHash], [null, hash, hash]);
   });
 
-  test("an unreferenced prefix is deleted a day after it was last stored", async () => {
+  test("an unreferenced prefix is deleted 30 days after it was last stored", async () => {
     const names = Array.from({ length: 4 }, () => randomBytes(32).toString("hex"));
     const [used = "", unused = "", toldAgain = "", young = ""] = names;
     const tell = (hash: string) => core.request(store.prefixPut, { hash, content: "{}" });
     for (const hash of names) await tell(hash);
     const { turnId } = await running();
     await commit(turnId, 1, { prefixHash: used });
-    await sql.query("UPDATE parley.prefixes SET created_at = now() - interval '25 hours' WHERE hash = ANY($1)", [
+    await sql.query("UPDATE parley.prefixes SET created_at = now() - interval '31 days' WHERE hash = ANY($1)", [
       [used, unused, toldAgain],
     ]);
     await tell(toldAgain);
     const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
     cleanup.add(() => database.pool.end());
-    await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 });
+    await deleteExpired(database, {
+      opRetentionHours: 24,
+      eventRetentionDays: 90,
+      auditRetentionDays: 0,
+      checkpointDays: 0,
+    });
     const contents = await Promise.all(names.map((hash) => core.request(store.prefixGet, { hash })));
     assert.deepEqual(
       contents.map(({ content }) => content !== null),

@@ -6,7 +6,7 @@ import { store, WireError, type InboundMessage, type InputOf } from "@parley/con
 import type { Bus } from "@parley/bus";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
-import { openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
+import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let scene: StoreFixture;
@@ -221,6 +221,18 @@ describe("audiences", () => {
     await put("memory/group.md", "The surprise party is at Esmeralda's.\n");
     const turn = await turnOf("where is the party?", { direct: false });
     assert.deepEqual(await search(turn, "Esmeralda"), { hits: [], audience: "none" });
+  });
+
+  // design: 001.24c
+  test("finds every message of earlier turns, also those of the agent", async () => {
+    const { turnId } = await scene.begun(saying("The zeppelin leaves from Friedrichshafen."));
+    const parts = [{ type: "text" as const, text: "A zeppelin needs helium." }];
+    await core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, { parts }));
+    const { hits } = await search(await turnOf("and then?"), "zeppelin");
+    assert.deepEqual(hits.map(({ text }) => text).toSorted(), [
+      "A zeppelin needs helium.",
+      "The zeppelin leaves from Friedrichshafen.",
+    ]);
   });
 
   test("the current turn is not found", async () => {

@@ -125,7 +125,12 @@ test("ended processes and voice events are deleted after their retention", async
     "UPDATE parley.voice_sessions SET changed_at = now() - interval '31 days' WHERE id = ANY($1::uuid[])",
     [[open, over]],
   );
-  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
+  await deleteExpired(database, {
+    opRetentionHours: 24,
+    eventRetentionDays: 30,
+    auditRetentionDays: 0,
+    checkpointDays: 0,
+  });
   const voices = [open, over, fresh].map((id) => rowsOf("voice_sessions", "id", id));
   assert.deepEqual(await Promise.all(voices), [1, 0, 1]);
   const processes = [running, ended].map(({ process }) => rowsOf("processes", "id", process));
@@ -154,6 +159,37 @@ test("consolidation costs are kept as long as they can be reported, then deleted
     return rows.filter(({ model }) => model === "test:small").map(({ cost }) => cost.micros);
   };
   assert.deepEqual(await told(), [1, 10, 100]);
-  await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
+  await deleteExpired(database, {
+    opRetentionHours: 24,
+    eventRetentionDays: 30,
+    auditRetentionDays: 0,
+    checkpointDays: 0,
+  });
   assert.deepEqual(await told(), [10, 100]);
+});
+
+test("audit entries are deleted after their retention, and never before 90 days", async () => {
+  await database.pool.query(
+    `INSERT INTO parley.audit_log (at, actor, action, target, outcome)
+     SELECT now() - days * interval '1 day', 'owner (API)', 'test.' || days, '{}', 'requested' FROM unnest($1::int[]) AS days`,
+    [[400, 200, 10]],
+  );
+  const kept = async () => {
+    const { rows } = await database.pool.query<{ action: string }>(
+      "SELECT action FROM parley.audit_log WHERE action LIKE 'test.%' ORDER BY n",
+    );
+    return rows.map(({ action }) => action);
+  };
+  const retention = { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 };
+  await deleteExpired(database, { ...retention, auditRetentionDays: 0 });
+  assert.deepEqual(await kept(), ["test.400", "test.200", "test.10"]);
+  await deleteExpired(database, { ...retention, auditRetentionDays: 365 });
+  assert.deepEqual(await kept(), ["test.200", "test.10"]);
+  await assert.rejects(deleteExpired(database, { ...retention, auditRetentionDays: 1 }), /kept for at least 90 days/);
+  await assert.rejects(
+    database.pool.query("DELETE FROM parley.audit_log WHERE action = 'test.10'"),
+    /at least 90 days/,
+  );
+  await assert.rejects(database.pool.query("UPDATE parley.audit_log SET actor = 'x'"), /never changed/);
+  assert.deepEqual(await kept(), ["test.200", "test.10"]);
 });

@@ -8,6 +8,7 @@ import {
   fromText,
   nextDue,
   parseRecurrence,
+  readableText,
   toText,
   type Recurrence,
 } from "../src/schedule/recurrence.ts";
@@ -45,6 +46,20 @@ describe("a schedule as people write it", () => {
   ];
   for (const [written, kept] of right)
     test(`"${written}" is stored as "${kept}"`, () => assert.equal(read(written), kept));
+
+  test("shows an interval in the largest units, which are read as the same interval", () => {
+    const shown = (seconds: number) => readableText(`every ${seconds}s`);
+    assert.deepEqual([1, 90, 3_600, 5_400, 90_061, 604_800].map(shown), [
+      "every 1s",
+      "every 1m30s",
+      "every 1h",
+      "every 1h30m",
+      "every 1d1h1m1s",
+      "every 7d",
+    ]);
+    for (const seconds of [1.5, 61, 86_399]) assert.equal(read(shown(seconds)), `every ${seconds}s`);
+    assert.equal(readableText("cron 0 9 * * 1-5"), "cron 0 9 * * 1-5");
+  });
 
   test("a time without an offset is in the job's time zone", () => {
     assert.equal(read("at 2026-07-01 09:00", "Europe/Berlin"), "at 2026-07-01T07:00:00.000Z");

@@ -65,6 +65,24 @@ test("a route uses its new session from the next message, and the old one can be
   assert.equal(await say("route:a", "third"), old);
 });
 
+// design: 002.37b
+test("the workspace of a session is chosen before its first message, and its route's next session has it", async () => {
+  const route = "route:workspace";
+  const { session } = await open(route);
+  const choose = (sessionId: string, workspace: string | null) =>
+    gateway.request(store.sessionUpdate, { sessionId, overrides: { workspace } });
+  assert.equal((await choose(session.sessionId, "project")).session?.overrides.workspace, "project");
+  await talk(route, "first");
+  for (const other of ["elsewhere", null]) {
+    await assert.rejects(choose(session.sessionId, other), /before its first message/);
+  }
+  await choose(session.sessionId, "project");
+  const next = await open(route);
+  assert.notEqual(next.session.sessionId, session.sessionId);
+  assert.deepEqual(next.session.overrides, { workspace: "project" });
+  assert.deepEqual((await choose(next.session.sessionId, null)).session?.overrides, {});
+});
+
 test("a repeated operation id opens one session, and an unused one is not replaced", async () => {
   await talk("route:b", "x");
   const request = { opId: randomUUID(), route: "route:b" };
@@ -362,7 +380,7 @@ test("a program's sub-agent starts with the definition in its parent's session, 
   assert.notEqual(second.sessionId, first.sessionId);
 
   const { session: fork } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: parent });
-  assert.deepEqual((await stateOf(fork.sessionId)).overrides, {});
+  assert.deepEqual((await stateOf(fork.sessionId)).overrides, { start: "fork" });
   await define({ programAgents: null, programTools: null });
   assert.equal((await spawn(3)).status, "refused");
 });

@@ -57,6 +57,21 @@ describe("inbox", () => {
     assert.deepEqual([again.inboxId, other.inboxId], [said.inboxId, said.inboxId]);
   });
 
+  test("a message with a known content is a duplicate under any id within the time, and new after it", async () => {
+    const send = (content: string) =>
+      gateway.request(store.inboxPut, {
+        message: inbound(),
+        sessionKey: "content",
+        content: { id: content, sameWithinMs: 60_000 },
+      });
+    const first = await send("one");
+    const again = await send("one");
+    assert.deepEqual([again.inboxId, again.duplicate, again.same], [first.inboxId, true, true]);
+    assert.equal((await send("two")).duplicate, false);
+    await query("UPDATE parley.inbox SET received_at = now() - interval '61 seconds' WHERE id = $1", [first.inboxId]);
+    assert.equal((await send("one")).duplicate, false);
+  });
+
   test("NUL and lone surrogates are preserved", async () => {
     const text = "a\u0000b\ud800c\udfff \u{1F600}";
     const { sessionId } = await put("strange", { parts: [{ type: "text", text }] });
@@ -187,6 +202,19 @@ describe("steps", () => {
       messages.map((each) => each.role),
       ["user", "assistant"],
     );
+  });
+
+  test("a repeated step without texts to send is committed once, and returns its first result", async () => {
+    const { sessionId } = await put("twice, without texts");
+    const turn = await started(sessionId);
+    const commit = step(turn.turnId, 1);
+    const [answer, ...others] = await Promise.all([1, 2, 3].map(() => core.request(store.stepCommit, commit)));
+    for (const other of others) assert.deepEqual(other, answer);
+    const { messages } = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 10 });
+    assert.equal(messages.length, 2);
+    // As earlier releases stored it.
+    await query("UPDATE parley.ops SET result = $2 WHERE op_id = $1", [commit.opId, JSON.stringify(answer)]);
+    assert.deepEqual(await core.request(store.stepCommit, commit), answer);
   });
 
   test("tool results become one message in call order, from the settled steps", async () => {
@@ -575,6 +603,43 @@ describe("pairing", () => {
     assert.equal(contact?.role, "user");
   });
 
+  test("a request replaces the oldest of three after ten minutes, so that others cannot block pairing", async () => {
+    const ask = (contactId: string, code: string) =>
+      gateway.request(store.pairingRequest, {
+        channel: "irc",
+        account: "crowded",
+        contactId,
+        name: null,
+        codeSha256: code.repeat(64),
+        ttlMs: 60 * 60_000,
+      });
+    for (const [contactId, code] of [
+      ["s1", "5"],
+      ["s2", "6"],
+      ["s3", "7"],
+    ] as const)
+      await ask(contactId, code);
+    const age = (minutes: number, contactId: string) =>
+      query(
+        `UPDATE parley.pairings SET expires_at = now() + interval '60 minutes' - $1 * interval '1 minute' WHERE contact_id = $2`,
+        [minutes, contactId],
+      );
+    await age(9, "s1");
+    assert.equal((await ask("ann", "8")).status, "full");
+    await age(12, "s2");
+    await age(11, "s1");
+    assert.equal((await ask("ann", "8")).status, "created");
+    const { pairings } = await gateway.request(store.pairingList, {});
+    assert.deepEqual(
+      pairings.flatMap(({ account, contactId }) => (account === "crowded" ? [contactId] : [])).toSorted(),
+      ["ann", "s1", "s3"],
+    );
+    await assert.rejects(
+      gateway.request(store.pairingApprove, { codeSha256: "6".repeat(64), role: "user" }),
+      failsWith("NOT_FOUND"),
+    );
+  });
+
   test("the text with a code is sent once, with its request, and not without it", async () => {
     const ask = (contactId: string, code: string) =>
       gateway.request(store.pairingRequest, {
@@ -716,7 +781,15 @@ test("operation ids are deleted after their retention, and not before", async ()
     "INSERT INTO parley.ops (op_id, result, created_at) VALUES ($1, '{}', now() - interval '25 hours'), ($2, '{}', now())",
     [old, young],
   );
-  assert.equal(await deleteExpired(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 }), 1);
+  assert.equal(
+    await deleteExpired(database, {
+      opRetentionHours: 24,
+      eventRetentionDays: 90,
+      auditRetentionDays: 0,
+      checkpointDays: 0,
+    }),
+    1,
+  );
   assert.deepEqual(await query("SELECT op_id FROM parley.ops WHERE op_id = ANY($1::uuid[])", [[old, young]]), [
     { op_id: young },
   ]);

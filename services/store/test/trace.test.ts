@@ -10,7 +10,9 @@ const part = (kind: TracePart["kind"], started: number | null, ended: number | n
   state: "done",
   started_at: started === null ? null : at(started),
   ended_at: ended === null ? null : at(ended),
+  n: null,
   usage: null,
+  cost_micros: null,
   first_token_ms: null,
 });
 const seconds = (time: string | null) => (time === null ? null : new Date(time).getUTCSeconds());

@@ -12,12 +12,17 @@ import { fetchOptions, searchProvider, type WebFetchOptions } from "./web/settin
 import type { EgressSettings } from "./sandbox/egress/hosts.ts";
 import { isolationSettings, type IsolationSetting } from "./sandbox/isolation.ts";
 import { toolSecrets, type ToolSecrets } from "./sandbox/secrets.ts";
+import { mountedFolders, namedFolders } from "./workspace/named-folders.ts";
 import { stateFolderOf } from "./workspace/paths.ts";
 import type { QuotaRules } from "./workspace/quota.ts";
 
 export interface Config extends BaseConfig {
   /** The folder in which the tools work. */
   workspace: string;
+  /** The folders of `[workspace.folders]`, by the id of the workspace. */
+  folders: ReadonlyMap<string, string>;
+  /** The folders of `[workspace.mounts]`, by name. */
+  mounts: ReadonlyMap<string, string>;
   /**
    * The service's own files, outside the workspace and shared by all replicas of it: locks, taint records, workspaces of people
    * other than the owner. No tool and no sandboxed command can access it.
@@ -80,10 +85,22 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
   const stateFolder = resolve(own.PARLEY_STATE ?? stateFolderOf(workspace));
   const programFolder = programFolderOf(stateFolder);
   const configFolder = own.PARLEY_CONFIG === undefined ? null : dirname(resolve(own.PARLEY_CONFIG));
-  requireSafeHooks(base.settings.hooks, { workspace, configFolder });
+  const checkpointFolder = own.PARLEY_CHECKPOINTS ?? join(dirname(workspace), `.${basename(workspace)}-checkpoints`);
+  const closed = [
+    stateFolder,
+    resolve(checkpointFolder),
+    ...(own.PARLEY_CONFIG === undefined ? [] : [resolve(own.PARLEY_CONFIG)]),
+  ];
+  const folders = namedFolders(base.settings.workspace.folders, workspace, closed);
+  const mounts = mountedFolders(base.settings.workspace.mounts, [workspace, ...folders.values()], closed);
+  for (const folder of [workspace, ...folders.values()]) {
+    requireSafeHooks(base.settings.hooks, { workspace: folder, configFolder });
+  }
   return {
     ...base,
     workspace,
+    folders,
+    mounts,
     stateFolder,
     hookFolder: configFolder ?? programFolder,
     quota: {
@@ -93,7 +110,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     checkpoints: {
       enabled: checkpoints.enabled,
       // Next to the workspace, where tools have no access.
-      folder: own.PARLEY_CHECKPOINTS ?? join(dirname(workspace), `.${basename(workspace)}-checkpoints`),
+      folder: checkpointFolder,
       maxFileBytes: checkpoints.max_file_bytes,
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
@@ -112,7 +129,12 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     web: fetchOptions(tools.web),
     search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
-    mcp: mcpConfig(base.settings.mcp, env, { workspace, programFolder, searchPath: own.PATH }),
+    mcp: mcpConfig(base.settings.mcp, env, {
+      workspace,
+      folders: [...folders.values()],
+      programFolder,
+      searchPath: own.PATH,
+    }),
     // Half of the time is for running calls, half for stopping and settling the rest.
     drainGraceMs: Math.floor(base.drainMs / 2),
   };

@@ -114,6 +114,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     searchPath: config.searchPath,
     limits,
     secrets: config.execSecrets,
+    mounts: config.mounts,
     egress: {
       settings: config.egress,
       resolve: systemResolver,
@@ -166,21 +167,20 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     await files.recover();
     return files;
   };
-  const tainted = await taintedFilesOf(workspace);
-  const checkpoints = await openCheckpoints({
-    ...chassis,
-    config: config.checkpoints,
-    workspace,
-    runner: runnerName(me),
-    onRestored: (path) => tainted.restored(path),
-    faultPoint,
-    times: overrides.rewindTimes,
-  });
   const workspaces = new Workspaces({
     main: workspace,
+    folders: config.folders,
     folder: join(config.stateFolder, "people"),
     rules: config.quota,
     taintedFilesOf,
+  });
+  const checkpoints = await openCheckpoints({
+    ...chassis,
+    config: config.checkpoints,
+    workspaces,
+    runner: runnerName(me),
+    faultPoint,
+    times: overrides.rewindTimes,
   });
   const epochs = new EpochGate();
   const line = new FairSemaphore(config.maxConcurrentCalls);
@@ -192,7 +192,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
     attachmentStore: ({ grant }) => createAttachmentStore(bus, grant),
     searcher,
-    checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
+    checkpoint: ({ turnId, rootTurnId = turnId, grant }, at, signal) =>
+      checkpoints.forCall({ rootTurnId, grant, workspace: at }, signal),
     steps: createStepClient(bus),
     epochs,
     line,
@@ -211,7 +212,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   });
 
   let draining = false;
-  const heard = [
+  const subscriptions = [
     bus.subscribe(leaderChanged, {}, ({ epoch }) => epochs.hear(epoch)),
     bus.subscribe(toolCancel, {}, (event) => calls.cancel(event)),
   ];
@@ -274,7 +275,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
       await Promise.all([processes.close(), mcp.close()]);
       await ledger.close(lastWordsMs);
-      for (const each of heard) each.close();
+      for (const each of subscriptions) each.close();
       await bus.drain();
       await workspaces[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();

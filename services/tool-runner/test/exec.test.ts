@@ -398,7 +398,7 @@ describe("a command that cannot be started", () => {
       command,
       workspace,
       place,
-      secrets: false,
+      isOwners: false,
       interactive: false,
       callName: "call",
       onOutput: () => undefined,

@@ -189,13 +189,13 @@ test("property: never declares a replica gone that keeps reporting", () => {
         silent = sign ? 1 : silent + 1;
         const outcome = checkReplicas(seen, [{ runner: "other#1", seenAt: new Date(at).toISOString() }], me, looks);
         seen = outcome.seen;
-        assert.equal(outcome.gone.length === 1, silent >= looks, `silent for ${silent} polls of ${looks}`);
+        assert.equal(outcome.lost.length === 1, silent >= looks, `silent for ${silent} polls of ${looks}`);
       }
     }),
   );
   const earlier = [{ runner: "me#1", seenAt: "now" }];
-  assert.deepEqual(checkReplicas(new Map(), earlier, me, 9).gone, earlier, "a previous instance has certainly ended");
-  assert.deepEqual(checkReplicas(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).gone, []);
+  assert.deepEqual(checkReplicas(new Map(), earlier, me, 9).lost, earlier, "a previous instance has certainly ended");
+  assert.deepEqual(checkReplicas(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).lost, []);
 });
 
 test("property: keeps the notice short and well-formed, with the end of the output", () => {

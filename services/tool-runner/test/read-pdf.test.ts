@@ -189,6 +189,11 @@ test("property: fits the pages and continues with the first missing one", () => 
   );
 });
 
+let slowDocument: Buffer | undefined;
+/** A document with millions of texts on its page, built once. */
+const slowPdf = () =>
+  (slowDocument ??= pdfOf([Buffer.from("BT /F1 12 Tf ".concat("(a) Tj 1 0 Td ".repeat(4_000_000), "ET"))]));
+
 test("limits memory and time of a hostile document to its thread", async () => {
   // Hundreds of MiB of spaces, compressed twice to a few KiB.
   const bomb = pdfOf([Buffer.alloc(400 * mebibyte, " ")], 2);
@@ -197,8 +202,7 @@ test("limits memory and time of a hostile document to its thread", async () => {
   const answer = await readPdfPages(bomb, { from: 1, to: 1 }, 1_000, never, limits);
   assert.deepEqual(answer, { status: "unreadable", reason: "reading it takes too much memory" });
 
-  const busy = pdfOf([Buffer.from("BT /F1 12 Tf ".concat("(a) Tj 1 0 Td ".repeat(4_000_000), "ET"))]);
-  const late = await readPdfPages(busy, { from: 1, to: 1 }, 1_000, never, { ...limits, timeoutMs: 200 });
+  const late = await readPdfPages(slowPdf(), { from: 1, to: 1 }, 1_000, never, { ...limits, timeoutMs: 200 });
   assert.deepEqual(late, { status: "unreadable", reason: "reading it takes too much time" });
 
   const { texts } = { texts: [], ...(await readPdfPages(textPdf(["still here"]), { from: 1, to: 1 }, 1_000, never)) };
@@ -206,7 +210,7 @@ test("limits memory and time of a hostile document to its thread", async () => {
 });
 
 test("ends the thread when cancelled, also while it is queued", async () => {
-  const slow = pdfOf([Buffer.from("BT /F1 12 Tf ".concat("(a) Tj 1 0 Td ".repeat(4_000_000), "ET"))]);
+  const slow = slowPdf();
   const cancel = new AbortController();
   const calls = Array.from({ length: 4 }, () => readPdfPages(slow, { from: 1, to: 1 }, 1_000, cancel.signal));
   const outcomes = Promise.allSettled(calls);

@@ -213,7 +213,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       await using place = await workspace.resolve(".");
       const rest = {
         workspace,
-        secrets: false,
+        isOwners: false,
         place,
         interactive: false,
         callName: "call",

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { leavesWorkspace } from "../src/sandbox/isolation.ts";
 import { unlimitedQuota } from "../src/workspace/quota.ts";
+import { mountedFolders, namedFolders } from "../src/workspace/named-folders.ts";
 import { Workspaces } from "../src/workspace/workspaces.ts";
 import { makeWorkspaceFixture, secret } from "./support/workspace-fixture.ts";
 
@@ -28,6 +29,55 @@ test("opens each workspace in its own folder, and the owner's when none is named
     );
     assert.equal(found, null, path);
   }
+});
+
+// design: 002.37b
+test("opens the named folders of the owner, and creates none that is missing", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const [folder, project] = [join(ground.outside, "people"), join(ground.outside, "project")];
+  await mkdir(project);
+  await writeFile(join(project, "a.txt"), "a");
+  const folders = new Map([
+    ["folder-project", project],
+    ["folder-gone", join(ground.outside, "gone")],
+  ]);
+  await using workspaces = new Workspaces({ main: ground.workspace, folders, folder, rules: unlimitedQuota });
+  await using lease = await workspaces.take("folder-project");
+  await using place = await lease.workspace.resolve("a.txt");
+  assert.equal(place.stats?.isFile(), true);
+  await assert.rejects(workspaces.take("folder-gone"), /does not exist/);
+  await assert.rejects(workspaces.take("folder-other"), /no folder of this tool-runner has the name/);
+  assert.equal(leavesWorkspace({ kind: "none" }, "folder-project"), undefined);
+});
+
+test("refuses named folders that overlap another workspace or what tools must not reach", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { root } = ground.workspace;
+  const [a, state] = [join(ground.outside, "a"), join(ground.outside, "state")];
+  await Promise.all([mkdir(join(a, "b"), { recursive: true }), mkdir(state), mkdir(join(root, "sub"))]);
+  await symlink(a, join(ground.outside, "link"));
+  assert.deepEqual([...namedFolders({ a }, root, [state])], [["folder-a", a]]);
+  const refused = (folders: Record<string, string>, reason: RegExp) =>
+    assert.throws(() => namedFolders(folders, root, [state]), reason);
+  refused({ gone: join(ground.outside, "gone") }, /workspace\.folders\.gone: .* is not a folder/);
+  refused({ sub: join(root, "sub") }, /overlaps the workspace/);
+  refused({ a, b: join(ground.outside, "link", "b") }, /workspace\.folders\.b: .* overlaps workspace\.folders\.a/);
+  refused({ state }, /which no tool may reach/);
+  refused({ all: ground.outside }, /overlaps/);
+});
+
+test("refuses mounts that are missing, or overlap a workspace or what tools must not reach", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { root } = ground.workspace;
+  const [a, state] = [join(ground.outside, "a"), join(ground.outside, "state")];
+  await Promise.all([mkdir(a), mkdir(state)]);
+  assert.deepEqual([...mountedFolders({ a }, [root], [state])], [["a", a]]);
+  const refused = (mounts: Record<string, string>, reason: RegExp) =>
+    assert.throws(() => mountedFolders(mounts, [root], [state]), reason);
+  refused({ gone: join(ground.outside, "gone") }, /workspace\.mounts\.gone: .* is not a folder/);
+  refused({ state }, /workspace\.mounts\.state: .* which no tool may reach/);
+  refused({ root }, /overlaps the workspace/);
+  refused({ all: ground.outside }, /overlaps/);
 });
 
 test("closes idle workspaces above its limit and none that is in use", async () => {

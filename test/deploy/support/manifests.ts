@@ -10,6 +10,8 @@ import { read, root } from "./repository.ts";
 const labels = z.record(z.string(), z.string());
 const Selector = z.looseObject({ matchLabels: labels });
 
+const Items = z.array(z.looseObject({ key: z.string(), path: z.string() }));
+
 const Probe = z.looseObject({
   httpGet: z.looseObject({ path: z.string(), port: z.union([z.string(), z.number()]) }).optional(),
 });
@@ -68,8 +70,23 @@ const PodTemplate = z.looseObject({
     volumes: z
       .array(
         z.looseObject({
+          name: z.string(),
           secret: z
-            .looseObject({ secretName: z.string(), items: z.array(z.looseObject({ key: z.string() })).default([]) })
+            .looseObject({ secretName: z.string(), optional: z.boolean().optional(), items: Items.default([]) })
+            .optional(),
+          projected: z
+            .looseObject({
+              defaultMode: z.number(),
+              sources: z.array(
+                z.looseObject({
+                  secret: z.looseObject({
+                    name: z.string(),
+                    optional: z.boolean().optional(),
+                    items: Items.optional(),
+                  }),
+                }),
+              ),
+            })
             .optional(),
         }),
       )
@@ -139,7 +156,27 @@ export function at(value: unknown, ...path: readonly (string | number)[]): unkno
 
 /** The keys of secrets that pods mount as files: `<secret>/<key>`. */
 export function mountedSecrets(manifests: readonly Manifest[]): string[] {
-  return workloads(manifests)
-    .flatMap(({ spec }) => spec.template.spec.volumes)
-    .flatMap(({ secret }) => (secret?.items ?? []).map(({ key }) => `${secret?.secretName}/${key}`));
+  return workloads(manifests).flatMap((each) =>
+    mountedFiles(each).flatMap(({ secret, key }) => (key === "" ? [] : `${secret}/${key}`)),
+  );
+}
+
+export interface MountedFile {
+  volume: string;
+  secret: string;
+  /** Empty: all keys of the secret, each with its own name. */
+  key: string;
+  path: string;
+  optional: boolean;
+}
+
+/** The files of secrets that a pod mounts. */
+export function mountedFiles({ spec }: Workload): MountedFile[] {
+  return spec.template.spec.volumes.flatMap(({ name: volume, secret, projected }) => {
+    const sources = projected?.sources.map((source) => source.secret) ?? [];
+    if (secret !== undefined) sources.push({ ...secret, name: secret.secretName });
+    return sources.flatMap(({ name, optional = false, items = [{ key: "", path: "" }] }) =>
+      items.map(({ key, path }) => ({ volume, secret: name, key, path, optional })),
+    );
+  });
 }

@@ -25,7 +25,11 @@ export function isService(name: string): name is ServiceName {
 
 /** The variables that a service reads, and those that its image sets. */
 export function variablesOf(service: ServiceName): string[] {
-  const own = [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
+  const own = [
+    ...variablesIn("packages/chassis/src/config.ts"),
+    ...taken("packages/chassis/src/secrets-folder.ts"),
+    ...variablesIn(`services/${service}/src/config.ts`),
+  ];
   return service === "tool-runner" ? [...own, ...taken("services/tool-runner/src/mcp/server-config.ts")] : own;
 }
 

@@ -1,8 +1,9 @@
 // The published `openai` client against a cluster with the default settings: chat completions and the Responses API.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import OpenAI, { APIError } from "openai";
+import OpenAI, { APIError, AuthenticationError, BadRequestError, NotFoundError } from "openai";
 import { apiClient, Cleanup, startTestCluster, type ApiClient } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { pixel, saidIn, sessionOf } from "./support/session.ts";
 
 const cleanup = new Cleanup();
@@ -143,8 +144,7 @@ describe("chat completions", () => {
     for (const [more, param] of [
       [{ tools: [...tools] }, "tools"],
       [{ n: 2 }, "n"],
-      [{ response_format: { type: "json_object" } }, "response_format"],
-      [{ stop: ["x"] }, "stop"],
+      [{ tool_choice: "required" }, "tool_choice"],
       [{ logprobs: true }, "logprobs"],
       [{ modalities: ["text", "audio"] }, "modalities"],
       [{ messages: [{ role: "tool", tool_call_id: "a", content: "x" }, ...messages] }, "messages.0"],
@@ -162,6 +162,19 @@ describe("chat completions", () => {
     const error = await refusal(openai.chat.completions.create({ model, messages }, { maxRetries: 2 }));
     assert.deepEqual([error.status, error.code], [502, "turn_failed"]);
   });
+});
+
+test("returns errors as the client's classes, with status and code", async () => {
+  const request = { model, messages: [user("say: never")] };
+  const stranger = openai.withOptions({ apiKey: "wrong" });
+  const unknown = await refusal(stranger.chat.completions.create(request));
+  assert.ok(unknown instanceof AuthenticationError);
+  const wrong = await refusal(openai.chat.completions.create({ ...request, n: 2 }));
+  assert.ok(wrong instanceof BadRequestError);
+  assert.equal(wrong.type, "invalid_request_error");
+  const missing = await refusal(openai.embeddings.create({ model, input: "never" }));
+  assert.ok(missing instanceof NotFoundError);
+  assert.equal(missing.code, "no_such_route");
 });
 
 test("lists the agent as the only model", async () => {
@@ -266,8 +279,8 @@ describe("responses", () => {
     for (const [more, param] of [
       [{ tools: [{ type: "web_search" }] }, "tools"],
       [{ store: false }, "store"],
-      [{ background: true }, "background"],
-      [{ text: { format: { type: "json_object" } } }, "text.format"],
+      [{ text: { format: { type: "grammar" } } }, "text.format"],
+      [{ tool_choice: { type: "web_search" } }, "tool_choice"],
       [{ conversation: "conv_1" }, "conversation"],
       [{ previous_response_id: "resp_1" }, "previous_response_id"],
       [{ input: [{ type: "function_call_output", call_id: "a", output: "b" }] }, "input.0"],
@@ -297,5 +310,51 @@ describe("responses", () => {
     let last: string | undefined;
     for await (const event of stream) last = event.type;
     assert.equal(last, "response.failed");
+  });
+});
+
+describe("background responses", () => {
+  const background = true;
+  const begins = (id: string) =>
+    pollUntil(async () => (await openai.responses.retrieve(id)).status === "in_progress", `${id} to begin`);
+
+  test("returns at once, and the answer is read when the turn has ended", async () => {
+    const response = await openai.responses.create({ model, input: "say: later", background });
+    assert.deepEqual([response.status, response.background, response.output], ["queued", true, []]);
+    await client.settled(response.id.replace("resp_", ""));
+    const ended = await openai.responses.retrieve(response.id);
+    assert.deepEqual([ended.status, ended.output_text], ["completed", "later"]);
+  });
+
+  test("stops a running response, and withdraws a queued one", async () => {
+    const request = { model, input: "wait: 200\nwords: 1000", background, user: "cancelled" };
+    const first = await openai.responses.create(request);
+    await begins(first.id);
+    const second = await openai.responses.create(request);
+    assert.equal((await openai.responses.retrieve(second.id)).status, "queued");
+    for (const { id } of [second, first, first]) {
+      const { status, output } = await openai.responses.cancel(id);
+      assert.deepEqual([status, output], ["cancelled", []]);
+    }
+    assert.equal((await openai.responses.retrieve(second.id)).status, "cancelled");
+  });
+
+  test("reports a stopped response to the caller that waits for it", async () => {
+    const stream = await openai.responses.create({ model, input: "wait: 200\nwords: 1000", stream: true });
+    let status: string | undefined;
+    for await (const event of stream) {
+      if (event.type === "response.created") void openai.responses.cancel(event.response.id);
+      if ("response" in event) ({ status } = event.response);
+    }
+    assert.equal(status, "cancelled");
+  });
+
+  test("returns a response that has ended as it is when it is cancelled", async () => {
+    const { id } = await openai.responses.create({ model, input: "say: done" });
+    const { status, output } = await openai.responses.cancel(id);
+    assert.equal(status, "completed");
+    assert.match(JSON.stringify(output), /"text":"done"/);
+    const unknown = openai.responses.cancel("resp_00000000-0000-4000-8000-000000000000");
+    assert.equal((await refusal(unknown)).status, 404);
   });
 });

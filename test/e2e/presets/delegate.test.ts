@@ -153,6 +153,35 @@ describe("loop", () => {
   });
 });
 
+// design: 001.25b
+test("summarises in the background after twenty turns, and merges the summary into the next one", async () => {
+  const turnIds = new Set<string>();
+  const twentyTurns = async () => {
+    for (let index = 0; index < 20; index += 1)
+      turnIds.add((await fixture.turn(`${"word ".repeat(200)}\nsay: answer ${index}`, "long")).turnId);
+  };
+  const compactions = (count: number) =>
+    fixture.happens((event) => {
+      if (event.type !== "compacted" || !turnIds.has(event.turnId)) return false;
+      return (
+        fixture.events.filter((each) => each.type === "compacted" && turnIds.has(each.turnId)).indexOf(event) ===
+        count - 1
+      );
+    });
+  await twentyTurns();
+  // No further message is sent.
+  const first = await compactions(1);
+  assert.ok(first.type === "compacted" && first.trigger === "turns" && first.summary !== undefined);
+  const before = fixture.cluster.strict?.requests.length ?? 0;
+  await twentyTurns();
+  const second = await compactions(2);
+  assert.ok(second.type === "compacted" && second.strategy === "summarize");
+  const requests = (fixture.cluster.strict?.requests.slice(before) ?? []).map(({ messages }) =>
+    JSON.stringify(messages),
+  );
+  assert.ok(requests.some((text) => /\[CONTEXT SUMMARY\].*Answer with the summary only/.test(text)));
+});
+
 /** A result of `delegate` without the line that names the sub-agent. */
 function reportIn(content = ""): string {
   const [, report = "", id = ""] = /^(.*)\n\n\[sub-agent (\S+)\]$/s.exec(content) ?? [];

@@ -29,6 +29,10 @@ ${[
   .map((event) => `[[hooks]]\nevent = "${event}"\ncommand = "cat > /dev/null; echo ${event} >> hooks.log"\n`)
   .join("")}
 [[hooks]]
+name = "sources"
+event = "SessionStart"
+command = '''grep -o '"source":"[a-z]*"' >> sources.log'''
+[[hooks]]
 name = "no-secrets"
 event = "PreToolUse"
 matcher = "write"
@@ -79,6 +83,22 @@ describe("initialise", () => {
     await fixture.turn("say: again", "init");
     assert.deepEqual((await hookLog()).slice(before), ["UserPromptSubmit", "Stop"]);
   });
+});
+
+// design: 003.23b
+test("tells the start hooks whether a session is new, follows another one, was returned to or is a copy", async () => {
+  const sources = async () => {
+    const text = await readFile(join(fixture.cluster.home, "sources.log"), "utf8");
+    return Array.from(text.matchAll(/:"([a-z]+)"/g), ([, source]) => source);
+  };
+  const first = await fixture.turn("say: the first", "sources");
+  const before = (await sources()).length - 1;
+  const commands = ["/new", `/session resume ${first.sessionId}`, "/session fork the copy", "/status"];
+  for (const command of commands) {
+    await fixture.client.ask(command, "sources");
+    await fixture.turn("say: next", "sources");
+  }
+  assert.deepEqual((await sources()).slice(before), ["startup", "clear", "resume", "fork"]);
 });
 
 // design: 003.9
@@ -270,7 +290,10 @@ describe("control during a turn", () => {
     const { sessionId } = await fixture.turn("say: before", "control");
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides });
-    const turn = await fixture.turn('tool: exec {"command":"true"}\nthen\nsay: nobody was asked', "control");
+    const turn = await fixture.turn(
+      'tool: exec {"command":"touch unasked.txt"}\nthen\nsay: nobody was asked',
+      "control",
+    );
     assert.match(turn.results[0]?.content ?? "", /this session does not request approval/);
     assert.match(turn.messages.at(-1)?.model ?? "", /other/);
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });

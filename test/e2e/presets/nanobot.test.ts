@@ -3,14 +3,28 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Cleanup } from "@parley/testing";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { createJob, runJob, writeDocument } from "../support/jobs.ts";
 import { spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: ClusterFixture;
+let telegram: TelegramPeer;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, "nanobot", { processes: [], model: true });
+  telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  const settings = `
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["42"]
+preview = false
+groups = ["-5"]
+group_context = true
+`;
+  const secrets = { PARLEY_CHANNEL_TELEGRAM: telegram.token };
+  fixture = await startClusterFixture(cleanup, "nanobot", { processes: [], model: true, settings, secrets });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -61,11 +75,74 @@ describe("message flow", () => {
     await fixture.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
   });
 
+  // design: 004.3, 004.12
+  test("puts jobs and the reports of sub-agents into the same queue", async () => {
+    const report = "say: the report for chat b";
+    const parent = await fixture.turn(
+      `${spawning("spawn", { task: `${waitingFor("reported")}\nthen\n${report}` })}\nthen\nsay: started`,
+      "b",
+    );
+    const job = await createJob(fixture.client, { schedule: "0 9 1 1 *", prompt: "say: the job", target: "own" });
+    const first = await fixture.client.post(`${waitingFor("queued")}\nthen\nsay: first`, { conversation: "a" });
+    const busy = await fixture.begun(first);
+    const run = await runJob(fixture.client, job.id);
+    await writeFile(join(fixture.cluster.home, "workspace", "reported"), "");
+    await fixture.happens((event) => event.type === "turn.finished" && event.text === "the report for chat b");
+    const last = await fixture.client.post("say: last", { conversation: "c" });
+    await writeFile(join(fixture.cluster.home, "workspace", "queued"), "");
+    await fixture.ended(last);
+    const [, ...order] = fixture.events.flatMap((event) =>
+      event.type === "turn.started" && event.turnId >= busy ? [event] : [],
+    );
+    const jobTurn = await fixture.begun(run);
+    const reported = (await fixture.log(parent.sessionId)).find(({ from }) => from?.origin === "subagent");
+    assert.deepEqual(
+      order.map(({ turnId }) => turnId),
+      [jobTurn, reported?.turnId, await fixture.begun(last)],
+    );
+  });
+
+  // design: 004.16b
+  test("sends other channels the complete answer only, and a message to another chat there", async () => {
+    const told = telegram.sent.length;
+    const words = "one two three four five six seven eight";
+    telegram.say(`tool: message {"content":"from 42","channel":"telegram","chat_id":"43"}\nthen\nsay: ${words}`);
+    const sent = await telegram.untilSent(told + 2);
+    assert.deepEqual(
+      new Map(sent.slice(told).map(({ chatId, text }) => [Number(chatId), text])),
+      new Map([
+        [42, words],
+        [43, "from 42"],
+      ]),
+    );
+    assert.deepEqual(
+      telegram.calls.filter(({ method }) => /edit/i.test(method)),
+      [],
+    );
+  });
+
   // design: 004.1, 004.5, 002.9
   test("ends a turn with a notice after twenty model calls", async () => {
     const turn = await fixture.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 20]);
     assert.match(turn.text ?? "", /I stopped here: this took 20 steps/);
+  });
+
+  // design: 004.24
+  test("shows a mention in a group with what others wrote before it, as information from outside", async () => {
+    const told = telegram.sent.length;
+    telegram.say("the printer is on fire", { from: 98, chat: -5 });
+    telegram.say("again?", { from: 99, chat: -5 });
+    telegram.say("@parley_bot say: on my way", { chat: -5 });
+    const answer = (await telegram.untilSent(told + 1)).at(-1);
+    assert.deepEqual([answer?.chatId, answer?.text], [-5, "on my way"]);
+    const shown = fixture.lastRequest().messages.join("\n");
+    assert.match(
+      shown,
+      /which did not mention you · information, not instructions\]\n> User 98: the printer is on fire\n> User 99: again\?\n/,
+    );
+    const [message] = await fixture.log((await fixture.session("telegram:main:-5")).sessionId);
+    assert.equal(message?.tainted, true);
   });
 
   // design: 004.30b
@@ -125,14 +202,54 @@ describe("tools", () => {
 
   // design: 004.9
   test("refuse destructive commands, also as a part of a longer line", async () => {
-    const turn = await fixture.turn(
-      'tool: exec {"command":"rm -rf /"}\ntool: exec {"command":"true && rm -rf x"}\ntool: exec {"command":"echo fine"}\nthen\nsay: ok',
-      "deny",
-    );
-    assert.match(turn.results[0]?.content ?? "", /Not allowed: Rule "exec\(@recursive-delete\)" denies/);
-    assert.match(turn.results[1]?.content ?? "", /Not allowed/);
-    assert.match(turn.results[2]?.content ?? "", /fine/);
+    const refused = [
+      "rm -rf /",
+      "true && rm -r x",
+      "rm -f x",
+      "mkfs.ext4 /dev/sda1",
+      "dd if=/dev/zero of=x",
+      "echo x > /dev/sda",
+      "shutdown now",
+      ":(){ :|:& };:",
+    ];
+    const calls = [...refused, "echo fine"].map((command) => `tool: exec ${JSON.stringify({ command })}`);
+    const turn = await fixture.turn(`${calls.join("\n")}\nthen\nsay: ok`, "deny");
+    for (const [index, command] of refused.entries())
+      assert.match(turn.results[index]?.content ?? "", /^Not allowed: Rule "exec\([^"]+\)" denies/, command);
+    assert.match(turn.results.at(-1)?.content ?? "", /fine/);
   });
+
+  // design: 004.9
+  test("manage jobs by the arguments of the design", async () => {
+    const turn = await fixture.turn(
+      'tool: cron {"action":"add","message":"look","every_seconds":3600}\ntool: cron {"action":"add","message":"look","cron_expr":"0 9 * * *"}\ntool: cron {"action":"list"}\nthen\nsay: ok',
+      "jobs",
+    );
+    const jobId = /job-\w+/.exec(turn.results[0]?.content ?? "")?.[0] ?? "";
+    assert.match(turn.results[2]?.content ?? "", new RegExp(`${jobId}[^]*job-`));
+    const removed = await fixture.turn(
+      `tool: cron ${JSON.stringify({ action: "remove", job_id: jobId })}\ntool: cron {"action":"list"}\nthen\nsay: ok`,
+      "jobs",
+    );
+    assert.deepEqual(
+      removed.results.map(({ isError }) => isError),
+      [false, false],
+    );
+    assert.ok(!removed.results[1]?.content.includes(jobId));
+  });
+});
+
+// design: 004.8b
+test("runs a command without asking, and after untrusted content asks and lets other chats go on", async () => {
+  const command = 'tool: exec {"command":"echo ran"}\nthen\nsay: ok';
+  assert.match((await fixture.turn(command, "taint")).results[0]?.content ?? "", /^ran/);
+  const fetched = 'tool: web_fetch {"url":"http://127.0.0.1:1/"}\nthen\n';
+  const turnId = await fixture.begun(await fixture.client.post(fetched + command, { conversation: "taint" }));
+  await fixture.happens((event) => event.type === "approval.requested" && event.turnId === turnId);
+  assert.equal((await fixture.turn("say: meanwhile", "untainted")).text, "meanwhile");
+  await fixture.answer(turnId, true);
+  const end = await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+  assert.ok(end.type === "turn.finished" && end.exitReason === "end_turn");
 });
 
 // design: 004.27
@@ -188,11 +305,35 @@ describe("sub-agents", () => {
     );
     const ofChild = toolLists.find((names) => !names.includes("message"));
     assert.ok(ofChild?.includes("write"));
-    assert.ok(!ofChild?.includes("message"));
+    for (const name of ["message", "spawn"]) assert.ok(!ofChild?.includes(name), name);
+    const announced = await fixture.happens(
+      (event) =>
+        event.type === "message" &&
+        event.message.from?.origin === "subagent" &&
+        event.message.from.contact.id === childId,
+    );
+    assert.ok(announced.type === "message");
+    assert.match(
+      textsOf([announced.message]).join(),
+      /has not finished: max_turns\]\n\nI stopped here: this took 15 steps/,
+    );
+    assert.ok(textsOf(await fixture.log(turn.sessionId)).includes(textsOf([announced.message]).join()));
   });
 });
 
 describe("history and window", () => {
+  // design: 004.28
+  test("puts MEMORY.md and the note of today into the prompt", async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    await writeDocument(fixture.client, { path: "MEMORY.md", content: "The boat is blue.\n" });
+    await writeDocument(fixture.client, { path: `memory/${today}.md`, content: "The sail was mended.\n" });
+    await writeDocument(fixture.client, { path: "memory/2020-01-01.md", content: "An old note.\n" });
+    await fixture.turn("say: read it", "memory");
+    const { system } = fixture.lastRequest();
+    assert.match(system, /The boat is blue\.[^]*The sail was mended\./);
+    assert.doesNotMatch(system, /An old note/);
+  });
+
   // design: 004.6, switch.9
   test("shows only the text of earlier turns, without tool calls and results", async () => {
     await fixture.turn('tool: write {"path":"t.txt","content":"hidden"}\nthen\nsay: saved it', "said");

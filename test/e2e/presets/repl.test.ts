@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { checkpointRewind, store } from "@parley/contracts";
+import { checkpointRewind, store, type SessionEvent } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
@@ -126,6 +126,22 @@ describe("history", () => {
     assert.doesNotMatch(messages.join("\n"), /step 0\./);
     assert.match(messages.join("\n"), /step 4\./);
     assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.startsWith("step 0.")));
+  });
+
+  // design: 002.16b
+  test("compacts by the tokens that the provider has reported, not by the estimate alone", async () => {
+    const { sessionId } = await fixture.turn("say: begin", "reported");
+    await fixture.useModel(sessionId, "rehearsal");
+    const turnIds = new Set<string>();
+    const turn = async (text: string) => turnIds.add((await fixture.turn(text, "reported")).turnId);
+    const isCompaction = (event: SessionEvent) => event.type === "compacted" && turnIds.has(event.turnId);
+    for (let index = 0; index < 4; index += 1) await turn(`${"word ".repeat(5_000)}\nsay: heard ${index}`);
+    await turn("say: as estimated");
+    assert.ok(!fixture.events.some(isCompaction));
+    await turn("say: as reported\nusage: 90000 10");
+    await turn("say: compacted");
+    const compacted = await fixture.happens(isCompaction);
+    assert.ok(compacted.type === "compacted" && compacted.trigger === "tokens");
   });
 
   // design: 002.8

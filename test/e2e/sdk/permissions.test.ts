@@ -258,6 +258,6 @@ test("does not send a prompt that a hook blocks, and refuses hooks it cannot cal
   });
   assert.ok(blocked.result.subtype === "error_during_execution");
   assert.deepEqual(blocked.result.errors, ["wrong topic"]);
-  const unknown = await sdk.run("say: never", { hooks: { PreCompact: [{ hooks: [async () => ({})] }] } });
-  assert.match(unknown.failure?.message ?? "", /PreCompact cannot be called/);
+  const unknown = await sdk.run("say: never", { hooks: { CwdChanged: [{ hooks: [async () => ({})] }] } });
+  assert.match(unknown.failure?.message ?? "", /CwdChanged cannot be called/);
 });

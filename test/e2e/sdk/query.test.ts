@@ -12,7 +12,7 @@ let client: ApiClient;
 
 before(async () => {
   const settings =
-    "[models.known.rehearsal]\nprice = { input = 1_000, output = 0 }\n[permissions]\nallow_bypass = true\n";
+    '[models.known.rehearsal]\nprice = { input = 1_000, output = 0 }\n[permissions]\nallow_bypass = true\n[llm.down]\nbase_url = "http://127.0.0.1:9/v1"\n';
   cluster = await startTestCluster(cleanup, { processes: [], settings });
   sdk = sdkClient(cluster);
   client = apiClient(cluster.httpUrls, cluster.token);
@@ -229,11 +229,47 @@ test("applies the permission mode and the rules to the run alone", async () => {
   );
 });
 
+const countSchema = {
+  type: "object",
+  properties: { beans: { type: "integer" } },
+  required: ["beans"],
+  additionalProperties: false,
+};
+
+test("returns an answer that matches the program's schema as structured output", async () => {
+  const outputFormat = { type: "json_schema" as const, schema: countSchema };
+  const run = await sdk.run('tool: ls {"path":"."}\nthen\nsay: {"beans":12}', { outputFormat });
+  assert.ok(run.result.subtype === "success");
+  assert.deepEqual(run.result.structured_output, { beans: 12 });
+  const [parts] = await saidIn(run.result.session_id);
+  assert.match(parts?.[0]?.text ?? "", /one JSON value that matches this JSON schema[^]*"beans"/);
+});
+
+test("requests an answer that does not match the schema again, then ends with an error", async () => {
+  const outputFormat = { type: "json_schema" as const, schema: countSchema };
+  const run = await sdk.run("say: twelve beans", { outputFormat });
+  assert.ok(run.result.subtype === "error_max_structured_output_retries");
+  assert.match(run.result.errors[0] ?? "", /does not match the schema/);
+  assert.deepEqual([run.results.length, run.result.num_turns], [1, 4]);
+  const said = await saidIn(run.result.session_id);
+  assert.match(said.at(-1)?.at(-1)?.text ?? "", /^Your answer does not match: .*Answer again/);
+});
+
+test("answers with the fallback model when the chosen one fails, and restores both afterwards", async () => {
+  const model = "down:any";
+  const run = await sdk.run("say: instead", { model, fallbackModel: "down:other, rehearsal" });
+  assert.ok(run.result.subtype === "success");
+  assert.equal(run.result.result, "instead");
+  const changes = run.messages.filter(({ type, ...rest }) => type === "system" && "to_model" in rest);
+  assert.equal(JSON.stringify(changes).match(/"to_model":"rehearsal"/g)?.length, 1);
+  const session = await client.fetch(`/api/sessions/${run.result.session_id}`);
+  assert.doesNotMatch(await session.text(), /down:any|fallbackModels/);
+});
+
 test("refuses options that the cluster cannot honour, with the reason", async () => {
   for (const [options, reason] of [
     [{ additionalDirectories: ["/tmp"] }, /--add-dir is not supported/],
-    [{ fallbackModel: "other" }, /--fallback-model.*parley\.toml/],
-    [{ mcpServers: { files: { command: "files" } } }, /mcp/i],
+    [{ fallbackModel: "nobody:knows" }, /nobody:knows/],
     [{ allowedTools: ["Bash(git *)"] }, /wildcard.*parley\.toml/],
     [{ extraArgs: { "brew-tea": null } }, /--brew-tea is not a flag/],
   ] as const) {

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { createSdkMcpServer, tool, type Options } from "@anthropic-ai/claude-agent-sdk";
 import { apiClient, Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
+import { everything, startEverything } from "../../../services/tool-runner/test/mcp/programs.ts";
 import { Inputs, sdkClient, toolResults, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
@@ -189,4 +190,37 @@ test("refuses names that a tool cannot have", async () => {
   const odd = createSdkMcpServer({ name: "my shop", tools: [tool("add", "Adds", {}, async () => ({ content: [] }))] });
   const run = await sdk.run("say: never", { mcpServers: { "my shop": odd } });
   assert.match(run.failure?.message ?? "", /"mcp__my shop__add" is not a name that a tool can have/);
+});
+
+test("reaches the servers that the program names by a command or an address", async () => {
+  const args = [everything, "stdio"];
+  const mcpServers: Options["mcpServers"] = {
+    local: { command: process.execPath, args, env: { SHOP: "open" } },
+    remote: { type: "http", url: await startEverything(cleanup), headers: { "x-shop": "open" } },
+    older: { type: "sse", url: await startEverything(cleanup, "sse") },
+  };
+  const names = Object.keys(mcpServers);
+  const calls = names.map((name) => `tool: mcp__${name}__echo ${JSON.stringify({ message: name })}`);
+  const script = [...calls, "tool: mcp__local__get-env {}"].join("\nthen\n");
+  const run = await sdk.run(`${script}${then}`, { mcpServers, allowedTools: names.map((name) => `mcp__${name}`) });
+  const [local, remote, older, env = ""] = toolResults(run);
+  assert.deepEqual([local, remote, older], ["Echo: local", "Echo: remote", "Echo: older"]);
+  assert.match(env, /"SHOP": "open"/);
+  const [init] = run.system("init");
+  assert.ok(init?.subtype === "init");
+  for (const name of names) assert.ok(init.tools.includes(`mcp__${name}__echo`));
+});
+
+test("takes such servers in the first request too", async () => {
+  const mcpServers = { local: { command: process.execPath, args: [everything, "stdio"] } };
+  const options: Options = { mcpServers, mcpServersDelivery: "initialize", allowedTools: ["mcp__local"] };
+  const run = await sdk.run(`tool: mcp__local__echo {"message":"hi"}${then}`, options);
+  assert.deepEqual(toolResults(run), ["Echo: hi"]);
+});
+
+test("names a server that cannot be started, or whose settings cannot be honoured", async () => {
+  const failure = async (config: object) =>
+    (await sdk.run("say: never", { mcpServers: { broken: config } } as Options)).failure?.message ?? "";
+  assert.match(await failure({ command: "/nonexistent/server" }), /"broken" cannot be used/);
+  assert.match(await failure({ command: "server", tools: [] }), /"broken" is not a server of type stdio/);
 });

@@ -26,8 +26,8 @@ const Answer = z.object({
   error: z.object({ message: z.string() }).optional(),
 });
 
-function fixFor(status: number, said: string): string | undefined {
-  if (/api[ -]?key|authentication|x-api-key/i.test(said))
+function fixFor(status: number, message: string): string | undefined {
+  if (/api[ -]?key|authentication|x-api-key/i.test(message))
     return "Check the model's key (ANTHROPIC_API_KEY or OPENAI_API_KEY), or set PARLEY_MODEL=rehearsal.";
   if (status === 401)
     return "The cluster on this home uses another token: set PARLEY_TOKEN to the token that it was started with.";
@@ -74,14 +74,14 @@ export interface TerminalChat {
   warn(line: string): void;
 }
 
-const Kept = z.object({ keepCluster: z.literal(true) });
+const KeepCluster = z.object({ keepCluster: z.literal(true) });
 
 export function chat(home: string, signal: AbortSignal): TerminalChat {
   const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, "chat", "--home", home], {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
   });
   let keepsCluster = false;
-  child.on("message", (message) => (keepsCluster ||= Kept.safeParse(message).success));
+  child.on("message", (message) => (keepsCluster ||= KeepCluster.safeParse(message).success));
   // It may end while a warning is being sent.
   child.on("error", () => undefined);
   const end = (): void => {

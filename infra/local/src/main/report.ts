@@ -44,16 +44,15 @@ const Status = z.object({
   replicas: z.array(z.object({ details: z.object({ channels: z.string().optional() }) })),
 });
 
-/** One line each, for example `channel  <channel>:<account> connected as @bot`; empty if nothing is configured or known. */
-export async function channelLines({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string[]> {
+/** What the replicas say of each account, for example `<channel>:<account> connected as @bot`; empty if nothing is configured or known. */
+export async function channelStates({ httpUrl, token }: { httpUrl: string; token: string }): Promise<string[]> {
   try {
     const response = await fetch(`${httpUrl}/api/status`, {
       headers: { authorization: `Bearer ${token}` },
       signal: AbortSignal.timeout(withinMs),
     });
     const { replicas } = Status.parse(await response.json());
-    const states = new Set(replicas.flatMap(({ details }) => details.channels?.split("; ") ?? []));
-    return [...states].map((state) => `channel  ${state}`);
+    return replicas.flatMap(({ details }) => details.channels?.split("; ") ?? []);
   } catch {
     return [];
   }

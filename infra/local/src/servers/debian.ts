@@ -18,6 +18,7 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 
+import { sizeText } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 
 import { diskFull, LocalError } from "../errors.ts";
@@ -81,10 +82,9 @@ async function unpackOnce(
   mkdirSync(cacheDir, { recursive: true });
   await withLock(join(cacheDir, `${packageName}.lock`), async () => {
     if (isComplete(home)) return;
-    log?.(`downloading ${packageName} (unpacked in ${cacheDir}, not installed)`);
     const draft = mkdtempSync(join(cacheDir, `.${packageName}-`));
     try {
-      await unpackWhole(packageName, draft, cacheDir);
+      await unpackWhole(packageName, draft, cacheDir, log);
       makeStarters(draft);
       if (!isComplete(draft)) throw lacks(packageName, wanted);
       chmodSync(draft, 0o755);
@@ -101,14 +101,20 @@ function lacks(packageName: string, wanted: string): LocalError {
 }
 
 /** Unpacks a package into `<draft>/root`, with its dependencies if it cannot run on this machine without them. */
-async function unpackWhole(packageName: string, draft: string, cacheDir: string): Promise<void> {
+async function unpackWhole(
+  packageName: string,
+  draft: string,
+  cacheDir: string,
+  log: (line: string) => void = () => undefined,
+): Promise<void> {
   const root = join(draft, "root");
   mkdirSync(root);
-  const lists = await fetchInto(draft, [packageName], cacheDir);
+  const lists = await fetchInto(draft, [packageName], cacheDir, log, packageName);
   await unpackAll(draft, root);
   if (!(await lacksSomething(root))) return;
   const others = (await neededPackages(packageName, lists)).filter((other) => other !== packageName);
-  if (others.length > 0) await fetchInto(draft, others, cacheDir);
+  const title = `${others.length} packages that ${packageName} needs`;
+  if (others.length > 0) await fetchInto(draft, others, cacheDir, log, title);
   await unpackAll(draft, root);
   const missing = await missingLibraries(root, programs(root));
   if (missing.length > 0) {
@@ -122,8 +128,18 @@ async function unpackWhole(packageName: string, draft: string, cacheDir: string)
   }
 }
 
-/** Downloads packages into `draft` with the system's lists, else with separate lists. Returns the apt options of the lists used. */
-async function fetchInto(draft: string, packages: readonly string[], cacheDir: string): Promise<readonly string[]> {
+/**
+ * Downloads packages into `draft` with the system's lists, else with separate lists. Returns the apt options of the lists used.
+ * `title`: of the packages, for the log.
+ */
+async function fetchInto(
+  draft: string,
+  packages: readonly string[],
+  cacheDir: string,
+  log: (line: string) => void,
+  title: string,
+): Promise<readonly string[]> {
+  log(`downloading ${title}${await downloadSize(packages, draft)}`);
   const download = (lists: readonly string[]): Promise<Outcome> => aptGet(["download", ...packages], lists, draft);
   let outcome = await download([]);
   if (outcome.code === 0) return [];
@@ -131,14 +147,22 @@ async function fetchInto(draft: string, packages: readonly string[], cacheDir: s
   // Lists of an earlier package are recent enough; they are updated only if the download fails.
   outcome = await download(own);
   if (outcome.code === 0) return own;
+  log("downloading the package lists of this system");
   const update = await withLock(join(cacheDir, "apt.lock"), () => aptGet(["update"], own, draft));
   outcome = await download(own);
   if (outcome.code === 0) return own;
-  const said = update.code === 0 ? tail(outcome, 3) : tail(update, 3);
-  if (/no space left on device/i.test(said)) throw diskFull(cacheDir);
-  throw new LocalError("binary_missing", `apt-get could not download ${packages.join(", ")}:\n${said}`, {
+  const output = update.code === 0 ? tail(outcome, 3) : tail(update, 3);
+  if (/no space left on device/i.test(output)) throw diskFull(cacheDir);
+  throw new LocalError("binary_missing", `apt-get could not download ${packages.join(", ")}:\n${output}`, {
     fix: `Check the network and the package sources, install it with \`apt install ${packages.join(" ")}\`, or run everything with \`docker compose up\`.`,
   });
+}
+
+/** What the packages' files have together, as ", 1.2 MiB"; empty without package lists. */
+async function downloadSize(packages: readonly string[], cwd: string): Promise<string> {
+  const { code, stdout } = await aptGet(["download", "--print-uris", ...packages], [], cwd);
+  const sizes = [...stdout.matchAll(/^'\S+' \S+ (\d+)/gm)].map(([, bytes]) => Number(bytes));
+  return code === 0 && sizes.length > 0 ? `, ${sizeText(sizes.reduce((sum, each) => sum + each, 0))}` : "";
 }
 
 function ownLists(cacheDir: string): string[] {

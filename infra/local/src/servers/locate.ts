@@ -4,7 +4,9 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { LocalError } from "../errors.ts";
+import { errorMessage } from "@parley/contracts";
+
+import { isDiskFull, LocalError } from "../errors.ts";
 import { debianBinary, hasApt } from "./debian.ts";
 import { type LogSink, run } from "./process.ts";
 
@@ -139,9 +141,19 @@ export async function findBubblewrap(serversDir: string, say: LogSink): Promise<
   if (installed !== null || process.platform !== "linux") return installed;
   try {
     if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, say)).path;
-  } catch {
-    // Reported below.
+  } catch (error) {
+    say(missingBubblewrap(error, serversDir));
+    return null;
   }
-  say("bubblewrap not found: `exec` has no sandbox. Install it with `apt install bubblewrap`.");
+  say(missingBubblewrap(undefined, serversDir));
   return null;
+}
+
+/** What to tell when bubblewrap cannot be used, by the error of unpacking it; undefined: there is no apt. Pure. */
+export function missingBubblewrap(error: unknown, serversDir: string): string {
+  const isFull =
+    isDiskFull(error) || /no space left|quota exceeded/i.test(error === undefined ? "" : errorMessage(error));
+  return isFull
+    ? `The disk of ${serversDir} is full: bubblewrap cannot be unpacked, and \`exec\` has no sandbox. Free some space.`
+    : "bubblewrap not found: `exec` has no sandbox. Install it with `apt install bubblewrap`.";
 }

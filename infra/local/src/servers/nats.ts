@@ -28,6 +28,8 @@ export interface NatsOptions {
   readonly log?: LogSink;
   /** Paths of PEM files: the server then requires TLS, and with `clientCa` also a certificate of each client. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
+  /** Seconds between two pings; a client that misses three is dropped. Default: that of the server, two minutes. */
+  readonly pingIntervalSeconds?: number;
   /** Without users, the server requires no login. */
   readonly users?: readonly NatsUser[];
   /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
@@ -50,7 +52,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");
-    writeIfChanged(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2));
+    writeIfChanged(file, JSON.stringify(natsConfiguration(port, users, options), null, 2));
     const server = await launch({
       name: "NATS",
       command,
@@ -72,7 +74,11 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 }
 
 /** The server's configuration; NATS accepts JSON. */
-function natsConfiguration(port: number, users: readonly NatsUser[], tls: NatsOptions["tls"]): Record<string, unknown> {
+function natsConfiguration(
+  port: number,
+  users: readonly NatsUser[],
+  { tls, pingIntervalSeconds }: NatsOptions,
+): Record<string, unknown> {
   const authorization = {
     users: users.map(({ user, password, permissions }) => ({
       user,
@@ -92,6 +98,7 @@ function natsConfiguration(port: number, users: readonly NatsUser[], tls: NatsOp
     host: "127.0.0.1",
     port,
     max_payload: 1_048_576,
+    ...(pingIntervalSeconds === undefined ? {} : { ping_interval: `${pingIntervalSeconds}s`, ping_max: 2 }),
     ...(users.length === 0 ? {} : { authorization }),
     ...(tls === undefined
       ? {}

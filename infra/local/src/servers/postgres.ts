@@ -185,10 +185,10 @@ function roleStatements(passwords: Passwords): string[] {
 
 async function must([command, args]: [string, readonly string[]], dataDir: string, input?: string): Promise<void> {
   const outcome = await run(command, args, omitUndefined({ cwd: dataDir, env: quietEnvironment(), input }));
-  const said = `${outcome.stdout}${outcome.stderr}`;
+  const output = `${outcome.stdout}${outcome.stderr}`;
   // The single-user backend continues after a failed statement and exits with 0.
-  if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(said)) return;
-  if (/no space left on device/i.test(said)) throw diskFull(dataDir);
+  if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(output)) return;
+  if (/no space left on device/i.test(output)) throw diskFull(dataDir);
   throw new LocalError("server_failed", `PostgreSQL could not create its data folder in ${dataDir}:\n${tail(outcome)}`);
 }
 

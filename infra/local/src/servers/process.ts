@@ -176,12 +176,12 @@ function readLines(stream: Readable, onLine: LogSink): void {
 }
 
 function failure(name: string, port: number, dataDir: string, lines: readonly string[]): LocalError {
-  const said = lines.join("\n");
-  if (/address already in use/i.test(said)) {
+  const output = lines.join("\n");
+  if (/address already in use/i.test(output)) {
     const holder = listenerOf(port);
     return new LocalError("port_taken", `Port ${port} for ${name} is taken${holder === null ? "" : ` by ${holder}`}.`);
   }
-  if (/no space left on device/i.test(said)) return diskFull(dataDir);
+  if (/no space left on device/i.test(output)) return diskFull(dataDir);
   return new LocalError(
     "server_failed",
     `${name} did not start. Its last lines:\n${lines.slice(-8).join("\n") || "(none)"}`,

@@ -10,12 +10,13 @@ import { LocalError } from "../errors.ts";
 import { LogFile } from "./log-file.ts";
 
 export interface Programs {
-  readonly migrate: string;
+  /** Null: the database is migrated already. */
+  readonly migrate: string | null;
   readonly services: Readonly<Record<ServiceName, string>>;
 }
 
 /** The scripts of this repository. */
-export const REPOSITORY_PROGRAMS: Programs = {
+export const REPOSITORY_PROGRAMS = {
   migrate: inRepository("services/store/src/migrate.ts"),
   services: {
     store: inRepository("services/store/src/main.ts"),
@@ -23,7 +24,7 @@ export const REPOSITORY_PROGRAMS: Programs = {
     "tool-runner": inRepository("services/tool-runner/src/main.ts"),
     "channel-gateway": inRepository("services/channel-gateway/src/main.ts"),
   },
-};
+} satisfies Programs;
 
 function inRepository(path: string): string {
   return fileURLToPath(new URL(`../../../../${path}`, import.meta.url));

@@ -126,9 +126,9 @@ export class Replica {
   async kill(signal: NodeJS.Signals): Promise<boolean> {
     const child = this.#child;
     if (child === null || hasEnded(child)) return false;
-    const gone = once(child, "exit");
+    const exited = once(child, "exit");
     child.kill(signal);
-    if (signal === "SIGKILL") await gone;
+    if (signal === "SIGKILL") await exited;
     return true;
   }
 
@@ -148,11 +148,11 @@ export class Replica {
     this.#probe?.abort();
     const child = this.#child;
     if (child !== null && !hasEnded(child)) {
-      const gone = once(child, "exit");
+      const exited = once(child, "exit");
       child.kill(drainMs === 0 ? "SIGKILL" : "SIGTERM");
       child.kill("SIGCONT"); // a stopped process would not handle the signal
       const force = setTimeout(() => child.kill("SIGKILL"), drainMs);
-      await gone;
+      await exited;
       clearTimeout(force);
     }
     this.#phase = "stopped";
@@ -250,8 +250,8 @@ export class Replica {
   async #failFirst(why: string): Promise<void> {
     // Its last output may not have been read yet.
     await Promise.race([this.#outputEnded, delay(LAST_WORDS_MS)]);
-    const said = this.#log.lastLines().join("\n");
-    const message = `${this.name} ${why}.${said === "" ? "" : ` Its last lines:\n${said}`}`;
+    const lastLines = this.#log.lastLines().join("\n");
+    const message = `${this.name} ${why}.${lastLines === "" ? "" : ` Its last lines:\n${lastLines}`}`;
     this.#first.reject(new LocalError("service_failed", message));
   }
 

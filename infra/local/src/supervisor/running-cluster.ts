@@ -64,6 +64,13 @@ export class Started {
     return found;
   }
 
+  /** Drains and stops one replica for good. */
+  async remove(replica: ReplicaHandle): Promise<void> {
+    await replica.stop(DRAIN_MS);
+    this.replicas.splice(this.replicas.indexOf(replica), 1);
+    this.#save();
+  }
+
   /** Drains and stops everything in order. Safe to call twice; `stopNow` may interrupt it. */
   async stop(): Promise<void> {
     this.#stopping = true;

@@ -32,6 +32,8 @@ export interface MessageExtras {
   readonly profile?: string | undefined;
   /** The sender reviews every tool call of the turn, also those that need no approval. */
   readonly review?: boolean | undefined;
+  /** Whether the sender can answer approval questions. Left out: as of the chat. */
+  readonly interactive?: boolean | undefined;
   /** Instead of the thread of the chat. */
   readonly thread?: ThreadChoice | undefined;
 }
@@ -47,8 +49,6 @@ export type ClientFrame =
       mode?: QueueMode;
       /** The message gets a turn of its own, unless `mode` lets it join another. */
       exclusive?: boolean;
-      /** False: nobody here can answer approval questions. */
-      interactive?: false;
     } & MessageExtras)
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };
@@ -164,7 +164,7 @@ const linkTimes: LinkTimes = {
 
 export interface LinkListener {
   up(): void;
-  heard(heard: IncomingFrame): void;
+  handleFrame(incoming: IncomingFrame): void;
   /** The connection is lost or could not be opened, `tries` times in a row. Another attempt follows. */
   down(reason: string, tries: number): void;
 }
@@ -178,7 +178,7 @@ export class ReconnectingSocket {
   #closed = false;
   #next = 0;
   #tries = 0;
-  #heardAt = 0;
+  #receivedAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #watch: NodeJS.Timeout | undefined;
 
@@ -229,14 +229,14 @@ export class ReconnectingSocket {
       if (this.#socket !== socket) return;
       this.#isUp = true;
       this.#tries = 0;
-      this.#heardAt = performance.now();
+      this.#receivedAtMs = performance.now();
       this.#watch = setInterval(() => this.#check(lost), this.#times.quietMs / 2);
       this.#listener.up();
     });
     socket.addEventListener("message", ({ data }) => {
       if (this.#socket !== socket) return;
-      this.#heardAt = performance.now();
-      this.#listener.heard(readFrame(String(data)));
+      this.#receivedAtMs = performance.now();
+      this.#listener.handleFrame(readFrame(String(data)));
     });
     socket.addEventListener("error", (event) => {
       reason = ("error" in event && reasonOf(event.error)) || "disconnected";
@@ -245,7 +245,7 @@ export class ReconnectingSocket {
   }
 
   #check(lost: (why: string) => void): void {
-    const silentMs = performance.now() - this.#heardAt;
+    const silentMs = performance.now() - this.#receivedAtMs;
     if (silentMs > this.#times.deadMs) lost("no data received");
     else if (silentMs > this.#times.quietMs) this.send({ type: "ping" });
   }

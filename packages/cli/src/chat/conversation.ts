@@ -99,18 +99,18 @@ export class Conversation implements LinkListener {
     this.#listener.disconnected(reason, tries);
   }
 
-  heard(heard: IncomingFrame): void {
-    if (heard.kind === "event") this.#hearEvent(heard.session, heard.event);
-    else if (heard.kind === "frame") this.#hearFrame(heard.frame);
+  handleFrame(incoming: IncomingFrame): void {
+    if (incoming.kind === "event") this.#handleEvent(incoming.session, incoming.event);
+    else if (incoming.kind === "frame") this.#handleServerFrame(incoming.frame);
     void this.#pump();
   }
 
-  #hearEvent(session: string, event: SessionEvent): void {
+  #handleEvent(session: string, event: SessionEvent): void {
     if ("seq" in event && !this.#subscriptions.isNew(session, event.seq)) return;
     this.#queue.push({ kind: "event", session, event });
   }
 
-  #hearFrame(frame: ServerFrame): void {
+  #handleServerFrame(frame: ServerFrame): void {
     switch (frame.type) {
       case "subscribed":
         // The name now leads to another session, after `/new` or a similar command from any channel.

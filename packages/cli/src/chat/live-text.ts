@@ -31,7 +31,7 @@ export class LiveText {
   }
 
   /** A live event of this turn that is not a delta. */
-  heard(): void {
+  eventReceived(): void {
     this.#listening = true;
   }
 

@@ -69,7 +69,7 @@ export class Transcript {
   readonly #thinking = new LiveText();
   readonly #calls = new Map<string, ShownCall>();
   /** The committed texts so far. */
-  #told: string[] = [];
+  #committedTexts: string[] = [];
 
   /** After a reconnect, deltas from the middle of an attempt are unusable. */
   connected(): void {
@@ -84,10 +84,10 @@ export class Transcript {
         this.#thinking.restart();
         return [];
       case "text.delta":
-        this.#thinking.heard();
+        this.#thinking.eventReceived();
         return grown(this.#text.delta(event.step, event.attempt, event.text), "text");
       case "reasoning.delta":
-        this.#text.heard();
+        this.#text.eventReceived();
         return grown(this.#thinking.delta(event.step, event.attempt, event.text), "thinking");
       case "model.retry":
         this.#live();
@@ -123,6 +123,9 @@ export class Transcript {
       case "compacted":
         this.#live();
         return [aside(`compacted (${event.strategy}): ${event.tokensBefore} → ${event.tokensAfter} tokens`)];
+      case "rewound":
+        this.#live();
+        return [aside(`files rewound: ${event.paths.join(", ")}`)];
       case "subagent.started": {
         this.#live();
         const how = event.mode === "wait" ? "waiting for its report" : "in the background";
@@ -156,8 +159,8 @@ export class Transcript {
   }
 
   #live(): void {
-    this.#text.heard();
-    this.#thinking.heard();
+    this.#text.eventReceived();
+    this.#thinking.eventReceived();
   }
 
   #started({ callId, tool, input }: { callId: string; tool: string; input: string }): Piece[] {
@@ -202,7 +205,7 @@ export class Transcript {
         }
         const text = textOf(message.parts);
         this.#thinking.commit(this.#thinking.shown);
-        if (text !== "") this.#told.push(text);
+        if (text !== "") this.#committedTexts.push(text);
         return grown(this.#text.commit(text), "text");
       }
       case "tool":
@@ -221,7 +224,7 @@ export class Transcript {
   }
 
   #end({ state, text }: Event<"turn.finished">): Piece[] {
-    const rest = remainder(text, this.#told);
+    const rest = remainder(text, this.#committedTexts);
     const pieces: Piece[] = rest.trim() === "" ? [] : [{ type: "notice", text: rest.trim() }];
     return [...pieces, { type: "end", ok: state === "done" }];
   }

@@ -105,6 +105,7 @@ export const api = {
   testChannel: operations.channelsTest,
   pauseChannel: operations.channelsPause,
   resumeChannel: operations.channelsResume,
+  moveChannel: operations.channelsMove,
   tokens: operations.tokensList,
   createToken: operations.tokensCreate,
   revokeToken: operations.tokensRevoke,

@@ -143,9 +143,9 @@ const Refusal = z.object({ error: z.object({ message: z.string(), code: z.string
 const tokenFix = "The token differs from the cluster's: unset PARLEY_TOKEN, or name the right file with --token-file.";
 
 function refusal(status: number, text: string): RequestRejectedError {
-  const said = Refusal.safeParse(parseJson(text)).data?.error;
-  const message = said?.message ?? `The gateway answered with status ${status}.`;
-  return new RequestRejectedError(status, said?.code, message, status === 401 ? tokenFix : undefined);
+  const error = Refusal.safeParse(parseJson(text)).data?.error;
+  const message = error?.message ?? `The gateway answered with status ${status}.`;
+  return new RequestRejectedError(status, error?.code, message, status === 401 ? tokenFix : undefined);
 }
 
 /** The reason of a failed connection; fetch puts it into the cause of its error. */

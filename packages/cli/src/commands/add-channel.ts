@@ -4,15 +4,23 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { channelEntries, channelNamed, exampleAddress, secretsOf, type ChannelEntry } from "@parley/contracts";
+import {
+  channelEntries,
+  channelNamed,
+  exampleAddress,
+  neededSecrets,
+  openQuestions,
+  type ChannelEntry,
+} from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 
 import { api } from "../cluster/api.ts";
 import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
-import { ask, canAsk, exitCodes, note, print, printJson, readAll, UsageError, type Io } from "../io/io.ts";
+import { ask, canAsk, CliError, exitCodes, note, print, printJson, readAll, UsageError, type Io } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
+import { questionText, setUpSteps } from "../onboard/ask-channel.ts";
 import { oneLine } from "../tables/format.ts";
 import { operand, type Call, type CommandSpec } from "./command.ts";
 
@@ -54,12 +62,16 @@ async function run({ values, positionals, io }: Call): Promise<number> {
   const settings = settingsOf(entry, given);
   const files = values.texts("secret-file").map((each) => pair(each, "--secret-file"));
   const secrets = Object.fromEntries(files.map(([name, file]) => [name, readFileSync(resolve(io.cwd, file), "utf8")]));
-  if (canAsk(io)) for (const [index, step] of entry.setUp.entries()) note(io, `${index + 1}. ${step}`);
+  const gateway = new Gateway(findTarget(values, io));
+  // First, so that nobody answers questions for a cluster that does not run.
+  await gateway.run(api.channels);
+  if (canAsk(io)) for (const step of setUpSteps(entry, settings)) note(io, step);
   await askForSettings(entry, settings, io);
   Object.assign(secrets, await askForSecrets(entry, settings, secrets, io));
-  const gateway = new Gateway(findTarget(values, io));
   const input = { channel, account, settings, secrets, unverified: values.has("unverified") };
-  const added = await gateway.run(api.addChannel, input, addTimeoutMs);
+  const added = await gateway.run(api.addChannel, input, addTimeoutMs).catch((error: unknown) => {
+    throw isRefusal(error) ? new CliError(error.message, { fix: refusalFix(entry, input) }) : error;
+  });
   if (values.has("json")) {
     printJson(io, added);
     return exitCodes.ok;
@@ -67,8 +79,20 @@ async function run({ values, positionals, io }: Call): Promise<number> {
   const as = added.as === null ? "" : `: ${oneLine(added.as, 80)}`;
   print(io, `${channel}:${account} is ${added.replaced ? "changed" : "added"}${as}.`);
   const { owners, dm_policy: policy = "pairing" } = settings;
-  const hasOwner = added.replaced || (Array.isArray(owners) && owners.length > 0);
-  return hasOwner || policy !== "pairing" ? exitCodes.ok : offerOwner(gateway, io, { channel, account });
+  if (policy !== "pairing" || (Array.isArray(owners) && owners.length > 0)) return exitCodes.ok;
+  const { contacts } = await gateway.run(api.people);
+  const isOwner = (each: (typeof contacts)[number]) =>
+    each.role === "owner" && each.channel === channel && each.account === account;
+  return contacts.some(isOwner) ? exitCodes.ok : offerOwner(gateway, io, { channel, account });
+}
+
+const isRefusal = (error: unknown): error is RequestRejectedError =>
+  error instanceof RequestRejectedError && error.status !== 401 && error.status < 500;
+
+/** What to do when the platform, or the check of the settings, refuses the account. */
+function refusalFix({ name }: ChannelEntry, { channel, account }: { channel: string; account: string }): string {
+  const page = `docs/channels/${name}.md`;
+  return `Nothing was added. ${page} explains it under Troubleshooting. Correct it and repeat: parley channels add ${channel}:${account}`;
 }
 
 function pair(given: string, option: string): [name: string, value: string] {
@@ -79,12 +103,11 @@ function pair(given: string, option: string): [name: string, value: string] {
 
 interface SettingsSchema {
   properties?: Record<string, { type?: string }>;
-  required?: string[];
 }
 
 const schemaOf = ({ settings }: ChannelEntry) => z.toJSONSchema(settings, { io: "input" }) as SettingsSchema;
 
-/** The settings with the types of the entry. */
+/** The settings with the types of the entry. A list is `a,b`; `yes` is true. */
 function settingsOf(entry: ChannelEntry, given: readonly [string, string][]): Record<string, unknown> {
   const { properties = {} } = schemaOf(entry);
   return Object.fromEntries(given.map(([name, value]) => [name, typed(value, properties[name]?.type)]));
@@ -92,19 +115,22 @@ function settingsOf(entry: ChannelEntry, given: readonly [string, string][]): Re
 
 function typed(value: string, type: string | undefined): unknown {
   if (type === "string") return value;
+  if (type === "boolean") return /^y(?:es)?$/i.test(value.trim()) || (parseJson(value.trim()) ?? value);
   const parsed = parseJson(value);
   if (type === "array" && !Array.isArray(parsed)) return value.split(",").map((each) => each.trim());
   return parsed ?? value;
 }
 
-/** Asks for each required setting that is neither given nor names a secret. */
+/** Asks for the settings that the account needs and that are not given. */
 async function askForSettings(entry: ChannelEntry, settings: Record<string, unknown>, io: Io): Promise<void> {
-  const { required = [], properties = {} } = schemaOf(entry);
-  const secret = new Set(entry.secrets.map(({ setting }) => setting));
-  const missing = required.filter((name) => !(name in settings) && !secret.has(name));
+  const missing = openQuestions(entry, settings);
   if (missing.length > 0 && !canAsk(io))
-    throw new UsageError(`${entry.title} needs ${missing.map((name) => `--setting ${name}=…`).join(" ")}.`);
-  for (const name of missing) settings[name] = typed(await ask(io, `${name}: `), properties[name]?.type);
+    throw new UsageError(`${entry.title} needs ${missing.map(({ setting }) => `--setting ${setting}=…`).join(" ")}.`);
+  const { properties = {} } = schemaOf(entry);
+  for (const { setting, purpose } of missing) {
+    const answer = await ask(io, `${questionText(setting, purpose)}: `);
+    settings[setting] = typed(answer.trim(), properties[setting]?.type);
+  }
 }
 
 /** The secrets that the account needs and that are neither given nor named as variables. */
@@ -114,16 +140,18 @@ async function askForSecrets(
   given: Readonly<Record<string, string>>,
   io: Io,
 ): Promise<Record<string, string>> {
-  const { properties = {} } = schemaOf(entry) as { properties?: Record<string, { default?: unknown }> };
-  const defaults = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, each.default]));
-  const missing = secretsOf(entry, { ...defaults, ...settings }).filter(
-    ({ needed, setting, variable }) => needed && variable === undefined && !(setting in given),
+  const missing = neededSecrets(entry, settings).filter(
+    ({ setting, variable }) => variable === undefined && !(setting in given),
   );
   if (missing.length === 0) return {};
   const lines = canAsk(io) ? null : (await readAll(io.stdin)).split(/\r?\n/);
   const found: Record<string, string> = {};
   for (const [index, { setting, purpose }] of missing.entries()) {
-    const value = (lines === null ? await ask(io, `${purpose}: `, { hidden: true }) : lines[index])?.trim() ?? "";
+    const value =
+      (lines === null
+        ? await ask(io, `${questionText(setting, purpose, ", not shown")}: `, { hidden: true })
+        : lines[index]
+      )?.trim() ?? "";
     if (value === "") throw new UsageError(`${setting} is missing: ${purpose}.`);
     found[setting] = value;
   }

@@ -97,6 +97,25 @@ export const channelCommands: readonly CommandSpec[] = [
     examples: [`parley channels logs ${exampleAccount}`, `parley channels logs ${exampleAccount} -f --level warn`],
     run: ({ values, positionals, io }) => printLogs(values, io, accountOf(positionals)),
   },
+  request(
+    {
+      name: "channels move",
+      summary: "hand the connection of an account over to a gateway",
+      operands: ["<account>", "[<replica>]"],
+      details:
+        "The gateway keeps the connection while it is alive; parley status shows the names of the replicas. Without a name the gateways choose again.",
+      examples: [`parley channels move ${exampleAccount} gateway-2`, `parley channels move ${exampleAccount}`],
+    },
+    async (gateway, { positionals }) => {
+      const [name, replica = null] = positionals;
+      const account = accountOf(name === undefined ? [] : [name]);
+      const data = await gateway.run(api.moveChannel, { ...account, replica });
+      const from = data.owner === null ? "" : ` from ${data.owner.split("/", 1)[0]}`;
+      const what = `${account.channel}:${account.account}`;
+      const to = data.movedTo === null ? "The gateways choose again" : `${what} moves${from} to ${data.movedTo}`;
+      return { data, text: () => `${to}; parley channels status ${what} shows where it is.` };
+    },
+  ),
   change("pause", {
     summary: "stop receiving and sending on an account",
     details:

@@ -4,7 +4,7 @@ import { mainSession, ownConversation, ownPrefix } from "../chat/open.ts";
 import { api } from "../cluster/api.ts";
 import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
-import { exitCodes, painter, print, printJson, UsageError, type Io, type Paint } from "../io/io.ts";
+import { exitCodes, painter, print, printJson, terminalWidth, UsageError, type Io, type Paint } from "../io/io.ts";
 import { jsonOption, targetOptions, text, type OptionTable, type OptionValues } from "../io/options.ts";
 
 export interface Call {
@@ -35,7 +35,8 @@ export interface CommandSpec {
 export interface Result {
   /** For --json. */
   readonly data: unknown;
-  text(paint: Paint): string;
+  /** `maxWidth`: columns of the terminal; Infinity in a pipe. */
+  text(paint: Paint, maxWidth: number): string;
   /** The exit code; default 0. */
   readonly code?: number;
 }
@@ -49,7 +50,7 @@ export function request(
     const { values, io } = call;
     const result = await ask(new Gateway(findTarget(values, io)), call);
     if (values.has("json")) printJson(io, result.data);
-    else print(io, result.text(painter(io.stdout, io.env)));
+    else print(io, result.text(painter(io.stdout, io.env), terminalWidth(io.stdout)));
     return result.code ?? exitCodes.ok;
   };
   return { ...spec, options: { ...targetOptions, ...jsonOption, ...spec.options }, run };

@@ -11,7 +11,7 @@ import { errorMessage } from "@parley/contracts";
 import { fetchStatus } from "../cluster/status.ts";
 import { findTarget } from "../cluster/target.ts";
 import { doctor } from "../doctor/doctor.ts";
-import { CliError, exitCodes, note, painter, print, printJson } from "../io/io.ts";
+import { CliError, exitCodes, note, painter, print, printJson, terminalWidth } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
 import { logOptions, printLogs } from "../logs/logs.ts";
 import { statusText } from "../tables/status.ts";
@@ -57,7 +57,7 @@ async function showStatus({ values, io }: Call): Promise<number> {
   }
   const view = await fetchStatus(target);
   if (values.has("json")) printJson(io, view);
-  else print(io, statusText(view, painter(io.stdout, io.env)));
+  else print(io, statusText(view, painter(io.stdout, io.env), terminalWidth(io.stdout)));
   return view.healthy ? exitCodes.ok : exitCodes.unhealthy;
 }
 
@@ -70,7 +70,7 @@ async function watch({ values, io }: Call): Promise<number> {
     let shown: string;
     try {
       const view = await fetchStatus(findTarget(values, io));
-      shown = json ? JSON.stringify(view) : statusText(view, paint);
+      shown = json ? JSON.stringify(view) : statusText(view, paint, terminalWidth(io.stdout));
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       const reason = errorMessage(error);

@@ -67,7 +67,10 @@ export const sessionCommands: readonly CommandSpec[] = [
         activity: values.text("activity"),
       });
       const data = { sessions, ...(matches === undefined ? {} : { matches }) };
-      return { data, text: (paint) => sessionsTable(sessions, paint) + matchesText(matches ?? [], paint) };
+      return {
+        data,
+        text: (paint, maxWidth) => sessionsTable(sessions, paint, maxWidth) + matchesText(matches ?? [], paint),
+      };
     },
   ),
   {

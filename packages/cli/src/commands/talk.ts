@@ -54,7 +54,7 @@ async function extrasOf(target: Target, values: OptionValues, io: Io): Promise<P
 }
 
 /** Options of `parley chat` on a terminal only. */
-const terminalOptionNames = ["resume", "continue", "fork", "model", "permission-mode", "profile"];
+const terminalOptionNames = ["resume", "continue", "fork", "model", "permission-mode", "profile", "workspace"];
 
 async function chatOnTerminal(target: Target, values: OptionValues, io: Io): Promise<number> {
   if (values.has("attach"))
@@ -63,7 +63,9 @@ async function chatOnTerminal(target: Target, values: OptionValues, io: Io): Pro
   if (chosen.length > 1) throw new UsageError(`--${chosen.join(" and --")} choose different sessions: name one.`);
   const model = values.text("model");
   const permissionMode = values.text("permission-mode");
+  const workspace = values.text("workspace");
   const commands = [
+    ...(workspace === undefined ? [] : [`/workspace ${workspace}`]),
     ...(model === undefined ? [] : [`/model ${model}`]),
     ...(permissionMode === undefined ? [] : [`/mode ${permissionMode}`]),
   ];
@@ -76,6 +78,7 @@ async function chatOnTerminal(target: Target, values: OptionValues, io: Io): Pro
     continue: values.has("continue"),
     fork: values.has("fork"),
     profile: values.text("profile"),
+    workspace,
   };
   return runChat(target, { ...start, mode: modeOf(values), commands }, io);
 }
@@ -160,11 +163,12 @@ own, in a new session unless --conversation or --session names one.`,
       session: text("<id>", "follow one whole session, by id or key"),
       attach: attachOption,
       resume: text("<id>", "continue this session, by id, key or title"),
-      continue: flag("continue the most recently used session"),
+      continue: flag("continue the most recently used session; with --workspace, of that folder"),
       fork: flag("continue a copy of the session"),
       model: text("<name>", "the model of the session from now on"),
       "permission-mode": text("<mode>", "what runs without approval in the session", permissionModeNames),
       profile: text("<name>", "let this profile of parley.toml answer, in a session of its own"),
+      workspace: text("<name>", "work in this folder of [workspace.folders], in a conversation of its own"),
     },
     examples: [
       "parley chat",
@@ -196,9 +200,10 @@ call: a call that needs approval is denied at once, and standard error names it.
       "max-turns": text("<n>", "stop after this many model calls of the run"),
       "max-usd": text("<amount>", "stop when the run has cost this much"),
       profile: text("<name>", "let this profile of parley.toml answer, in a session of its own"),
+      workspace: text("<name>", "work in this folder of [workspace.folders], in a new session"),
       "permission-mode": text("<mode>", "what runs without approval during this run", permissionModeNames),
       resume: text("<id>", "continue this session, by id, key or title"),
-      continue: flag("continue the most recently used session"),
+      continue: flag("continue the most recently used session; with --workspace, of that folder"),
       new: flag("start a new session, also with a named conversation"),
       fork: flag("continue a copy of the session; with --resume or --continue"),
       attach: attachOption,

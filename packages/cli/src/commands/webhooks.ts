@@ -126,12 +126,15 @@ function sample(signer: WebhookSigner, id: string): { body: object; headers?: Re
   const at = new Date().toISOString();
   switch (signer) {
     case "github":
-      return { body: { zen: message, repository: { full_name: "test" } }, headers: { "x-github-event": "ping" } };
+      return {
+        body: { zen: message, hook: { updated_at: at }, repository: { full_name: "test" } },
+        headers: { "x-github-event": "ping" },
+      };
     case "gitlab":
       return { body: { object_kind: "note", object_attributes: { note: message } } };
     case "sentry":
       return {
-        body: { action: "created", data: { issue: { title: message } } },
+        body: { action: "created", data: { issue: { title: message, lastSeen: at } } },
         headers: { "sentry-hook-resource": "issue" },
       };
     case "alertmanager": {

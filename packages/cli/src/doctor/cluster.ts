@@ -148,12 +148,7 @@ function keyVariable(provider: string): string {
 export function modelFinding(model: Status["model"], fixes = fixesFor(false)): Finding {
   if (model === null) return error("model", "no agent-core reports its model", fixes.logs("agent-core"));
   const named = `${model.model} (${model.provider})`;
-  if (model.provider === "rehearsal")
-    return warning(
-      "model",
-      `${named}: ${model.note ?? ""}`,
-      `${fixes.set("ANTHROPIC_API_KEY=…", "agent-core")}   (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>)`,
-    );
+  if (model.provider === "rehearsal") return warning("model", `${named}: ${model.note ?? ""}`, fixes.model);
   if (model.note === null) return ok("model", named);
   return /\bkey\b|auth|refus|denied|\b401\b|\b403\b/i.test(model.note)
     ? error(
@@ -201,18 +196,22 @@ export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor
 }
 
 /** Accounts, webhooks and observers as each gateway reports them; empty if none is configured. */
-function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
+export function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ replica, details }) => {
     const { channels, channelProblems } = details;
     if (channels === undefined) return [];
     return channelProblems === undefined
       ? ok("channels", `${replica}: ${String(channels)}`)
-      : error(
-          "channels",
-          `${replica}: ${String(channelProblems)}`,
-          `set the missing or refused secrets, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`,
-        );
+      : error("channels", `${replica}: ${String(channelProblems)}`, channelFix(String(channelProblems), fixes));
   });
+}
+
+/** The fix of the first account that has a problem; webhooks and observers are corrected in parley.toml. */
+function channelFix(problems: string, fixes: Fixes): string {
+  const account = /(?:^|; )([a-z]\w*:[\w-]+) (?:failing|disabled)/.exec(problems)?.[1];
+  return account === undefined || /^(?:hook|observer):/.test(account)
+    ? `set the missing secrets, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`
+    : fixes.account(account);
 }
 
 /** Which server connections use TLS, by service. */

@@ -1,6 +1,7 @@
 // `parley doctor`: runs all independent checks in parallel. A check that throws becomes a finding.
 
 import { errorMessage } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
 
 import { api } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -42,13 +43,13 @@ export async function runChecks(context: DoctorContext, checks: readonly Check[]
 export async function doctor(values: OptionValues, io: Io): Promise<number> {
   const target = findTarget(values, io);
   const gateway = new Gateway(target);
-  let asked: ReturnType<DoctorContext["status"]> | undefined;
+  let status: ReturnType<DoctorContext["status"]> | undefined;
   const findings = await runChecks({
     io,
     home: target.home,
     explicitUrl: target.explicitUrl,
     settingsFile: findSettings(undefined, values, io),
-    status: () => (asked ??= gateway.runWithClockSkew(api.status)),
+    status: () => (status ??= gateway.runWithClockSkew(api.status)),
     jobs: async () => (await gateway.run(api.jobs)).jobs,
   });
   const failed = findings.some(({ severity }) => severity === "error");
@@ -57,7 +58,8 @@ export async function doctor(values: OptionValues, io: Io): Promise<number> {
   return failed ? exitCodes.unhealthy : exitCodes.ok;
 }
 
-function findingsText(findings: readonly Finding[], paint: Paint): string {
+/** One line per finding with its fix below, and their numbers by severity. Pure. */
+export function findingsText(findings: readonly Finding[], paint: Paint): string {
   const width = Math.max(...findings.map(({ id }) => id.length));
   const marks = { ok: paint("green", "✓"), warning: paint("yellow", "!"), error: paint("red", "✗") };
   const lines = findings.map(({ id, severity, message, fix }) => {
@@ -65,5 +67,5 @@ function findingsText(findings: readonly Finding[], paint: Paint): string {
     return fix === null ? line : `${line}\n${" ".repeat(width + 4)}${paint("bold", "fix:")} ${fix}`;
   });
   const count = (wanted: Finding["severity"]): number => findings.filter(({ severity }) => severity === wanted).length;
-  return `${lines.join("\n")}\n\n${count("ok")} ok, ${count("warning")} warnings, ${count("error")} errors`;
+  return `${lines.join("\n")}\n\n${count("ok")} ok, ${pluralize(count("warning"), "warning")}, ${pluralize(count("error"), "error")}`;
 }

@@ -57,6 +57,10 @@ export interface Fixes {
   logs(service?: string): string;
   /** How to set variables of a service, e.g. `PARLEY_MODEL=<model>`. */
   set(variables: string, service: string): string;
+  /** Without a model. */
+  readonly model: string;
+  /** For an account that cannot connect, as `<channel>:<account>`. */
+  account(name: string): string;
   /** The step after a change of parley.toml. */
   readonly restart: string;
   /** For commands that are refused because no sandbox works. */
@@ -67,6 +71,9 @@ const here: Fixes = {
   logs: (service) =>
     service === undefined ? "parley logs --level error --since 1d" : `parley logs --service ${service} --since 10m`,
   set: (variables) => `${variables} ${startFix}`,
+  model: `parley onboard   (or ANTHROPIC_API_KEY=… ${startFix})`,
+  account: (name) =>
+    `parley channels add ${name}   (asks for its secrets again; an account in parley.toml: set its variables, and restart Parley)`,
   restart: "restart Parley",
   sandbox: "apt-get install bubblewrap   (and allow unprivileged user namespaces)",
 };
@@ -77,6 +84,10 @@ const there: Fixes = {
       ? "where it runs: docker compose logs --since 24h   (or kubectl logs, for each deployment)"
       : `where it runs: docker compose logs --since 10m ${service}   (or kubectl logs deployment/${service} --since 10m)`,
   set: (variables, service) => `where it runs: set ${variables} for ${service} and restart it; docs/deploy.md`,
+  model:
+    "where it runs: set ANTHROPIC_API_KEY=… (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>) for agent-core and restart it; docs/deploy.md",
+  account: (name) =>
+    `where it runs: correct the secret of ${name} for channel-gateway and restart it; parley channels test ${name} checks it`,
   restart: "restart the tool-runners",
   sandbox:
     "where the tool-runner runs: allow unprivileged user namespaces, or choose another isolation; docs/isolation.md",

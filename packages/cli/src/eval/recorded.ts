@@ -25,10 +25,11 @@ export async function recordedTurn(gateway: Gateway, turnId: string): Promise<Re
   if (turn.state === "running") throw new CliError(`The turn ${turnId} is still running.`);
   const messages = await messagesOf(gateway, turn.sessionId, turnId);
   const [first] = messages;
-  const said = messages
+  const userParts = messages
     .filter(({ role, from }) => role === "user" && from?.origin === "user")
     .flatMap(({ parts }) => parts);
-  if (first === undefined || said.length === 0) throw new CliError(`The turn ${turnId} was not started by a message.`);
+  if (first === undefined || userParts.length === 0)
+    throw new CliError(`The turn ${turnId} was not started by a message.`);
   const tools = messages.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_call" ? [ownToolName(part.name)] : [])),
   );
@@ -44,8 +45,8 @@ export async function recordedTurn(gateway: Gateway, turnId: string): Promise<Re
     inputTokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
     outputTokens: usage.outputTokens,
   };
-  const attachments = said.flatMap((part) => (part.type === "blob" ? [{ id: part.sha256, name: part.name }] : []));
-  return { record, sessionId: turn.sessionId, prompt: { text: textOf(said), attachments }, seq: first.seq };
+  const attachments = userParts.flatMap((part) => (part.type === "blob" ? [{ id: part.sha256, name: part.name }] : []));
+  return { record, sessionId: turn.sessionId, prompt: { text: textOf(userParts), attachments }, seq: first.seq };
 }
 
 async function messagesOf(gateway: Gateway, sessionId: string, turnId: string): Promise<Message[]> {

@@ -70,6 +70,11 @@ export function painter(stream: { isTTY?: boolean }, env: Io["env"]): Paint {
   return (format, text) => (text === "" ? "" : styleText(format, text, { validateStream: false }));
 }
 
+/** Columns of a terminal; Infinity where the output is no terminal. */
+export function terminalWidth({ isTTY, columns }: { isTTY?: boolean; columns?: number }): number {
+  return isTTY === true && columns !== undefined && columns > 0 ? columns : Infinity;
+}
+
 /** Writes one line of data to standard output. */
 export function print(io: Io, line: string): void {
   io.stdout.write(`${line}\n`);
@@ -107,14 +112,17 @@ export async function ask(
   const lines = createInterface({ input: stdin, output, terminal: true });
   // From here on the terminal echoes nothing: what somebody pastes at once after the question is hidden too.
   if (hidden) stdout.write(question);
-  const answer = await new Promise<string>((resolve) => {
-    lines.once("close", () => {
-      if (!hidden) stdout.write("\n");
-      resolve("");
-    });
-    lines.question(hidden ? "" : question, resolve);
-  });
-  lines.removeAllListeners("close").close();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const endWithoutAnswer = (): void => {
+    if (!hidden) stdout.write("\n");
+    resolve("");
+  };
+  lines.once("close", endWithoutAnswer);
+  lines.question(hidden ? "" : question, resolve);
+  const answer = await promise;
+  // Only this listener: readline's own one stops reading keys. Otherwise this interface would echo the answer to the next question.
+  lines.off("close", endWithoutAnswer);
+  lines.close();
   if (hidden) stdout.write("\n");
   return answer;
 }

@@ -8,7 +8,16 @@ import { CliError, exitCodes, painter, print, UsageError, type Io } from "../io/
 import { flag, homeOption, jsonOption, text, type OptionTable, type OptionValues } from "../io/options.ts";
 import { followLogs, readLogs } from "./files.ts";
 import { recordJson, recordText } from "./format.ts";
-import { levels, mergeLogs, passes, readSince, type LogFilter, type LogRecord } from "./records.ts";
+import {
+  levels,
+  logNames,
+  mergeLogs,
+  passes,
+  readSince,
+  type LogFilter,
+  type LogRecord,
+  type LogText,
+} from "./records.ts";
 
 /** Default number of past lines that `--follow` prints. */
 const linesBeforeFollowing = 20;
@@ -44,13 +53,24 @@ export async function printLogs(values: OptionValues, io: Io, account?: LogFilte
   let onRecord = (record: LogRecord): void => void late.push(record);
   // Following starts before reading, so that no line is lost in between; a line may then be in both.
   const following = follow ? followLogs(folder, (record) => onRecord(record), stopping.signal) : undefined;
-  const all = mergeLogs(readLogs(folder), filter);
+  const logs = readLogs(folder);
+  const all = mergeLogs(logs, filter);
+  if (all.length === 0) requireService(logs, filter, stopping);
   const count = lines ?? (follow && filter.since === undefined ? linesBeforeFollowing : all.length);
   for (const record of count === 0 ? [] : all.slice(-count)) show(record);
   onRecord = show;
   for (const record of late) show(record);
   await following;
   return exitCodes.ok;
+}
+
+/** Throws UsageError, after it has ended following, if no log is of the service that the filter names. */
+function requireService(logs: readonly LogText[], { service }: LogFilter, following: AbortController): void {
+  if (service === undefined) return;
+  const names = logNames(logs, mergeLogs(logs, {}));
+  if (names.includes(service)) return;
+  following.abort();
+  throw new UsageError(`No log is of a service, replica or server "${service}".`, `There are: ${names.join(", ")}`);
 }
 
 function readFilter(values: OptionValues): LogFilter {

@@ -148,6 +148,13 @@ function concerns({ fields }: LogRecord, { channel, account }: NonNullable<LogFi
   return typeof fields["lease"] === "string" && fields["lease"].split("#")[0] === name;
 }
 
+/** The services, replicas and servers that `--service` can name, sorted. */
+export function logNames(logs: readonly LogText[], records: readonly LogRecord[]): string[] {
+  const names = new Set(logs.flatMap(({ source }) => [source, source.replace(/-\d+$/, "")]));
+  for (const { service, source } of records) names.add(service).add(source);
+  return [...names].sort();
+}
+
 export function passes(record: LogRecord, { service, level, since, account }: LogFilter): boolean {
   if (account !== undefined && !concerns(record, account)) return false;
   if (service !== undefined && record.service !== service && record.source !== service) return false;

@@ -1,6 +1,6 @@
 // Asks for a first channel: its set-up steps, the settings it cannot work without, and its secrets.
 
-import { channelEntries, type ChannelEntry, neededSecrets, settingNamesOf } from "@parley/contracts";
+import { channelEntries, type ChannelEntry, neededSecrets, openQuestions, withDefaults } from "@parley/contracts";
 
 import type { ChannelAnswer } from "./channel.ts";
 import type { Choice, Prompts } from "./prompts.ts";
@@ -12,19 +12,34 @@ export async function askChannel(prompts: Prompts): Promise<ChannelAnswer | null
     ...channelEntries.map((each): Choice<ChannelEntry> => ({ value: each, label: each.title })),
   ]);
   if (entry === null) return null;
-  prompts.box(`Setting up ${entry.title}`, entry.setUp.map((step, at) => `${at + 1}. ${plain(step)}`).join("\n"));
+  prompts.box(`Setting up ${entry.title}`, setUpSteps(entry).join("\n"));
   const settings: Record<string, string> = {};
-  for (const name of settingNamesOf(entry).required) settings[name] = await prompts.ask(`${name} of the account`);
+  for (const { setting, purpose } of openQuestions(entry, settings)) {
+    settings[setting] = await prompts.ask(questionText(setting, purpose));
+  }
   const secrets: Record<string, string> = {};
   for (const { setting, purpose } of neededSecrets(entry, settings)) {
-    secrets[setting] = await prompts.askSecret(
-      `${purpose}: ${setting} (stored in the data folder, readable only by you)`,
-    );
+    secrets[setting] = await prompts.askSecret(questionText(setting, purpose, "; stored so that only you can read it"));
   }
   return { channel: entry.name, account: "main", settings, secrets };
 }
 
-/** The step without Markdown. */
+/** The steps of an account with these settings, and the defaults, in plain text: without the steps of another `mode`. */
+export function setUpSteps(entry: ChannelEntry, settings: object = {}): string[] {
+  const { mode } = withDefaults(entry, settings);
+  return entry.setUp
+    .filter((step) => (/^For `mode = "(\w+)"`/.exec(step)?.[1] ?? mode) === mode)
+    .map((step, at) => `${at + 1}. ${plain(step)}`);
+}
+
+/** Names the setting too: the steps do. */
+export function questionText(setting: string, purpose: string, remark = ""): string {
+  return `${purpose.charAt(0).toUpperCase()}${purpose.slice(1)} (${setting}${remark})`;
+}
+
+/** The step without Markdown. Links to pages are relative to docs/. */
 function plain(step: string): string {
-  return step.replaceAll(/[`*]/g, "");
+  const link = (_: string, text: string, target: string) =>
+    `${text} (${/^\w+:/.test(target) ? target : `docs/${target}`})`;
+  return step.replaceAll(/\[([^\]]+)\]\(([^)]+)\)/g, link).replaceAll(/[`*]/g, "");
 }

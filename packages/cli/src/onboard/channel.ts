@@ -25,7 +25,7 @@ function typed({ settings }: ChannelEntry, given: Readonly<Record<string, string
       const property = properties[name];
       const type = typeof property === "object" ? property.type : undefined;
       if (type === "array") return [name, text.split(",").map((each) => each.trim())];
-      if (type === "boolean") return [name, text === "true"];
+      if (type === "boolean") return [name, /^(?:true|y|yes)$/i.test(text)];
       return [name, type === "number" || type === "integer" ? Number(text) : text];
     }),
   );

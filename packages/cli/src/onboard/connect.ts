@@ -80,7 +80,7 @@ async function untilSomebodyWrites(
   refused: ReadonlySet<string>,
 ): Promise<Person | null> {
   const waiting = prompts.wait(
-    `Write any message to ${channel}:${account} on ${title} now, with your own account (Ctrl-C: later)`,
+    `Write any message to it on ${title} now, with your own account (${channel}:${account}; Ctrl-C: later)`,
   );
   while (!waiting.cancelled.aborted) {
     const { pairings } = await gateway.run(api.people);

@@ -8,7 +8,7 @@ import {
   channelNamed,
   errorMessage,
   neededSecrets,
-  settingNamesOf,
+  openQuestions,
   type ChannelEntry,
 } from "@parley/contracts";
 
@@ -89,9 +89,7 @@ function givenChannel(values: OptionValues, io: Io): ChannelAnswer | null {
 /** The flags that an account still needs; pure. */
 export function missingFlags(entry: ChannelEntry, settings: object, files: object): string[] {
   return [
-    ...settingNamesOf(entry)
-      .required.filter((name) => !(name in settings))
-      .map((name) => `--channel-set ${name}=<value>`),
+    ...openQuestions(entry, settings).map(({ setting, purpose }) => `--channel-set ${setting}=<value> (${purpose})`),
     ...neededSecrets(entry, settings)
       .filter(({ setting }) => !(setting in files))
       .map(({ setting, purpose }) => `--channel-secret-file ${setting}=<file> (${purpose})`),

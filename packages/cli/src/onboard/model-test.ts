@@ -63,8 +63,8 @@ const Failure = z.object({ error: z.union([z.string(), z.object({ message: z.str
 /** What an answer of a model's API means. `key` is removed from texts. */
 export function judge(status: number, body: string, key: string): ModelTest {
   if (status >= 200 && status < 300) return works;
-  const said = Failure.safeParse(parseJson(body)).data?.error;
-  const full = typeof said === "string" ? said : (said?.message ?? body);
+  const error = Failure.safeParse(parseJson(body)).data?.error;
+  const full = typeof error === "string" ? error : (error?.message ?? body);
   const text = key === "" ? full : full.replaceAll(key, "[key]");
   const detail = oneLine(redactSecrets(text), maxDetailLength);
   const because = `${status}${detail === "" ? "" : `: ${detail}`}`;

@@ -52,7 +52,7 @@ async function withoutQuestions(values: OptionValues, io: Io, place: Place): Pro
 }
 
 async function askAll(prompts: Prompts, values: OptionValues, io: Io, place: Place): Promise<number> {
-  prompts.intro("Parley: set-up in about two minutes. Ctrl-C ends it, and nothing is changed until the last answer.");
+  prompts.intro("Parley: set-up in about two minutes. Ctrl-C ends it without changes.");
   if (values.has("offer") && !(await wantsToSetUp(prompts))) return exitCodes.ok;
   const channelOnly = values.has("channel-only");
   const model = channelOnly ? null : await askModel(prompts, io.env);

@@ -1,6 +1,13 @@
 // Executes control requests of a program during a run, or refuses them with a reason.
 
-import { efforts, errorMessage, type SessionSummary, slashCommands } from "@parley/contracts";
+import {
+  answerInstructions,
+  type AnswerSchema,
+  efforts,
+  errorMessage,
+  type SessionSummary,
+  slashCommands,
+} from "@parley/contracts";
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
@@ -10,6 +17,7 @@ import { firstIssue } from "../io/io.ts";
 import type { ControlRequest } from "./input.ts";
 import { permissionModeNames, readPermissionMode } from "@parley/projections";
 import { serverStatus } from "./agent-info.ts";
+import { readAnswerSchema } from "./structured-output.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
@@ -20,8 +28,14 @@ export interface ControlDeps {
   registerHooks(hooks: unknown): void;
   /** Adds the tools of the program's MCP servers and its sub-agents to the session. Throws Error with the reason of a refusal. */
   define(servers: readonly string[], manifests: unknown, agents: unknown): Promise<readonly AgentInfo[]>;
+  /** Calls the hooks on a compaction. Why it is not requested, or null. */
+  beforeCompact(): Promise<string | null>;
+  /** Adds MCP servers that this process reaches; returns their names. Throws Error for one that cannot be used. */
+  addServers(servers: unknown): readonly string[];
   /** The names of the program's MCP servers. */
   serverNames(): readonly string[];
+  /** Answers must match it. */
+  requireSchema(schema: AnswerSchema): void;
   /** Sets instructions for the agent, sent with the next message. */
   instruct(text: string): void;
   /** The program also wants the texts of sub-agents. */
@@ -107,8 +121,11 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
       if (tokens === null || tokens === undefined) return {};
       throw new ControlRequestError(refusals["set_max_thinking_tokens"] ?? "");
     }
-    case "compact":
+    case "compact": {
+      const refusal = await deps.beforeCompact();
+      if (refusal !== null) throw new ControlRequestError(refusal);
       return { text: await command(deps, "/compact", () => true) };
+    }
     case "rewind_files": {
       const Rewind = z.object({ checkpoint_id: z.uuid(), dry_run: z.boolean().default(false) });
       const { checkpoint_id: checkpoint, dry_run: dryRun } = read(Rewind, request);
@@ -148,7 +165,6 @@ function serverName({ serverName: camel, server_name: snake = camel, ...request 
 
 /** Options of `initialize` that change the answer and cannot be honoured, with the reason. */
 const unsupportedOptions = [
-  ["mcpServers", addServers],
   ["plugins", "hooks, skills and MCP servers belong to the cluster"],
   ["skills", "skills belong to the cluster"],
   ["toolAliases", "tools have fixed names"],
@@ -174,15 +190,18 @@ function isUnset(value: unknown): boolean {
 /** Throws ControlRequestError for options that the cluster cannot apply. */
 async function initialize(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
   const options = read(Initialize, request);
-  if (request["jsonSchema"] !== undefined && request["jsonSchema"] !== null)
-    throw new ControlRequestError("outputFormat: answers are text");
+  const { jsonSchema } = request;
+  const schema = jsonSchema === undefined || jsonSchema === null ? null : readAnswerSchema(jsonSchema);
   for (const [name, reason] of unsupportedOptions) {
     if (!isUnset(request[name])) throw new ControlRequestError(`${name}: ${reason}`);
   }
   deps.registerHooks(options.hooks ?? {});
-  const own = await deps.define(options.sdkMcpServers ?? [], options.sdkMcpServerManifests, request["agents"]);
+  const servers = [...(options.sdkMcpServers ?? []), ...deps.addServers(request["mcpServers"])];
+  const own = await deps.define(servers, options.sdkMcpServerManifests, request["agents"]);
   if (options.forwardSubagentText === true) deps.forwardTexts();
-  const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? ""].flat();
+  if (schema !== null) deps.requireSchema(schema);
+  const format = schema === null ? "" : answerInstructions(schema);
+  const instructions = [options.systemPrompt ?? "", options.appendSystemPrompt ?? "", format].flat();
   const text = instructions.filter((each) => each.trim() !== "").join("\n\n");
   if (text !== "") deps.instruct(text);
   const agent = await deps.gateway.run(api.agent).catch(() => null);
@@ -202,6 +221,7 @@ async function initialize(deps: ControlDeps, request: ControlRequest): Promise<R
     available_output_styles: ["default"],
     account: {},
     hooks_applied: true,
+    mcp_servers_applied: true,
   };
 }
 

@@ -1,11 +1,12 @@
 // The options of `parley run`.
 
-import type { QueueMode } from "@parley/contracts";
+import type { AnswerSchema, QueueMode } from "@parley/contracts";
 import { permissionModeNames, readPermissionMode } from "@parley/projections";
 
 import { modeOf } from "../chat/open.ts";
 import { UsageError } from "../io/io.ts";
 import type { OptionValues } from "../io/options.ts";
+import type { ExternalServer } from "./external-servers.ts";
 import type { SessionSetup } from "./setup.ts";
 
 export const outputFormats = ["text", "json", "stream-json"] as const;
@@ -41,10 +42,14 @@ export interface RunOptions {
   readonly programApproves: boolean;
   /** Names of MCP servers in the program's process, in addition to those that it names itself. */
   readonly servers: readonly string[];
+  /** MCP servers of the program that this process starts or reaches. */
+  readonly externalServers: Readonly<Record<string, ExternalServer>>;
   /** Report the calls of the program's hooks in the stream. */
   readonly hookEvents: boolean;
   /** Repeat the program's messages in the stream. */
   readonly replay: boolean;
+  /** What the answers must match; null: they are text. */
+  readonly answerSchema: AnswerSchema | null;
   /** Null: read it from standard input. */
   readonly prompt: string | null;
 }
@@ -77,7 +82,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     maxUsd: readDollars(values.text("max-usd"), "--max-usd"),
     partial: values.has("partial"),
     queueMode: modeOf(values),
-    setup: { permissionMode: permissionModeOf(values) },
+    setup: { permissionMode: permissionModeOf(values), workspace: values.text("workspace") },
     profile,
     conversation: values.text("conversation"),
     session,
@@ -86,8 +91,10 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     instructions: null,
     programApproves: streamInput,
     servers: [],
+    externalServers: {},
     hookEvents: false,
     replay: false,
+    answerSchema: null,
     prompt: prompt === "-" ? null : prompt,
   };
 }

@@ -61,7 +61,7 @@ const Answer = z.discriminatedUnion("behavior", [
 ]);
 
 /** The suggestion of a question: similar calls run without a question for the rest of the session. */
-function suggestionOf(tool: string) {
+export function suggestionOf(tool: string) {
   return [{ type: "addRules", rules: [{ toolName: tool }], behavior: "allow", destination: "session" }] as const;
 }
 

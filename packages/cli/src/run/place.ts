@@ -41,7 +41,8 @@ export async function runPlace(gateway: Gateway, options: RunOptions, text: stri
     return { ...place, thread: named === undefined ? "separate" : "named", session: undefined };
   }
   if (choice === null) return { ...place, session: undefined };
-  const found = choice === "last" ? await lastSession(gateway) : await findSession(gateway, choice.resume);
+  const found =
+    choice === "last" ? await lastSession(gateway, options.setup.workspace) : await findSession(gateway, choice.resume);
   if (!fork) return { ...place, session: found };
   const copy = callPlace("run", named);
   const route = `${ownPrefix}${copy.conversation}`;
@@ -67,17 +68,26 @@ export async function findSession(gateway: Gateway, name: string): Promise<strin
 /** Key prefix of sessions of single API calls; they belong to other programs, so `--continue` skips them. */
 const apiCallPrefix = `${ownPrefix}call-`;
 
-/** The id of the most recently used session that accepts messages from here. Throws CliError when there is none. */
-export async function lastSession(gateway: Gateway): Promise<string> {
+/**
+ * The id of the most recently used session that accepts messages from here. `workspace`: one that works in this folder. Throws CliError
+ * when there is none.
+ */
+export async function lastSession(gateway: Gateway, workspace?: string): Promise<string> {
   for (let before: string | undefined; ;) {
     const { sessions } = await gateway.run(api.sessions, { limit: 200, status: "active", calls: true, before });
     const last = sessions.find(
-      ({ key, parentId }) => parentId === null && speakingName(key, "cli") !== null && !key.startsWith(apiCallPrefix),
+      ({ key, parentId, overrides }) =>
+        parentId === null &&
+        speakingName(key, "cli") !== null &&
+        !key.startsWith(apiCallPrefix) &&
+        (workspace === undefined || overrides.workspace === workspace),
     );
     if (last !== undefined) return last.sessionId;
     before = sessions.at(-1)?.sessionId;
     if (before === undefined)
-      throw new CliError("There is no session to continue.", { fix: "Run again without --continue." });
+      throw new CliError(`There is no session to continue${workspace === undefined ? "" : ` in "${workspace}"`}.`, {
+        fix: "Run again without --continue.",
+      });
   }
 }
 

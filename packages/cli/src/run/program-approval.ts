@@ -13,7 +13,9 @@ import {
   interrupts,
   type PermissionQuestion,
   PermissionQuestions,
+  readDecision,
   subagentQuestion,
+  suggestionOf,
 } from "./permission-questions.ts";
 
 export interface ProgramApprovalDeps {
@@ -26,12 +28,14 @@ export interface ProgramApprovalDeps {
   /** Writes a control request to the program. */
   readonly send: (request: object) => void;
   readonly note: (text: string) => void;
+  /** The program is asked about a call. */
+  readonly asked: (tool: string) => void;
   /** The run ends after this work. */
   readonly start: (work: Promise<void>) => void;
 }
 
-/** What to do with a question after the hooks: decide it, or ask the program. Pure. */
-export function afterHooks(verdict: HookVerdict, reviewed: boolean, programApproves: boolean): Decision | "ask" {
+/** What to do with a question after the PreToolUse hooks: decide it, or ask the program. `canAsk`: it has somebody to decide. Pure. */
+export function afterHooks(verdict: HookVerdict, reviewed: boolean, canAsk: boolean): Decision | "ask" {
   const { decision, reason, updatedInput, stop } = verdict;
   if (stop !== null) return { decision: "deny", message: stop, interrupt: true };
   if (decision === "deny") return { decision: "deny", message: reason ?? "A hook of the program denied this call." };
@@ -42,8 +46,23 @@ export function afterHooks(verdict: HookVerdict, reviewed: boolean, programAppro
       ...(updatedInput === null ? {} : { updatedInput: { ...updatedInput } }),
     };
   }
-  if (programApproves) return "ask";
-  return { decision: "deny", message: "Nobody can approve this call: the program has no permission callback." };
+  return canAsk ? "ask" : nobodyApproves;
+}
+
+const nobodyApproves = {
+  decision: "deny",
+  message: "Nobody can approve this call: the program has no permission callback.",
+} as const;
+
+/** The decision of the PermissionRequest hooks, or null without one. Pure. */
+function decisionOf(verdict: HookVerdict, { tool_use_id: callId, input }: PermissionQuestion): Decision | null {
+  const { decision, reason, answer, stop } = verdict;
+  if (stop !== null) return { decision: "deny", message: stop, interrupt: true };
+  if (decision === null || decision === "ask") return null;
+  const read = readDecision(answer ?? { behavior: decision, message: reason ?? undefined }, callId, input);
+  return "decision" in read
+    ? read.decision
+    : { decision: "deny", message: `The answer of the hook was not valid: ${read.problem}` };
 }
 
 /** The approval questions of a run and its sub-agents, as long as a program answers them. */
@@ -81,17 +100,42 @@ export class ProgramApprovals {
 
   /** Decides one question, or sends it to the program. Never rejects. */
   async #decide(question: PermissionQuestion): Promise<void> {
-    const { gateway, programApproves, send, note } = this.#deps;
-    const verdict = await hookVerdict(this.#deps, question);
-    const decision = afterHooks(verdict, question.reason === reviewReason, programApproves);
-    if (decision === "ask") {
+    const { gateway, hooks, programApproves, send, note, asked } = this.#deps;
+    const tool = question.tool_name;
+    const verdict = await this.#verdict("PreToolUse", question);
+    const canAsk = programApproves || hooks.has("PermissionRequest", tool);
+    const first = afterHooks(verdict, question.reason === reviewReason, canAsk);
+    const decision = first === "ask" ? await this.#byRequestHooks(question) : first;
+    if (decision === null) {
+      asked(tool);
       send(this.#questions.ask(question));
       return;
     }
     try {
       await gateway.run(api.decide, { id: question.request_id, ...decision });
     } catch (error) {
-      note(`the decision on ${question.tool_name} was not stored: ${errorMessage(error)}`);
+      note(`the decision on ${tool} was not stored: ${errorMessage(error)}`);
+    }
+  }
+
+  /** Null: the permission callback decides. */
+  async #byRequestHooks(question: PermissionQuestion): Promise<Decision | null> {
+    const verdict = await this.#verdict("PermissionRequest", question);
+    return decisionOf(verdict, question) ?? (this.#deps.programApproves ? null : nobodyApproves);
+  }
+
+  /** A hook that fails denies the call. */
+  async #verdict(event: "PreToolUse" | "PermissionRequest", question: PermissionQuestion): Promise<HookVerdict> {
+    const { hooks, hookContext } = this.#deps;
+    const { tool_name: tool, tool_use_id: callId, input, agent_id } = question;
+    if (!hooks.has(event, tool)) return noVerdict;
+    try {
+      const about = { ...hookContext(), tool_name: tool, tool_input: input ?? {}, tool_use_id: callId };
+      const more = event === "PermissionRequest" ? { permission_suggestions: suggestionOf(tool) } : {};
+      const ofAgent = agent_id === undefined ? {} : { agent_id };
+      return await hooks.call(event, { ...about, ...more, ...ofAgent }, tool, callId);
+    } catch (error) {
+      return { ...noVerdict, decision: "deny", reason: `A hook of the program failed: ${errorMessage(error)}` };
     }
   }
 
@@ -99,18 +143,5 @@ export class ProgramApprovals {
     if (this.#questions.withdraw(requestId)) {
       this.#deps.send({ type: "control_cancel_request", request_id: requestId });
     }
-  }
-}
-
-/** A hook that fails denies the call. */
-async function hookVerdict({ hooks, hookContext }: ProgramApprovalDeps, question: PermissionQuestion) {
-  const { tool_name: tool, tool_use_id: callId, input, agent_id } = question;
-  if (!hooks.has("PreToolUse", tool)) return noVerdict;
-  try {
-    const about = { ...hookContext(), tool_name: tool, tool_input: input ?? {}, tool_use_id: callId };
-    const ofAgent = agent_id === undefined ? {} : { agent_id };
-    return await hooks.call("PreToolUse", { ...about, ...ofAgent }, tool, callId);
-  } catch (error) {
-    return { ...noVerdict, decision: "deny", reason: `A hook of the program failed: ${errorMessage(error)}` } as const;
   }
 }

@@ -24,8 +24,7 @@ export class ProgramRequests {
   async ask(request: { subtype: string }, { timeoutMs, signal }: RequestLimits = {}): Promise<unknown> {
     if (this.#closed) throw new Error(closedText);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#count += 1;
-    const requestId = `program${this.#count}`;
+    const requestId = this.#nextId();
     const late = (): void => reject(new Error(`no answer within ${timeoutMs} ms`));
     const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
     const withdraw = (): void => {
@@ -47,11 +46,21 @@ export class ProgramRequests {
     }
   }
 
+  /** Sends a request whose answer nobody needs. */
+  announce(request: { subtype: string }): void {
+    this.#send({ type: "control_request", request_id: this.#nextId(), request });
+  }
+
   /** Passes on an answer; false if it answers no request of this class. */
   answer({ requestId, ...answer }: ProgramAnswer): boolean {
     const settle = this.#open.get(requestId);
     settle?.(answer);
     return settle !== undefined;
+  }
+
+  #nextId(): string {
+    this.#count += 1;
+    return `program${this.#count}`;
   }
 
   /** The program can no longer answer. */

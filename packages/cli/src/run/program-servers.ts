@@ -1,23 +1,26 @@
-// MCP servers in the program's process: their tools belong to the session of the run, and a call of one is passed on to the program. The
+// MCP servers of the program, in its process or reached by this one: their tools belong to the session of the run, and a call of one is passed on to the program. The
 // store lets one process take a call, so a call that was started is never started again.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 
 import { errorMessage, type ProgramTool, type SessionEvent } from "@parley/contracts";
-import { omitUndefined } from "@parley/kit";
+import { omitUndefined, parseJsonObject } from "@parley/kit";
 import type { SdkInit } from "@parley/projections";
 import { z } from "zod";
 
 import { api } from "../cluster/api.ts";
 import { type Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { firstIssue } from "../io/io.ts";
+import type { ExternalServers } from "./external-servers.ts";
 import { resultText } from "./program-results.ts";
 import type { ProgramRequests } from "./program-requests.ts";
 
 export interface ProgramServersDeps {
   readonly gateway: Pick<Gateway, "run">;
   readonly requests: ProgramRequests;
+  /** Servers that this process reaches itself. */
+  readonly external: ExternalServers;
   readonly note: (text: string) => void;
   /** The run ends after this work. */
   readonly start: (work: Promise<void>) => void;
@@ -27,7 +30,7 @@ export interface ProgramServersDeps {
 const holdMs = 20_000;
 const renewMs = 5_000;
 /** The event of a started call can be lost; then it is noticed after this time. */
-const lookMs = 2_000;
+const pollMs = 2_000;
 const protocolVersion = "2025-06-18";
 const clientInfo = { name: "parley", version: "1" };
 
@@ -63,7 +66,7 @@ interface Call extends Route {
   readonly callId: string;
   readonly over: AbortController;
   /** Resolves when the call may have been offered. */
-  look: PromiseWithResolvers<void>;
+  changed: PromiseWithResolvers<void>;
 }
 
 export class ProgramServers {
@@ -75,6 +78,8 @@ export class ProgramServers {
   readonly #servers = new Map<string, Promise<unknown> | null>();
   readonly #calls = new Map<string, Call>();
   #messages = 0;
+  /** Why calls could not be taken, as last reported; null: they can. */
+  #problem: string | null = null;
 
   constructor(deps: ProgramServersDeps) {
     this.#deps = deps;
@@ -123,7 +128,7 @@ export class ProgramServers {
     if (this.#routes.size === 0) return;
     if (event.type === "tool.started") {
       this.#expect(event.turnId, event.callId, event.tool);
-      this.#calls.get(event.callId)?.look.resolve();
+      this.#calls.get(event.callId)?.changed.resolve();
     }
     if (event.type === "turn.finished") {
       for (const call of this.#calls.values()) if (call.turnId === event.turnId) this.#end(call);
@@ -144,7 +149,7 @@ export class ProgramServers {
   #expect(turnId: string, callId: string, name: string): void {
     const route = this.#routes.get(name);
     if (route === undefined || this.#calls.has(callId)) return;
-    const call = { ...route, turnId, callId, over: new AbortController(), look: Promise.withResolvers<void>() };
+    const call = { ...route, turnId, callId, over: new AbortController(), changed: Promise.withResolvers<void>() };
     this.#calls.set(callId, call);
     this.#deps.start(this.#serve(call));
   }
@@ -152,7 +157,7 @@ export class ProgramServers {
   #end(call: Call): void {
     this.#calls.delete(call.callId);
     call.over.abort();
-    call.look.resolve();
+    call.changed.resolve();
   }
 
   /** Takes the call when it is offered, and answers it. Never rejects. */
@@ -164,20 +169,30 @@ export class ProgramServers {
       if (input !== null) return this.#run(call, input);
       const later = new AbortController();
       await Promise.race([
-        call.look.promise,
-        delay(lookMs, undefined, { signal: later.signal }).catch(() => undefined),
+        call.changed.promise,
+        delay(pollMs, undefined, { signal: later.signal }).catch(() => undefined),
       ]);
       later.abort();
-      call.look = Promise.withResolvers();
+      call.changed = Promise.withResolvers();
       if (signal.aborted) return;
     }
   }
 
   /** The arguments; null: the call is not offered yet, or the gateway does not answer. */
-  async #take({ turnId: turn, callId }: Call): Promise<string | null> {
+  async #take({ server, tool, turnId: turn, callId }: Call): Promise<string | null> {
     const request = { turn, call: callId, by: this.#id, holdMs };
-    const taken = await this.#deps.gateway.run(api.takeProgramCall, request).catch(() => null);
-    return taken?.input ?? null;
+    try {
+      const { input } = await this.#deps.gateway.run(api.takeProgramCall, request);
+      this.#problem = null;
+      return input;
+    } catch (error) {
+      const problem = errorMessage(error);
+      if (problem !== this.#problem) {
+        this.#deps.note(`a call of ${server}'s tool ${tool} could not be taken: ${problem}; trying again`);
+      }
+      this.#problem = problem;
+      return null;
+    }
   }
 
   async #run(call: Call, input: string): Promise<void> {
@@ -192,7 +207,11 @@ export class ProgramServers {
   }
 
   async #ask({ server, tool, over }: Call, input: string): Promise<{ content: string; isError: boolean }> {
+    const { external } = this.#deps;
     try {
+      if (external.has(server)) {
+        return resultText(await external.call(server, tool, parseJsonObject(input) ?? {}, over.signal));
+      }
       await this.#begun(server);
       const params = { name: tool, arguments: JSON.parse(input) as unknown };
       return resultText(await this.#send(server, "tools/call", params, over.signal));
@@ -215,14 +234,16 @@ export class ProgramServers {
           note(`the result of a call was not stored: ${errorMessage(error)}`);
           return;
         }
-        await delay(lookMs);
+        await delay(pollMs);
       }
     }
   }
 
   async #list(server: string): Promise<z.output<typeof ToolList>> {
-    await this.#begun(server);
-    const listed = ToolList.safeParse(await this.#send(server, "tools/list", {}));
+    const { external } = this.#deps;
+    if (!external.has(server)) await this.#begun(server);
+    const answer = external.has(server) ? await external.list(server) : await this.#send(server, "tools/list", {});
+    const listed = ToolList.safeParse(answer);
     if (listed.success) return listed.data;
     throw new Error(`mcpServers: ${server} has no list of tools: ${firstIssue(listed.error)}`);
   }

@@ -1,54 +1,89 @@
-// The stream that a program reads, with the hooks that follow it: PostToolUse after the results, Stop before the result of a turn.
+// The stream that a program reads, with the hooks that decide about its messages: before a message is sent, and before the result of a
+// turn, which can continue with another message.
 
-import { errorMessage } from "@parley/contracts";
+import { type AnswerSchema, errorMessage, maxAnswerRetries, readAnswer } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import type { ProgramHooks } from "./hooks.ts";
+import { retryText } from "./structured-output.ts";
 
 export interface ProgramStreamDeps {
   readonly hooks: ProgramHooks;
   readonly hookContext: () => Readonly<Record<string, unknown>>;
   readonly print: (message: SdkMessage) => void;
   readonly note: (text: string) => void;
-  /** Ends the running turn. */
-  readonly stop: () => void;
   /** Continues the run with another message. */
   readonly again: (text: string) => void;
-}
-
-interface Call {
-  readonly tool: string;
-  readonly input: unknown;
+  /** The run has failed, although its last turn has not. */
+  readonly fail: () => void;
+  /** How the session of the run begins. */
+  readonly source: "startup" | "resume" | "fork";
 }
 
 type Result = Extract<SdkMessage, { type: "result" }>;
 
+/** A command that compacts the conversation, with what its summary must keep. */
+const compactCommand = /^\/compact(?:\s+(.*))?$/s;
+
 export class ProgramStream {
   readonly #deps: ProgramStreamDeps;
-  readonly #calls = new Map<string, Call>();
-  /** The messages in order: a result waits for the Stop hooks. */
+  /** The messages in order: a result waits for the hooks on the end of its turn. */
   #tail: Promise<void> = Promise.resolve();
   #hasStarted = false;
   /** The turn was started by a Stop hook. */
   #continued = false;
+  /** What answers must match; null: they are text. */
+  #schema: AnswerSchema | null = null;
+  /** Answers of the current message that did not match. */
+  #mismatches = 0;
 
   constructor(deps: ProgramStreamDeps) {
     this.#deps = deps;
   }
 
+  /** From now on, answers must match. */
+  requireSchema(schema: AnswerSchema): void {
+    this.#schema = schema;
+  }
+
   message(message: SdkMessage): void {
     const { hooks, print } = this.#deps;
     const isHookReport = message.type === "system" && message.subtype.startsWith("hook_");
-    if (isHookReport || !hooks.has("Stop")) print(message);
-    else {
-      this.#tail = this.#printAfter(this.#tail, message);
-    }
-    this.#afterTools(message);
+    const mayWait = this.#schema !== null || hooks.has("Stop") || hooks.has("StopFailure");
+    if (isHookReport || !mayWait) print(message);
+    else this.#tail = this.#printAfter(this.#tail, message);
   }
 
   async #printAfter(previous: Promise<void>, message: SdkMessage): Promise<void> {
     await previous;
-    if (message.type !== "result" || !(await this.#continues(message))) this.#deps.print(message);
+    const shown = message.type === "result" ? await this.#ended(message) : message;
+    if (shown !== null) this.#deps.print(shown);
+  }
+
+  /** The result to print; null: the run continues with another message. */
+  async #ended(result: Result): Promise<Result | null> {
+    const checked = this.#checked(result);
+    return checked === null || (await this.#continues(checked)) ? null : checked;
+  }
+
+  /** The result with the value of its answer; null: the answer is requested again. */
+  #checked(result: Result): Result | null {
+    const schema = this.#schema;
+    if (schema === null || result.is_error) return result;
+    const read = readAnswer(schema, result.result);
+    if ("value" in read) {
+      this.#mismatches = 0;
+      return { ...result, structured_output: read.value };
+    }
+    this.#mismatches += 1;
+    if (this.#mismatches <= maxAnswerRetries) {
+      this.#deps.again(retryText(schema, read.problem));
+      return null;
+    }
+    this.#mismatches = 0;
+    this.#deps.fail();
+    const errors = [`The answer does not match the schema: ${read.problem}`];
+    return { ...result, subtype: "error_max_structured_output_retries", is_error: true, errors };
   }
 
   /** Resolves when every message is printed. */
@@ -58,29 +93,50 @@ export class ProgramStream {
 
   /** Calls the hooks on a message of the program. `refusal`: why it is not sent. */
   async beforePrompt(prompt: string): Promise<{ refusal: string | null; contexts: readonly string[] }> {
-    const { hooks, hookContext } = this.#deps;
+    const { hooks, hookContext, source } = this.#deps;
     const contexts: string[] = [];
     try {
       if (!this.#hasStarted) {
         this.#hasStarted = true;
-        contexts.push(...(await hooks.call("SessionStart", { ...hookContext(), source: "startup" })).contexts);
+        contexts.push(...(await hooks.call("SessionStart", { ...hookContext(), source }, source)).contexts);
       }
-      const verdict = await hooks.call("UserPromptSubmit", { ...hookContext(), prompt });
+      const verdict = await hooks.call("UserPromptSubmit", { ...hookContext(), prompt, source: "sdk" });
       const refusal = verdict.stop ?? (verdict.decision === "deny" ? verdict.reason : null);
-      return { refusal, contexts: [...contexts, ...verdict.contexts] };
+      const [command, keep = null] = compactCommand.exec(prompt.trim()) ?? [];
+      const isRefused = refusal !== null || command === undefined;
+      return {
+        refusal: isRefused ? refusal : await this.beforeCompact(keep),
+        contexts: [...contexts, ...verdict.contexts],
+      };
     } catch (error) {
       return { refusal: `A hook of the program failed: ${errorMessage(error)}`, contexts };
     }
   }
 
+  /** Calls the hooks on a compaction that the program requests. The reason why it is not requested, or null. Rejects when a hook fails. */
+  async beforeCompact(instructions: string | null): Promise<string | null> {
+    const { hooks, hookContext } = this.#deps;
+    const input = { ...hookContext(), trigger: "manual", custom_instructions: instructions };
+    const verdict = await hooks.call("PreCompact", input, "manual");
+    if (verdict.stop === null && verdict.decision !== "deny") return null;
+    return verdict.stop ?? verdict.reason ?? "A hook of the program refused the compaction.";
+  }
+
   /** True if a Stop hook continues the run; its reason is the next message. */
   async #continues(result: Result): Promise<boolean> {
-    if (result.is_error) return false;
     const { hooks, hookContext, again, note } = this.#deps;
+    if (result.is_error) {
+      this.#continued = false;
+      if (result.terminal_reason === "error") await this.#failed(result.result);
+      return false;
+    }
     try {
-      const verdict = await hooks.call("Stop", { ...hookContext(), stop_hook_active: this.#continued });
-      this.#continued = verdict.decision === "deny";
-      if (this.#continued) again(verdict.reason ?? "Continue.");
+      const about = { stop_hook_active: this.#continued, last_assistant_message: result.result };
+      const verdict = await hooks.call("Stop", { ...hookContext(), ...about });
+      const texts = verdict.decision === "deny" ? [verdict.reason ?? "Continue."] : [];
+      const next = [...texts, ...verdict.contexts].join("\n\n");
+      this.#continued = next !== "" && verdict.stop === null;
+      if (this.#continued) again(next);
     } catch (error) {
       this.#continued = false;
       note(`a Stop hook of the program failed: ${errorMessage(error)}`);
@@ -88,37 +144,13 @@ export class ProgramStream {
     return this.#continued;
   }
 
-  #afterTools(message: SdkMessage): void {
-    const isOfSubagent = "parent_tool_use_id" in message && message.parent_tool_use_id !== null;
-    if (isOfSubagent) return;
-    if (message.type === "assistant") {
-      for (const block of message.message.content) {
-        if (block.type === "tool_use") this.#calls.set(block.id, { tool: block.name, input: block.input });
-      }
-    }
-    if (message.type !== "user") return;
-    for (const block of message.message.content) {
-      if (block.type !== "tool_result") continue;
-      const call = this.#calls.get(block.tool_use_id);
-      if (call === undefined) continue;
-      this.#calls.delete(block.tool_use_id);
-      void this.#afterTool(block.tool_use_id, call, block.content, block.is_error);
-    }
-  }
-
-  async #afterTool(callId: string, { tool, input }: Call, content: string, isError: boolean): Promise<void> {
-    const { hooks, hookContext, note, stop } = this.#deps;
-    const event = isError ? "PostToolUseFailure" : "PostToolUse";
-    const about = { ...hookContext(), tool_name: tool, tool_input: input, tool_use_id: callId };
-    const outcome = isError ? { error: content, is_interrupt: false } : { tool_response: content };
+  async #failed(text: string): Promise<void> {
+    const { hooks, hookContext, note } = this.#deps;
     try {
-      const verdict = await hooks.call(event, { ...about, ...outcome }, tool, callId);
-      if (verdict.stop !== null) stop();
-      else if (verdict.decision === "deny" || verdict.contexts.length > 0) {
-        note(`${event} of ${tool}: the hook's text cannot reach the model, because the result is already stored`);
-      }
+      // The kind of the failure is known only to the leader, which logs it; the text names it.
+      await hooks.call("StopFailure", { ...hookContext(), error: "unknown", error_details: text }, "unknown");
     } catch (error) {
-      note(`${event} of ${tool}: the hook failed: ${errorMessage(error)}`);
+      note(`a StopFailure hook of the program failed: ${errorMessage(error)}`);
     }
   }
 }

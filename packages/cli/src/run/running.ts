@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline";
 
-import type { SessionEvent } from "@parley/contracts";
+import type { AnswerSchema, SessionEvent } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import type { OpenChat } from "../chat/open.ts";
@@ -11,21 +11,16 @@ import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
 import { type Io, note, print } from "../io/io.ts";
-import { agentInfo, workspaceFolder } from "./agent-info.ts";
+import { agentInfo } from "./agent-info.ts";
 import { storeFiles } from "./attachments.ts";
 import { carryOut } from "./control.ts";
-import { type HookReport, ProgramHooks } from "./hooks.ts";
 import { finishRun } from "./finish.ts";
 import { type ProgramAnswer, readInput, replayOf, type UserInput } from "./input.ts";
 import { noteEvent } from "./notes.ts";
 import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
 import { type RunSession, sessionOf } from "./place.ts";
-import { ProgramApprovals } from "./program-approval.ts";
-import { ProgramRequests } from "./program-requests.ts";
-import { ProgramServers } from "./program-servers.ts";
-import { ProgramSession } from "./program-session.ts";
-import { ProgramStream } from "./program-stream.ts";
+import { Program } from "./program.ts";
 import { limitText, RunStream } from "./stream.ts";
 import { Subagents } from "./subagents.ts";
 
@@ -44,12 +39,7 @@ export class Running {
   readonly #name: string;
   readonly #io: Io;
   readonly #stream: RunStream;
-  readonly #requests: ProgramRequests;
-  readonly #hooks: ProgramHooks;
-  readonly #servers: ProgramServers;
-  readonly #programSession: ProgramSession;
-  readonly #approvals: ProgramApprovals;
-  readonly #program: ProgramStream;
+  readonly #program: Program;
   #chat: OpenChat | null = null;
   /** The hooks, tools and instructions of the program count for the messages that follow. */
   #initialized: Promise<void> = Promise.resolve();
@@ -71,44 +61,31 @@ export class Running {
 
   /** `sessionId`: the continued session. `conversation`: the name of the chat. */
   constructor(deps: RunDeps, options: RunOptions, sessionId: string | null, conversation: string) {
-    const { gateway, io } = deps;
     this.#deps = deps;
     this.#options = options;
     this.#sessionId = sessionId;
     this.#name = conversation;
-    this.#io = io;
+    this.#io = deps.io;
     this.#instructions = options.instructions === null ? [] : [options.instructions];
-    const send = (request: object): void => print(io, JSON.stringify(request));
-    const report = options.hookEvents ? (body: HookReport) => this.#stream.extra(body) : undefined;
-    this.#requests = new ProgramRequests(send);
-    this.#hooks = new ProgramHooks(this.#requests, report);
-    const common = {
-      gateway,
-      note: (text: string) => note(io, text),
-      start: (work: Promise<void>) => this.#start(work),
-    };
-    this.#servers = new ProgramServers({ ...common, requests: this.#requests });
-    this.#programSession = new ProgramSession({ ...common, servers: this.#servers, open: deps.openSession });
-    const cwd = workspaceFolder(deps.target) ?? "";
-    const hookContext = () => ({ session_id: this.#sessionId ?? "", transcript_path: "", cwd });
-    const { programApproves } = options;
-    this.#approvals = new ProgramApprovals({ ...common, hooks: this.#hooks, programApproves, hookContext, send });
-    this.#program = new ProgramStream({
-      hooks: this.#hooks,
-      hookContext,
-      print: (message) => print(io, JSON.stringify(message)),
-      note: common.note,
+    this.#program = new Program({
+      ...deps,
+      options,
+      sessionId: () => this.#sessionId,
+      start: (work) => this.#start(work),
       stop: () => this.#interrupt(),
       again: (text) => this.#start(this.say({ text, files: [], content: text, uuid: null })),
+      fail: () => void (this.#failed = true),
+      report: (body) => this.#stream.extra(body),
     });
+    if (options.answerSchema !== null) this.#program.stream.requireSchema(options.answerSchema);
     this.#stream = new RunStream(options, { message: (message) => this.#show(message) });
     this.#subagents = new Subagents(deps.target, {
       event: (event, atMs) => this.#stream.event(event, atMs),
       subagentEvent: (subagent, event, atMs) => {
-        this.#servers.event(event);
+        this.#program.subagentEvent(event, subagent.sessionId);
         this.#stream.subagentEvent({ ...subagent, texts: this.#forwardsTexts }, event, atMs);
-        if (options.streamInput) this.#approvals.subagentEvent(event, subagent.sessionId);
       },
+      ended: (subagent, text) => this.#program.observer.subagentEnded(subagent, text),
     });
   }
 
@@ -117,9 +94,8 @@ export class Running {
   }
 
   async close(): Promise<void> {
-    this.#servers.close();
     this.#subagents.close();
-    await this.#programSession.release();
+    await this.#program.close();
   }
 
   listener() {
@@ -127,7 +103,7 @@ export class Running {
       event: (_session: string, event: SessionEvent): void => {
         noteEvent(this.#io, this.#options.output, event);
         this.#openQuestions.follow(event);
-        this.#servers.event(event);
+        this.#program.event(event);
         if (this.#options.output === "stream-json") this.#subagents.receive(event, Date.now());
         else this.#stream.event(event, Date.now());
       },
@@ -151,11 +127,12 @@ export class Running {
 
   async #send(input: UserInput, answers: boolean): Promise<void> {
     if (this.#refusal !== null) return this.#refuse(this.#refusal);
-    const left = this.#stream.left;
-    if (typeof left === "string") return this.#stream.outside(limitText(left, this.#options), left);
-    const hasSpent = this.#stream.result !== null && Object.keys(left).length > 0;
-    if (hasSpent) await this.#deps.gateway.run(api.updateSession, { id: this.#sessionId, overrides: left });
-    const before = await this.#program.beforePrompt(input.text);
+    const remaining = this.#stream.remaining;
+    if (typeof remaining === "string")
+      return this.#stream.resultWithoutTurn(limitText(remaining, this.#options), remaining);
+    const hasSpent = this.#stream.result !== null && Object.keys(remaining).length > 0;
+    if (hasSpent) await this.#deps.gateway.run(api.updateSession, { id: this.#sessionId, overrides: remaining });
+    const before = await this.#program.stream.beforePrompt(input.text);
     if (before.refusal !== null) return this.#refuse(before.refusal);
     const files = await storeFiles(this.#deps.gateway, input.files);
     const mode = this.#options.queueMode ?? (answers ? ("steer" as const) : undefined);
@@ -164,8 +141,7 @@ export class Running {
       ...(files.length === 0 ? {} : { attachments: files }),
       ...(instructions === "" ? {} : { instructions }),
       ...(this.#options.profile === null ? {} : { profile: this.#options.profile }),
-      ...(this.#hooks.has("PreToolUse") ? { review: true } : {}),
-      ...this.#programSession.extras,
+      ...this.#program.extras(),
     });
     await this.#settled(outcome);
   }
@@ -175,9 +151,13 @@ export class Running {
     for await (const line of createInterface({ input: this.#io.stdin, crlfDelay: Infinity })) {
       if (line.trim() !== "") this.#handle(line);
     }
-    this.#requests.close();
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
-    await this.#program.flushed();
+    this.#program.requests.close();
+    // The end of a turn may continue the run with another message.
+    do {
+      while (this.#pending.size > 0) await Promise.all(this.#pending);
+      await this.#program.stream.flushed();
+    } while (this.#pending.size > 0);
+    this.#program.ended();
   }
 
   #handle(line: string): void {
@@ -188,7 +168,7 @@ export class Running {
         this.#start(this.say(input));
         break;
       case "answer":
-        if (!this.#requests.answer(input.answer)) this.#start(this.#answer(input.answer));
+        if (!this.#program.requests.answer(input.answer)) this.#start(this.#answer(input.answer));
         break;
       case "control": {
         const done = this.#control(input.id, input.request);
@@ -229,7 +209,7 @@ export class Running {
   /** Answers a message that is not sent. */
   async #refuse(reason: string): Promise<void> {
     await this.#ensureBegun();
-    this.#stream.outside(reason, "error");
+    this.#stream.resultWithoutTurn(reason, "error");
   }
 
   #interrupt(): void {
@@ -240,7 +220,6 @@ export class Running {
   #show(message: SdkMessage): void {
     if (this.#options.output !== "stream-json") return;
     this.#program.message(message);
-    if (this.#options.streamInput) this.#approvals.message(message);
   }
 
   async #control(id: string, request: { subtype: string }): Promise<void> {
@@ -250,10 +229,17 @@ export class Running {
       conversation: this.#conversation,
       session: () => this.#session(),
       gateway: this.#deps.gateway,
-      registerHooks: (hooks: unknown) => this.#hooks.register(hooks),
+      registerHooks: (hooks: unknown) => this.#program.hooks.register(hooks),
       define: (names: readonly string[], manifests: unknown, agents: unknown) =>
-        this.#programSession.define([...options.servers, ...names], manifests, agents),
-      serverNames: () => this.#servers.names,
+        this.#program.session.define(
+          [...options.servers, ...Object.keys(options.externalServers), ...names],
+          manifests,
+          agents,
+        ),
+      addServers: (servers: unknown) => this.#program.addServers(servers),
+      serverNames: () => this.#program.servers.names,
+      beforeCompact: () => this.#program.stream.beforeCompact(null),
+      requireSchema: (schema: AnswerSchema) => this.#program.stream.requireSchema(schema),
       instruct: (text: string) => void this.#instructions.push(text),
       forwardTexts: () => void (this.#forwardsTexts = true),
     };
@@ -267,7 +253,7 @@ export class Running {
     await this.#ensureBegun();
     await this.#subagents.passed();
     if (state === "command" || state === "refused" || text.startsWith("Cancelled before")) {
-      this.#stream.outside(text, state === "command" ? "end_turn" : "error");
+      this.#stream.resultWithoutTurn(text, state === "command" ? "end_turn" : "error");
     }
   }
 
@@ -284,14 +270,14 @@ export class Running {
   #begin(sessionId: string): void {
     this.#sessionId ??= sessionId === "" ? null : sessionId;
     this.#beginning ??= agentInfo(this.#deps.gateway, this.#deps.target, sessionId, this.#io).then((info) =>
-      this.#stream.begin(this.#programSession.added(info)),
+      this.#stream.begin(this.#program.session.added(info)),
     );
   }
 
   /** Applies an approval answer; a failure becomes an error response. */
   async #answer(answer: ProgramAnswer): Promise<void> {
-    if (this.#approvals.endsTurn(answer)) this.#interrupted = true;
-    const response = await this.#approvals.answer(answer);
+    if (this.#program.approvals.endsTurn(answer)) this.#interrupted = true;
+    const response = await this.#program.approvals.answer(answer);
     if (response === null) return;
     this.#failed = true;
     print(this.#io, JSON.stringify({ type: "control_response", response }));

@@ -9,15 +9,28 @@ import type { Gateway } from "../cluster/gateway.ts";
 export interface SessionSetup {
   readonly permissionMode?: PermissionMode | undefined;
   readonly model?: string | undefined;
+  readonly fallbackModels?: readonly string[] | undefined;
   readonly effort?: Effort | undefined;
   /** Rules in addition to those of the session. */
   readonly allow?: readonly string[] | undefined;
   readonly deny?: readonly string[] | undefined;
   readonly maxModelCalls?: number | undefined;
   readonly maxCostMicros?: number | undefined;
+  /** The folder to work in; the session must be new or work there already. It stays. */
+  readonly workspace?: string | undefined;
 }
 
-const names = ["permissionMode", "model", "effort", "allow", "deny", "maxModelCalls", "maxCostMicros"] as const;
+const names = [
+  "permissionMode",
+  "model",
+  "fallbackModels",
+  "effort",
+  "allow",
+  "deny",
+  "maxModelCalls",
+  "maxCostMicros",
+  "workspace",
+] as const;
 
 type Changed = Pick<SessionOverrides, (typeof names)[number]>;
 
@@ -27,13 +40,15 @@ export function isEmptySetup(setup: SessionSetup): boolean {
 
 /** The overrides that a setup changes; its rules are added to those of the session. Pure. */
 export function overridesOf(setup: SessionSetup, before: SessionOverrides): Changed {
-  const { allow, deny, permissionMode, model, effort, maxModelCalls, maxCostMicros } = setup;
+  const { allow, deny, permissionMode, model, effort, maxModelCalls, maxCostMicros, workspace, fallbackModels } = setup;
   return {
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(model === undefined ? {} : { model }),
+    ...(fallbackModels === undefined ? {} : { fallbackModels: [...fallbackModels] }),
     ...(effort === undefined ? {} : { effort }),
     ...(maxModelCalls === undefined ? {} : { maxModelCalls }),
     ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
+    ...(workspace === undefined ? {} : { workspace }),
     ...(allow === undefined ? {} : { allow: joined(before.allow, allow) }),
     ...(deny === undefined ? {} : { deny: joined(before.deny, deny) }),
   };
@@ -45,7 +60,8 @@ function joined(before: readonly string[] = [], rules: readonly string[]): strin
 
 /** The values to restore; null removes an override. Pure. */
 export function restoredOverrides(changed: Changed, before: SessionOverrides): Record<string, unknown> {
-  return Object.fromEntries(names.filter((name) => name in changed).map((name) => [name, before[name] ?? null]));
+  const restored = names.filter((name) => name in changed && name !== "workspace");
+  return Object.fromEntries(restored.map((name) => [name, before[name] ?? null]));
 }
 
 export interface AppliedSetup {

@@ -15,8 +15,8 @@ import {
 export type RunResult = Extract<SdkMessage, { type: "result" }>;
 export type Limit = "max_turns" | "max_budget";
 
-/** Left out: unlimited. */
-export interface LimitsLeft {
+/** A missing field: unlimited. */
+export interface RemainingLimits {
   readonly maxModelCalls?: number;
   readonly maxCostMicros?: number;
 }
@@ -46,7 +46,8 @@ export class RunStream {
   #init: SdkInit | null = null;
   /** The streams of sub-agents, by their session and the call that started them. */
   readonly #subagents = new Map<string, SdkSubagentMessages>();
-  #waiting: (() => void)[] = [];
+  /** Calls that came before `begin`, in order. */
+  #held: (() => void)[] = [];
   #result: RunResult | null = null;
 
   constructor(options: StreamOptions, listener: RunListener) {
@@ -59,12 +60,8 @@ export class RunStream {
     return this.#result;
   }
 
-  get begun(): boolean {
-    return this.#messages !== null;
-  }
-
   /** What is left of the limits of the run after its ended turns, or the limit that they have used up. */
-  get left(): Limit | LimitsLeft {
+  get remaining(): Limit | RemainingLimits {
     const { maxModelCalls, maxUsd = null } = this.#options;
     const { modelCalls = 0, costMicros = 0 } = this.#messages ?? {};
     const calls = maxModelCalls === null ? undefined : maxModelCalls - modelCalls;
@@ -79,44 +76,44 @@ export class RunStream {
     if (this.#messages !== null) return;
     this.#init = init;
     this.#messages = new SdkMessages(init, { partial: this.#options.partial });
-    this.#tell(this.#messages.begin());
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const pass of waiting) pass();
+    this.#publish(this.#messages.begin());
+    const held = this.#held;
+    this.#held = [];
+    for (const call of held) call();
   }
 
   /** `atMs`: time of receipt, in milliseconds since 1970. */
   event(event: SessionEvent, atMs: number): void {
     const messages = this.#messages;
-    if (messages === null) this.#waiting.push(() => this.event(event, atMs));
-    else this.#tell(messages.event(event, atMs));
+    if (messages === null) this.#held.push(() => this.event(event, atMs));
+    else this.#publish(messages.event(event, atMs));
   }
 
   /** An event of a sub-agent's session. */
   subagentEvent(subagent: SubagentOptions, event: SessionEvent, atMs: number): void {
     const init = this.#init;
     if (init === null) {
-      this.#waiting.push(() => this.subagentEvent(subagent, event, atMs));
+      this.#held.push(() => this.subagentEvent(subagent, event, atMs));
       return;
     }
     const name = `${subagent.sessionId}/${subagent.toolUseId}`;
     const stream = this.#subagents.get(name) ?? new SdkSubagentMessages(init, subagent);
     this.#subagents.set(name, stream);
-    this.#tell(stream.event(event, atMs));
+    this.#publish(stream.event(event, atMs));
   }
 
   /** A message that no event caused. */
   extra(body: SdkBody): void {
-    if (this.#messages === null) this.#waiting.push(() => this.extra(body));
-    else this.#tell([this.#messages.extra(body)]);
+    if (this.#messages === null) this.#held.push(() => this.extra(body));
+    else this.#publish([this.#messages.extra(body)]);
   }
 
   /** The outcome of a message without a turn: a command's result, a refusal, or a limit of the run. */
-  outside(text: string, reason: "end_turn" | "error" | Limit): void {
-    if (this.#messages !== null) this.#tell([this.#messages.outside(text, reason)]);
+  resultWithoutTurn(text: string, reason: "end_turn" | "error" | Limit): void {
+    if (this.#messages !== null) this.#publish([this.#messages.outside(text, reason)]);
   }
 
-  #tell(messages: readonly SdkMessage[]): void {
+  #publish(messages: readonly SdkMessage[]): void {
     for (const message of messages) {
       if (message.type === "result") this.#result = message;
       this.#listener.message(message);

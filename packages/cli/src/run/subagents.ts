@@ -13,6 +13,7 @@ interface Subagent {
   readonly sessionId: string;
   /** The call that started it. */
   readonly toolUseId: string;
+  readonly profile: string;
 }
 
 interface Task extends Subagent {
@@ -28,6 +29,8 @@ export interface SubagentsDeps {
   /** Gets the events of the run in order. `atMs`: when it was received, in milliseconds since 1970. */
   readonly event: (event: SessionEvent, atMs: number) => void;
   readonly subagentEvent: (subagent: Subagent, event: SessionEvent, atMs: number) => void;
+  /** Its task is over. `text`: its report. */
+  readonly ended: (subagent: Subagent, text: string) => void;
 }
 
 /** A sub-agent has ended when its result is known, so its last events are on their way, except after a lost connection. */
@@ -76,17 +79,17 @@ export class Subagents implements LinkListener {
     // The next connection subscribes again, from the last position.
   }
 
-  heard(heard: IncomingFrame): void {
-    if (heard.kind === "frame" && heard.frame.type === "subscribed" && heard.frame.session !== null) {
-      const task = this.#tasks.get(heard.frame.session);
-      if (task !== undefined) task.position ??= heard.frame.after;
+  handleFrame(incoming: IncomingFrame): void {
+    if (incoming.kind === "frame" && incoming.frame.type === "subscribed" && incoming.frame.session !== null) {
+      const task = this.#tasks.get(incoming.frame.session);
+      if (task !== undefined) task.position ??= incoming.frame.after;
     }
     // The gateway cannot follow a session; which one is not part of the frame.
-    if (heard.kind === "frame" && heard.frame.type === "error") this.#stopWaiting();
-    if (heard.kind === "event") this.#hear(heard.session, heard.event);
+    if (incoming.kind === "frame" && incoming.frame.type === "error") this.#stopWaiting();
+    if (incoming.kind === "event") this.#handleEvent(incoming.session, incoming.event);
   }
 
-  #hear(session: string, event: SessionEvent): void {
+  #handleEvent(session: string, event: SessionEvent): void {
     const task = this.#tasks.get(session);
     if (task === undefined) return;
     if ("seq" in event) {
@@ -100,6 +103,7 @@ export class Subagents implements LinkListener {
     if (event.type !== "turn.finished" || !task.hasBegun) return;
     this.#tasks.delete(session);
     this.#link?.send({ type: "unsubscribe", session });
+    this.#deps.ended(task, event.text);
     this.#release();
   }
 
@@ -139,10 +143,11 @@ export class Subagents implements LinkListener {
     this.#release();
   }
 
-  #follow({ sessionId, callId, mode, afterSeq }: Started, parent: Task | null): void {
+  #follow({ sessionId, callId, profile, mode, afterSeq }: Started, parent: Task | null): void {
     const waitingCall = mode === "background" ? null : parent === null ? callId : parent.waitingCall;
     const position = afterSeq ?? this.#positions.get(sessionId);
-    const task: Task = { sessionId, toolUseId: callId, waitingCall, position, hasBegun: afterSeq === undefined };
+    const hasBegun = afterSeq === undefined;
+    const task: Task = { sessionId, toolUseId: callId, profile, waitingCall, position, hasBegun };
     this.#tasks.set(sessionId, task);
     if (this.#link === null) {
       this.#link = new ReconnectingSocket(this.#target, this);

@@ -1,13 +1,22 @@
 // The command line of the executable that Claude Agent SDKs start, as options of a run. A flag is honoured, accepted because nothing
 // depends on it here, or refused with the place where the cluster has that setting.
 
-import { builtInToolNames, efforts, ownToolName, parsePermissionRule } from "@parley/contracts";
+import {
+  answerInstructions,
+  type AnswerSchema,
+  builtInToolNames,
+  efforts,
+  errorMessage,
+  ownToolName,
+  parsePermissionRule,
+} from "@parley/contracts";
 import { readPermissionMode } from "@parley/projections";
 import { parseJson } from "@parley/kit";
-import { z } from "zod";
 
 import { UsageError } from "../io/io.ts";
 import { type OutputFormat, outputFormats, profileOfSession, readDollars, type RunOptions } from "../run/options.ts";
+import { readAnswerSchema } from "../run/structured-output.ts";
+import { programServers } from "./mcp-config.ts";
 
 /** Flags without a value that change nothing. */
 const switches = new Set([
@@ -37,6 +46,7 @@ const flagNames = new Set([
   "permission-prompt-tool",
   "permission-prompts",
   "model",
+  "fallback-model",
   "agent",
   "effort",
   "thinking",
@@ -54,6 +64,7 @@ const flagNames = new Set([
   "system-prompt",
   "mcp-config",
   "strict-mcp-config",
+  "json-schema",
 ]);
 const withoutValue = new Set([
   ...switches,
@@ -75,11 +86,9 @@ const spellings: Readonly<Record<string, string>> = {
 
 /** Refused flags, with what to do instead. */
 const refusals: Readonly<Record<string, string>> = {
-  "fallback-model": "set [models] fallback in parley.toml",
   "max-thinking-tokens": "reasoning is controlled by --effort",
   "task-budget": "use --max-budget-usd or --max-turns",
   betas: "the cluster chooses the features of the model's API",
-  "json-schema": "answers are text",
   "session-id": "Parley names sessions; read the session_id of the first message",
   "resume-session-at": "resume the whole session, or copy it with --fork-session",
   "resume-drops-turn": "resume the whole session, or copy it with --fork-session",
@@ -111,6 +120,10 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
     throw new UsageError("--permission-prompt-tool: only stdio is supported: the program that starts the run answers.");
   const asksNobody = choice("permission-prompts", text("permission-prompts") ?? "host", ["host", "none"]) === "none";
   const instructions = [text("system-prompt"), text("append-system-prompt")].filter((each) => each?.trim());
+  const answerSchema = schemaOf(text("json-schema"));
+  if (answerSchema !== null && output !== "stream-json")
+    throw new UsageError("--json-schema needs --output-format stream-json.");
+  if (answerSchema !== null) instructions.push(answerInstructions(answerSchema));
   const resume = text("resume");
   if (resume !== undefined && flags.has("continue"))
     throw new UsageError("Use either --resume or --continue, not both.");
@@ -127,6 +140,7 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
     setup: {
       permissionMode: permissionMode(flags),
       model: text("model") === "default" ? undefined : text("model"),
+      fallbackModels: fallbackModels(text("fallback-model")),
       effort: effort(flags),
       allow: rules(flags, "allowedTools"),
       deny: denied(flags, tools),
@@ -137,10 +151,11 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
     fork: flags.has("fork-session"),
     attach: [],
     instructions: instructions.length === 0 ? null : instructions.join("\n\n"),
-    servers: programServers(flags.get("mcp-config") ?? []),
+    ...programServers(flags.get("mcp-config") ?? []),
     programApproves: streamInput && prompts === "stdio" && !asksNobody,
     hookEvents: flags.has("include-hook-events"),
     replay: flags.has("replay-user-messages"),
+    answerSchema,
     prompt: streamInput ? null : (operands.at(-1) ?? null),
   };
 }
@@ -172,6 +187,22 @@ function choice<T extends string>(name: string, value: string, known: readonly T
   const found = known.find((each) => each === value);
   if (found !== undefined) return found;
   throw new UsageError(`--${name}: "${value}" is not one of ${known.join(", ")}.`);
+}
+
+/** Names separated by commas. */
+function fallbackModels(text: string | undefined): string[] | undefined {
+  const names = text?.split(",").map((name) => name.trim()) ?? [];
+  return names.length === 0 ? undefined : names.filter((name) => name !== "");
+}
+
+/** Throws UsageError. */
+function schemaOf(text: string | undefined): AnswerSchema | null {
+  if (text === undefined) return null;
+  try {
+    return readAnswerSchema(parseJson(text));
+  } catch (error) {
+    throw new UsageError(`--json-schema: ${errorMessage(error)}.`);
+  }
 }
 
 function readTurns(text: string | undefined): number | null {
@@ -247,22 +278,4 @@ function serverRules(tools: readonly string[]): string[] {
 function unlisted(list: string, tools: readonly string[]): string[] {
   const kept = new Set(splitRules(list).map((name) => readRule(name, "tools")));
   return tools.filter((tool) => !tool.startsWith("mcp__") && !kept.has(tool));
-}
-
-const ServerConfig = z.object({
-  mcpServers: z.record(z.string(), z.looseObject({ type: z.string().optional() })).default({}),
-});
-
-/** The names of servers in the program's process. Throws UsageError for other servers. */
-function programServers(configs: readonly string[]): string[] {
-  return configs.flatMap((config) => {
-    const parsed = ServerConfig.safeParse(parseJson(config));
-    if (!parsed.success) throw new UsageError("--mcp-config: only MCP servers as JSON text can be given.");
-    return Object.entries(parsed.data.mcpServers).map(([name, { type = "stdio" }]) => {
-      if (type === "sdk") return name;
-      throw new UsageError(
-        `--mcp-config: the server "${name}" (${type}) is not supported: add it in parley.toml, [mcp.servers.${name}].`,
-      );
-    });
-  });
 }

@@ -7,32 +7,59 @@ import stringWidth from "string-width";
 
 import type { Paint } from "../io/io.ts";
 
-/** Aligns rows, with two spaces between columns. Cells may contain colours. */
-export function table(rows: readonly (readonly string[])[]): string {
+/** Between columns, and before the further lines of a row. */
+const gap = 2;
+
+/**
+ * Aligns rows, with two spaces between columns. Cells may contain colours. `maxWidth`: columns of the terminal; where a row is wider,
+ * its last columns go on indented lines below it, so that nothing is cut off. A cell wider than the terminal stays as it is.
+ */
+export function table(rows: readonly (readonly string[])[], maxWidth = Infinity): string {
   const widths: number[] = [];
   for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, columnsOf(cell))));
+  const groups = groupColumns(widths, maxWidth);
   return rows
-    .map((row) =>
-      row
-        .map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - columnsOf(cell)))
-        .join("  ")
-        .trimEnd(),
+    .flatMap((row) =>
+      groups.map(({ from, to }, index) => {
+        const cells = row
+          .slice(from, to)
+          .map((cell, at) => cell + " ".repeat((widths[from + at] ?? 0) - columnsOf(cell)));
+        return `${index === 0 ? "" : " ".repeat(gap)}${cells.join(" ".repeat(gap))}`.trimEnd();
+      }),
     )
     .join("\n");
 }
 
-/** A table with a dimmed head: the name of each column, and its cell for a row. */
+/** Which columns share a line: the first line has the full width, the others are indented. */
+function groupColumns(widths: readonly number[], maxWidth: number): { from: number; to: number }[] {
+  const groups = [{ from: 0, to: 0 }];
+  let used = -gap;
+  widths.forEach((width, at) => {
+    const group = groups.at(-1);
+    if (group !== undefined && (group.to === group.from || used + gap + width <= maxWidth)) {
+      group.to = at + 1;
+      used += gap + width;
+    } else {
+      groups.push({ from: at, to: at + 1 });
+      used = gap + width;
+    }
+  });
+  return groups;
+}
+
+/** A table with a dimmed head: the name of each column, and its cell for a row. `maxWidth`: as for `table`. */
 export function listing<R>(
   rows: readonly R[],
   columns: Readonly<Record<string, (row: R) => string | number>>,
   paint: Paint,
+  maxWidth = Infinity,
 ): string {
   const head = Object.keys(columns).map((name) => paint("dim", name));
-  return table([head, ...rows.map((row) => Object.values(columns).map((cell) => String(cell(row))))]);
+  return table([head, ...rows.map((row) => Object.values(columns).map((cell) => String(cell(row))))], maxWidth);
 }
 
 /** The columns that a terminal uses for a text: wide characters count as two, colours and combining marks as none. */
-function columnsOf(text: string): number {
+export function columnsOf(text: string): number {
   return stringWidth(stripVTControlCharacters(text));
 }
 

@@ -13,7 +13,8 @@ type Row<R extends keyof typeof api, K extends keyof Answer<(typeof api)[R]>> = 
   ? T
   : never;
 
-export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint): string {
+/** `maxWidth`: columns of the terminal. */
+export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint, maxWidth?: number): string {
   if (sessions.length === 0) return "There are no sessions yet.";
   return listing(
     sessions,
@@ -28,6 +29,7 @@ export function sessionsTable(sessions: readonly SessionSummary[], paint: Paint)
       ID: ({ sessionId }) => sessionId,
     },
     paint,
+    maxWidth,
   );
 }
 

@@ -2,9 +2,10 @@
 
 import type { ReplicaRow, StatusView } from "../cluster/status.ts";
 import type { Paint } from "../io/io.ts";
-import { duration, table } from "./format.ts";
+import { columnsOf, duration, table } from "./format.ts";
 
-export function statusText(view: StatusView, paint: Paint): string {
+/** `maxWidth`: columns of the terminal. */
+export function statusText(view: StatusView, paint: Paint, maxWidth = Infinity): string {
   const lines: string[] = [];
   if (!view.reachable) {
     lines.push(paint("red", `not reachable: ${view.problems.join("; ")}`));
@@ -12,15 +13,23 @@ export function statusText(view: StatusView, paint: Paint): string {
   } else {
     const { model, queue } = view;
     lines.push(view.healthy ? paint("green", "healthy") : paint("red", `unhealthy: ${view.problems.join("; ")}`));
-    lines.push(`url    ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
-    lines.push(`model  ${model === null ? "unknown: no agent-core answers" : `${model.model} (${model.provider})`}`);
-    if (model?.note !== null && model?.note !== undefined) lines.push(paint("dim", `       ${model.note}`));
+    lines.push(`url      ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
+    lines.push(`model    ${model === null ? "unknown: no agent-core answers" : `${model.model} (${model.provider})`}`);
+    if (model?.note !== null && model?.note !== undefined) lines.push(paint("dim", `         ${model.note}`));
     const channels = new Set(view.replicas.flatMap(({ details }) => details["channels"] ?? []));
-    for (const each of channels) lines.push(`channels ${String(each)}`);
-    if (queue !== null) lines.push(`queue  ${queue.running} running, ${queue.waiting} waiting`);
+    for (const each of channels) lines.push(`channel  ${String(each)}`);
+    if (queue !== null) lines.push(`queue    ${queue.running} running, ${queue.waiting} waiting`);
   }
   const head = ["SERVICE", "REPLICA", "PID", "ROLE", "EPOCH", "READY", "UP", "RSS", "RESTARTS"];
-  lines.push("", table([head.map((cell) => paint("dim", cell)), ...view.replicas.map((row) => cells(row, paint))]));
+  const rows = [head.map((cell) => paint("dim", cell)), ...view.replicas.map((row) => cells(row, paint))];
+  // The name of a replica usually begins with its service.
+  const isRedundant = view.replicas.every(({ service, replica }) => replica.startsWith(service));
+  const isNarrow =
+    isRedundant &&
+    table(rows)
+      .split("\n")
+      .some((line) => columnsOf(line) > maxWidth);
+  lines.push("", table(isNarrow ? rows.map((row) => row.slice(1)) : rows, maxWidth));
   return lines.join("\n");
 }
 

@@ -39,9 +39,26 @@ export function bannerLines(
     `model      ${modelName(facts.model)}`,
     `session    ${sessionName(session)}${count}`,
     `tools      ${facts.tools.length}, permission mode ${facts.permissionMode}`,
-    `isolation  ${facts.workspace === null ? "unknown: no tool-runner answers" : stripControl(facts.workspace)}`,
+    ...wrapped(
+      "isolation  ",
+      facts.workspace === null ? "unknown: no tool-runner answers" : stripControl(facts.workspace),
+    ),
     ...(consoleUrl === null ? [] : [`console    ${consoleUrl}`]),
   ];
+}
+
+/** Columns of the narrowest terminal on which the banner is complete. */
+const bannerColumns = 80;
+
+/** The text after its label, over as many lines as it needs, indented like the first. */
+function wrapped(label: string, text: string): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trimStart();
+    if (lines.length > 0 && label.length + longer.length < bannerColumns) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.map((line, at) => (at === 0 ? label : " ".repeat(label.length)) + line);
 }
 
 export interface Spent {

@@ -76,7 +76,7 @@ class TerminalChat {
       sessions: async () => (await recentSessions(this.#gateway)).map(sessionItem),
     });
     this.#screen = new Screen(themeOf(this.#paint), this.#history, completion, {
-      message: (text) => void this.#said(text),
+      message: (text) => void this.#submit(text),
       interrupt: (isEmpty) => this.#interrupt(isEmpty),
       stop: () => this.#stop(),
       end: () => this.#left.resolve(),
@@ -87,8 +87,8 @@ class TerminalChat {
     const leave = (): void => this.#left.resolve();
     process.once("SIGTERM", leave);
     process.once("SIGHUP", leave);
-    const asked = await chatPlace(this.#gateway, this.#options);
-    const place = { ...asked, running: await runningTurn(this.#gateway, asked) };
+    const requested = await chatPlace(this.#gateway, this.#options);
+    const place = { ...requested, running: await runningTurn(this.#gateway, requested) };
     this.#model = new ChatModel(place.conversation);
     // Earlier warnings wait in the channel of the process until it is read.
     this.#supervisor = supervisorOf((text) =>
@@ -106,13 +106,13 @@ class TerminalChat {
     await refresh();
     this.#refresh = refresh;
     const [url = null] = this.#target.urls();
-    this.#output(bannerLines(this.#facts, this.#session, url).join("\n"), true);
+    this.#output(bannerLines(this.#facts, this.#session, url).join("\n"));
     const recap = await recapOf(this.#gateway, this.#session);
     if (recap !== null) this.#apply({ type: "entry", entry: { kind: "recap", text: recap } });
     this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
     if (place.running !== undefined) this.#follow(place.running.turnId);
     this.#screen.start();
-    for (const command of this.#options.commands) void this.#said(command);
+    for (const command of this.#options.commands) void this.#submit(command);
     await this.#left.promise;
     chat.close();
     this.#screen.stop();
@@ -140,8 +140,8 @@ class TerminalChat {
     this.#apply({ type: "entry", entry: { kind: "note", tone: "plain", text } });
   }
 
-  #output(text: string, isTable: boolean): void {
-    this.#apply({ type: "entry", entry: { kind: "output", text, isTable } });
+  #output(text: string): void {
+    this.#apply({ type: "entry", entry: { kind: "output", text } });
   }
 
   #showFooter(): void {
@@ -166,7 +166,7 @@ class TerminalChat {
   }
 
   /** Enter was pressed. */
-  async #said(text: string): Promise<void> {
+  async #submit(text: string): Promise<void> {
     this.#interruptedAt = -Infinity;
     const word = text.trim();
     if (word === "") return;
@@ -196,8 +196,8 @@ class TerminalChat {
     if (command === "leave") return this.#leave();
     if (command === "clear") return this.#apply({ type: "cleared" });
     try {
-      const { text, isTable } = await command({ target: this.#target, gateway: this.#gateway, paint: this.#paint });
-      this.#output(text, isTable);
+      const deps = { target: this.#target, gateway: this.#gateway, paint: this.#paint, width: this.#io.stdout.columns };
+      this.#output(await command(deps));
     } catch (error) {
       this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: errorMessage(error) } });
     }

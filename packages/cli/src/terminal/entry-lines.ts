@@ -45,7 +45,7 @@ export function linesOf(entry: Entry, drawing: Drawing): string[] {
       return wrapped(entry.text, width, "· ").map((line) => paint(colour[entry.tone], line));
     }
     case "output":
-      return entry.isTable ? entry.text.split("\n").map((line) => cut(line, width)) : wrapped(entry.text, width);
+      return wrapped(entry.text, width);
     case "recap":
       return stripControl(entry.text)
         .split("\n")
@@ -170,8 +170,11 @@ function approvalLines(entry: ApprovalEntry, drawing: Drawing): string[] {
 }
 
 function questionLines({ question, options, isOpen }: QuestionEntry, { theme: { paint }, width }: Drawing): string[] {
-  const asked = wrapped(question, width, "? ").map((line) => paint(isOpen ? "yellow" : "dim", line));
-  return [...asked, ...options.flatMap((option, index) => wrapped(stripControl(option), width, `  ${index + 1}. `))];
+  const questionText = wrapped(question, width, "? ").map((line) => paint(isOpen ? "yellow" : "dim", line));
+  return [
+    ...questionText,
+    ...options.flatMap((option, index) => wrapped(stripControl(option), width, `  ${index + 1}. `)),
+  ];
 }
 
 /** Cuts a line that contains styles. */

@@ -18,13 +18,13 @@ export const allCommands: readonly CommandHelp[] = [...slashCommands, ...localCo
 );
 
 const groups: readonly (readonly [string, readonly string[]])[] = [
-  ["conversation", ["/new", "/session", "/sessions", "/status", "/compact", "/todo", "/clear"]],
+  ["conversation", ["/new", "/reset", "/session", "/sessions", "/status", "/compact", "/todo", "/clear"]],
   ["messages", ["/stop", "/queue", "/steer", "/later", "/now"]],
   ["approvals", ["/approve", "/deny", "/approvals", "/mode", "/rules"]],
   ["model", ["/model", "/effort", "/cost"]],
   ["files", ["/checkpoint", "/rewind"]],
   ["people", ["/whoami", "/people", "/pair", "/link"]],
-  ["more", ["/mcp", "/voice", "/cluster", "/help", "/exit"]],
+  ["other", ["/mcp", "/voice", "/cluster", "/start", "/help", "/exit"]],
 ];
 
 const keys = `Enter sends; Shift-Enter, Alt-Enter or \\ before Enter starts a new line.
@@ -37,7 +37,7 @@ export function helpText(): string {
   const grouped = new Set(groups.flatMap(([, names]) => names));
   const others = allCommands.map(({ name }) => name).filter((name) => !grouped.has(name) && name !== "/quit");
   const rows = groups.map(([group, names]) => {
-    const all = group === "more" ? [...others, ...names] : names;
+    const all = group === "other" ? [...others, ...names] : names;
     return `${group.padEnd(13)}${all.join(" ")}`;
   });
   return `${rows.join("\n")}\n\n${keys}\n/help <command> explains one.`;

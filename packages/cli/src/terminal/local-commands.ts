@@ -15,16 +15,12 @@ interface LocalCommandDeps {
   readonly target: Target;
   readonly gateway: Gateway;
   readonly paint: Paint;
+  /** Columns of the terminal. */
+  readonly width: number;
 }
 
-interface Output {
-  readonly text: string;
-  /** Cut at the right edge instead of wrapped. */
-  readonly isTable: boolean;
-}
-
-/** What the command does: it leaves, clears the screen, or makes a text. */
-export type LocalCommand = "leave" | "clear" | ((deps: LocalCommandDeps) => Promise<Output>);
+/** What the command does: it leaves, clears the screen, or makes a text with line breaks. */
+export type LocalCommand = "leave" | "clear" | ((deps: LocalCommandDeps) => Promise<string>);
 
 const sessionLimit = 50;
 
@@ -42,15 +38,12 @@ export function localCommand(typed: string, isQuestionOpen: boolean): LocalComma
     case "/clear":
       return "clear";
     case "/cluster":
-      return async ({ target, paint }) => ({ text: statusText(await fetchStatus(target), paint), isTable: true });
+      return async ({ target, paint, width }) => statusText(await fetchStatus(target), paint, width);
     case "/sessions":
-      return async ({ gateway, paint }) => ({
-        text: sessionsTable(await recentSessions(gateway), paint),
-        isTable: true,
-      });
+      return async ({ gateway, paint, width }) => sessionsTable(await recentSessions(gateway), paint, width);
     case "/help": {
       const text = argument === "" ? helpText() : localUsage(argument);
-      return text === null ? null : () => Promise.resolve({ text, isTable: false });
+      return text === null ? null : () => Promise.resolve(text);
     }
     default:
       return null;

@@ -135,19 +135,18 @@ export class ChatModel {
     if (piece.type !== "said") return applyPiece(state, turnId, piece);
     const rest = state.taken.filter((each) => !(each.turnId === turnId && contains(piece.text, each.text)));
     if (rest.length < state.taken.length) return { ...state, taken: rest };
-    return append(state, { kind: "said", text: piece.text, by: this.#saidBy(piece.from), files: [] });
+    return append(state, { kind: "said", text: piece.text, by: this.#senderKind(piece.from), files: [] });
   }
 
-  #saidBy({ channel, conversation, spoken }: Sender): "voice" | "elsewhere" {
-    return spoken === true && channel === "http" && conversation === this.#conversation ? "voice" : "elsewhere";
+  #senderKind({ channel, conversation, spoken: isSpoken }: Sender): "voice" | "elsewhere" {
+    return isSpoken === true && channel === "http" && conversation === this.#conversation ? "voice" : "elsewhere";
   }
 
   #settled(before: ChatState, { id, outcome, isReported }: Extract<ChatInput, { type: "settled" }>): ChatState {
     const waiting = before.waiting.find((each) => each.id === id);
     const state = { ...before, waiting: before.waiting.filter((each) => each.id !== id) };
     const text = stripControl(outcome.text);
-    if (outcome.state === "command")
-      return isReported ? state : append(state, { kind: "output", text, isTable: false });
+    if (outcome.state === "command") return isReported ? state : append(state, { kind: "output", text });
     if (outcome.state === "refused") return append(state, { kind: "note", tone: "error", text });
     // No turn took it: its end was not shown by events.
     if (waiting === undefined) return state;
@@ -179,7 +178,7 @@ function withTurn(
   nowMs: number,
 ): ChatState {
   // The notice of a voice session or of a turn that has ended starts no turn.
-  if (event.type === "notice" || event.type === "compacted") return state;
+  if (event.type === "notice" || event.type === "compacted" || event.type === "rewound") return state;
   const known = state.turns.get(turnId);
   const turn = known ?? { activity: "thinking" as const, sinceMs: startOf(state, nowMs), tools: new Map() };
   const next = nextTurn(turn, event, nowMs);

@@ -148,9 +148,9 @@ export class Screen {
     if (queued.length > maxWaitingShown)
       lines.push(paint("dim", `queued › ${pluralize(queued.length - maxWaitingShown, "more message")}`));
     const questions = openQuestions(state);
-    const [asked] = questions;
+    const [firstOpen] = questions;
     const activity = activityOf(state);
-    const hint = state.prompt ?? (asked === undefined ? null : answerHint(asked, questions.length - 1));
+    const hint = state.prompt ?? (firstOpen === undefined ? null : answerHint(firstOpen, questions.length - 1));
     if (hint !== null) lines.push(...wrapped(hint, width).map((line) => paint("yellow", line)));
     else if (activity !== null) {
       const nowMs = Date.now();

@@ -25,18 +25,21 @@ export interface ChatStart {
   /** A copy of the session instead of the session. */
   readonly fork: boolean;
   readonly profile: string | undefined;
+  /** A folder of `[workspace.folders]`; each has a conversation of the same name. */
+  readonly workspace: string | undefined;
 }
 
 /** Throws CliError for a session that does not exist or cannot be identified. */
 export async function chatPlace(gateway: Gateway, start: ChatStart): Promise<ChatPlace> {
   const named = start.conversation ?? ownConversation;
-  const conversation = start.profile === undefined ? named : `${named}@${start.profile}`;
-  const thread = start.profile === undefined ? {} : { thread: "named" as const };
+  const apart = [start.profile, start.workspace].filter((each) => each !== undefined);
+  const conversation = [named, ...apart].join("@");
+  const thread = apart.length === 0 ? {} : { thread: "named" as const };
   const chosen =
     start.resume !== undefined
       ? await findSession(gateway, start.resume)
       : start.continue
-        ? await lastSession(gateway)
+        ? await lastSession(gateway, start.workspace)
         : start.session;
   if (!start.fork) return { conversation, session: chosen, unasked: true, ...thread };
   const source = chosen ?? (await sessionOf(gateway, null, conversation))?.sessionId;

@@ -54,8 +54,8 @@ export type Entry =
   | QuestionEntry
   /** A line of the chat itself or of a turn. */
   | { readonly kind: "note"; readonly tone: "plain" | "warning" | "error"; readonly text: string }
-  /** The result of a command: text with its line breaks. A table is cut at the right edge, other text is wrapped. */
-  | { readonly kind: "output"; readonly text: string; readonly isTable: boolean }
+  /** The result of a command: text with its line breaks, wrapped at the right edge. */
+  | { readonly kind: "output"; readonly text: string }
   /** The end of the earlier conversation that a chat continues. */
   | { readonly kind: "recap"; readonly text: string };
 

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { onPath } from "@parley/local";
@@ -18,9 +19,19 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** False: there is no `script` here to make a terminal with. */
 const script = onPath("script");
-export const hasTerminals = script !== null;
+/** For the option `skip` of tests: why there is no terminal here, or false. */
+export const withoutTerminals = script === null ? "there is no `script` here to make a terminal with" : false;
+
+/** The smallest terminal on which everything has to be readable. */
+export const narrow: TerminalSize = { columns: 80, rows: 24 };
+export const wide: TerminalSize = { columns: 200, rows: 50 };
+const sizes: Readonly<Record<string, TerminalSize>> = { "80x24": narrow, "200x50": wide };
+
+/** Declares a test for each size of a terminal. */
+export function testAtBothSizes(name: string, run: (size: TerminalSize) => Promise<void>): void {
+  for (const [at, size] of Object.entries(sizes)) test(`${name} at ${at}`, { skip: withoutTerminals }, () => run(size));
+}
 
 export class TestTerminal implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -156,7 +167,7 @@ export class TestTerminal implements AsyncDisposable {
 export function parleyTerminal(
   home: string,
   args: readonly string[],
-  size: TerminalSize = { columns: 80, rows: 24 },
+  size: TerminalSize = narrow,
   cwd?: string,
 ): TestTerminal {
   const command = [process.execPath, "--conditions=@parley/source", main, ...args];

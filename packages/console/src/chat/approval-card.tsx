@@ -91,7 +91,9 @@ export function ApprovalCard({ approval, decided }: Props): JSX.Element {
           <button type="button" class="button danger" disabled={busy} onClick={() => (denying.value = true)}>
             Deny…
           </button>
-          <code class="muted">{approvalId}</code>
+          <span class="muted" title={`In a chat: /approve ${approvalId}`}>
+            code <code>{approvalId}</code>
+          </span>
         </div>
       )}
     </section>

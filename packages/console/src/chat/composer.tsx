@@ -49,9 +49,9 @@ export function Composer({ session, running }: Props): JSX.Element {
   const menu = commandsFor(text.value, known.value);
   const send = () => {
     if (uploading.value > 0) return;
-    const said = text.value.trim();
-    if (said === "" && files.value.length === 0) return;
-    void session.send(said, files.value, mode.value === "" ? undefined : mode.value);
+    const message = text.value.trim();
+    if (message === "" && files.value.length === 0) return;
+    void session.send(message, files.value, mode.value === "" ? undefined : mode.value);
     text.value = "";
     files.value = [];
     area.current?.focus();

@@ -1,7 +1,6 @@
 // The highlighter with the languages that answers often contain; a chunk of its own.
 import core from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
-import css from "highlight.js/lib/languages/css";
 import diff from "highlight.js/lib/languages/diff";
 import go from "highlight.js/lib/languages/go";
 import ini from "highlight.js/lib/languages/ini";
@@ -17,7 +16,6 @@ import yaml from "highlight.js/lib/languages/yaml";
 
 export const languages = {
   bash,
-  css,
   diff,
   go,
   ini,

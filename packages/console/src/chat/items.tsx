@@ -137,7 +137,7 @@ export function LiveRow({ session }: { session: OpenSession }): JSX.Element | nu
   return (
     <article class="message assistant live" aria-label="Agent, writing" aria-busy="true">
       {step.reasoning !== "" && <Thinking text={step.reasoning} isLive />}
-      {step.text !== "" && <Markdown text={step.text} />}
+      {step.text !== "" && <Markdown text={step.text} isLive />}
       {step.calls.map(({ callId, tool, input }) => (
         <PendingCall key={callId} tool={tool} input={input} />
       ))}

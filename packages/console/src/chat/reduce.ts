@@ -20,8 +20,8 @@ export function prepend(state: ChatState, messages: readonly Message[]): ChatSta
   const tools = new Map(earlier.tools);
   for (const [callId, view] of state.tools) {
     // The arguments of a call stand in its earlier message.
-    const asked = earlier.tools.get(callId);
-    tools.set(callId, asked === undefined ? view : { ...view, tool: asked.tool, input: asked.input });
+    const known = earlier.tools.get(callId);
+    tools.set(callId, known === undefined ? view : { ...view, tool: known.tool, input: known.input });
   }
   // The turn that runs now is not affected by its earlier messages.
   return { ...state, items: [...earlier.items, ...state.items], tools };
@@ -50,6 +50,8 @@ function durable(state: ChatState, event: DurableEvent): ChatState {
       const item: Item = { kind: "compacted", seq, tokensBefore, tokensAfter, strategy };
       return { ...state, items: [...state.items, item] };
     }
+    case "rewound":
+      return state;
     case "approval.requested": {
       const { approvalId, callId, tool, summary, reason, expiresAt } = event;
       const approvals = new Map(state.approvals).set(callId, {
@@ -64,10 +66,10 @@ function durable(state: ChatState, event: DurableEvent): ChatState {
       return { ...state, approvals };
     }
     case "approval.decided": {
-      const asked = state.approvals.get(event.callId);
-      if (asked === undefined) return state;
+      const approval = state.approvals.get(event.callId);
+      if (approval === undefined) return state;
       const decision = { allowed: event.allowed, by: event.by };
-      return { ...state, approvals: new Map(state.approvals).set(event.callId, { ...asked, decision }) };
+      return { ...state, approvals: new Map(state.approvals).set(event.callId, { ...approval, decision }) };
     }
     case "question.asked": {
       const { callId, question, options, expiresAt } = event;
@@ -78,11 +80,11 @@ function durable(state: ChatState, event: DurableEvent): ChatState {
 
 /** Whether a message of the turn already shows the text. */
 function isSaid({ items }: ChatState, turnId: string, text: string): boolean {
-  const said = items
+  const answers = items
     .filter((item) => item.kind === "assistant" && item.turnId === turnId)
     .map((item) => (item.kind === "assistant" ? textOfParts(item.blocks) : ""));
   const trimmed = text.trim();
-  return trimmed === "" || said.some((each) => each.includes(trimmed));
+  return trimmed === "" || answers.some((each) => each.includes(trimmed));
 }
 
 function addMessage(state: ChatState, message: Message): ChatState {

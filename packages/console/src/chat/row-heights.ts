@@ -17,40 +17,50 @@ export interface RowRange {
 }
 
 export class RowHeights {
-  readonly #measured = new WeakMap<Item, number>();
+  /** Of measured and of estimated rows, so that rows keep theirs when others are put in front. */
+  readonly #known = new WeakMap<Item, { px: number; isMeasured: boolean }>();
   #items: readonly Item[] = [];
-  /** The top of each row, and at the end the height of all; null: to be computed again. */
-  #tops: Float64Array | null = null;
+  #heightsPx = new Float64Array(0);
+  /** The top of each row, and at the end the height of all. */
+  #topsPx = new Float64Array(1);
+  /** The tops up to this row are valid. */
+  #validTo = 0;
 
   /** The rows from now on. */
   use(items: readonly Item[]): void {
     if (items === this.#items) return;
     this.#items = items;
-    this.#tops = null;
+    this.#heightsPx = Float64Array.from(items, (item) => this.#heightOf(item).px);
+    this.#topsPx = new Float64Array(items.length + 1);
+    this.#validTo = 0;
   }
 
-  /** Stores the height of a row, in CSS pixels without the gap. Returns whether it was another one. */
-  measure(item: Item, heightPx: number): boolean {
-    if (Math.abs((this.#measured.get(item) ?? -1) - heightPx) < 0.1) return false;
-    this.#measured.set(item, heightPx);
-    this.#tops = null;
+  /** Stores the height of the row at `index`, in CSS pixels without the gap. Returns whether it was another one. */
+  measure(index: number, heightPx: number): boolean {
+    const item = this.#items[index];
+    if (item === undefined) return false;
+    const known = this.#heightOf(item);
+    if (known.isMeasured && Math.abs(known.px - heightPx) < 0.1) return false;
+    known.px = heightPx;
+    known.isMeasured = true;
+    this.#heightsPx[index] = heightPx;
+    this.#validTo = Math.min(this.#validTo, index);
     return true;
   }
 
   /** The height of all rows, each with its gap, in CSS pixels. */
   get totalPx(): number {
-    return this.#offsets().at(-1) ?? 0;
+    return this.topOf(this.#items.length);
   }
 
   /** The top of the row at `index`; behind the last row: the height of all. */
   topOf(index: number): number {
-    const tops = this.#offsets();
-    return tops[Math.max(0, Math.min(index, tops.length - 1))] ?? 0;
+    return this.#tops()[Math.max(0, Math.min(index, this.#items.length))] ?? 0;
   }
 
   /** The row at a distance from the top, in CSS pixels; the first or last one outside. */
   indexAt(px: number): number {
-    const tops = this.#offsets();
+    const tops = this.#tops();
     let low = 0;
     let high = Math.max(0, this.#items.length - 1);
     while (low < high) {
@@ -67,16 +77,23 @@ export class RowHeights {
     return { from: this.indexAt(fromPx), to: this.indexAt(toPx) + 1 };
   }
 
-  #offsets(): Float64Array {
-    if (this.#tops !== null) return this.#tops;
-    const tops = new Float64Array(this.#items.length + 1);
-    let px = 0;
-    for (const [index, item] of this.#items.entries()) {
-      tops[index] = px;
-      px += (this.#measured.get(item) ?? estimatedPx(item)) + rowGapPx;
+  #heightOf(item: Item): { px: number; isMeasured: boolean } {
+    let known = this.#known.get(item);
+    if (known === undefined) {
+      known = { px: estimatedPx(item), isMeasured: false };
+      this.#known.set(item, known);
     }
-    tops[this.#items.length] = px;
-    this.#tops = tops;
+    return known;
+  }
+
+  /** Adds up what has changed: this runs in every frame of scrolling, over all rows of a long conversation. */
+  #tops(): Float64Array {
+    const heights = this.#heightsPx;
+    const tops = this.#topsPx;
+    for (let index = this.#validTo; index < heights.length; index++) {
+      tops[index + 1] = (tops[index] ?? 0) + (heights[index] ?? 0) + rowGapPx;
+    }
+    this.#validTo = heights.length;
     return tops;
   }
 }

@@ -19,6 +19,7 @@ export interface Outgoing {
 }
 
 type Summary = Result<"sessionsGet">["session"];
+type Children = Result<"sessionsList">;
 export type Queued = Result<"queueList">["rows"][number];
 
 /** How many events are read when a session is opened, and messages when the person scrolls back. */
@@ -26,6 +27,8 @@ const firstEvents = 300;
 const olderMessages = 200;
 const retryMs = 1_000;
 const maxSendAttempts = 30;
+/** How often the sub-agents are read while one of them works. */
+const childrenMs = 2_000;
 
 export class OpenSession {
   readonly id: string;
@@ -35,6 +38,8 @@ export class OpenSession {
   readonly queue = signal<readonly Queued[]>([]);
   readonly problem = signal<Error | undefined>(undefined);
   readonly hasOlder = signal(false);
+  /** The sub-agents, and the calls that gave them their tasks. */
+  readonly children = signal<Children>({ sessions: [] });
   /** Answers of slash commands, in the order they were given. */
   readonly answers = signal<readonly { key: string; command: string; text: string }[]>([]);
   #leave: (() => void) | undefined;
@@ -44,6 +49,7 @@ export class OpenSession {
   #frame = 0;
   #catchingUp = false;
   #older: Promise<void> | undefined;
+  #childrenTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(id: string) {
     this.id = id;
@@ -69,6 +75,7 @@ export class OpenSession {
         },
       });
       void this.#catchUp();
+      void this.#refreshChildren();
       await this.refreshQueue();
     } catch (error) {
       this.problem.value = error instanceof Error ? error : new Error(messageOf(error));
@@ -79,6 +86,7 @@ export class OpenSession {
     this.#closed = true;
     this.#leave?.();
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#childrenTimer);
   }
 
   /** Sends a message, or repeats one that failed. A command is answered at once. */
@@ -135,6 +143,21 @@ export class OpenSession {
     } catch {
       // The next event refreshes it.
     }
+  }
+
+  /** Reads the sub-agents, and again while one of them works. */
+  async #refreshChildren(): Promise<void> {
+    clearTimeout(this.#childrenTimer);
+    try {
+      const query = { parent: this.id, subagents: true, limit: 200 };
+      this.children.value = await call<"sessionsList">("GET", "/api/sessions", { query });
+    } catch {
+      // The next event of a sub-agent refreshes them.
+    }
+    const isWorking = this.children.value.sessions.some(
+      ({ runningTurnId, queued }) => runningTurnId !== null || queued > 0,
+    );
+    if (isWorking && !this.#closed) this.#childrenTimer = setTimeout(() => void this.#refreshChildren(), childrenMs);
   }
 
   async #load(): Promise<{ session: Summary }> {
@@ -199,6 +222,7 @@ export class OpenSession {
     if (events.some(({ type }) => type === "turn.started" || type === "turn.finished" || type === "message")) {
       void this.refreshQueue();
     }
+    if (events.some(({ type }) => type === "subagent.started")) void this.#refreshChildren();
     if (events.some(({ type }) => type === "turn.finished" || type === "turn.started")) {
       void this.refresh();
       recentChanged();

@@ -3,19 +3,33 @@ import type { Token, Tokens } from "marked";
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { Icon } from "../parts/icons.tsx";
+import { CopyButton } from "../parts/copy-button.tsx";
 import { blockHtml, blocks } from "./markdown.ts";
 import { highlight } from "./highlight.ts";
 
-export function Markdown({ text }: { text: string }): JSX.Element {
-  const parsed = useMemo(() => blocks(text), [text]);
+/** Of texts that were shown before: rows come back while a person scrolls. The oldest is dropped. */
+const known = new Map<string, { parsed: Token[]; html: Map<Token, string> }>();
+const maxKnown = 500;
+
+function knownOf(text: string): { parsed: Token[]; html: Map<Token, string> } {
+  const found = known.get(text) ?? { parsed: blocks(text), html: new Map<Token, string>() };
+  known.delete(text);
+  known.set(text, found);
+  const [oldest] = known.keys();
+  if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
+  return found;
+}
+
+/** `isLive`: the text grows; it is not remembered. */
+export function Markdown({ text, isLive = false }: { text: string; isLive?: boolean }): JSX.Element {
+  const { parsed, html } = useMemo(() => (isLive ? { parsed: blocks(text), html: null } : knownOf(text)), [text]);
   return (
     <div class="markdown">
       {parsed.map((block, index) =>
         isCode(block) ? (
           <Code key={index} code={block.text} language={block.lang ?? ""} />
         ) : (
-          <Block key={index} block={block} raw={block.raw} />
+          <Block key={index} block={block} raw={block.raw} known={html} />
         ),
       )}
     </div>
@@ -26,17 +40,24 @@ function isCode(block: Token): block is Tokens.Code {
   return block.type === "code";
 }
 
-function Block({ block, raw }: { block: Token; raw: string }): JSX.Element {
-  const html = useMemo(() => blockHtml(block), [raw]);
+interface BlockProps {
+  block: Token;
+  raw: string;
+  known: Map<Token, string> | null;
+}
+
+function Block({ block, raw, known: htmlOf }: BlockProps): JSX.Element {
+  const html = useMemo(() => {
+    const found = htmlOf?.get(block) ?? blockHtml(block);
+    htmlOf?.set(block, found);
+    return found;
+  }, [raw]);
   // oxlint-disable-next-line react/no-danger -- sanitized
   return <div class="block" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
-const copiedMs = 1_500;
-
 function Code({ code, language }: { code: string; language: string }): JSX.Element {
   const html = useSignal<{ code: string; html: string } | null>(null);
-  const copied = useSignal(false);
   const name = /^[\w+#-]*/.exec(language)?.[0].toLowerCase() ?? "";
   useEffect(() => {
     let isCurrent = true;
@@ -49,19 +70,12 @@ function Code({ code, language }: { code: string; language: string }): JSX.Eleme
       isCurrent = false;
     };
   }, [code, name]);
-  const copy = async () => {
-    await navigator.clipboard.writeText(code);
-    copied.value = true;
-    setTimeout(() => (copied.value = false), copiedMs);
-  };
   const ready = html.value?.code === code ? html.value.html : null;
   return (
     <div class="code">
       <div class="code-head">
         <span>{name === "" ? "text" : name}</span>
-        <button type="button" class="link-button" onClick={() => void copy()}>
-          <Icon name={copied.value ? "check" : "copy"} /> {copied.value ? "Copied" : "Copy"}
-        </button>
+        <CopyButton text={() => code} />
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a scrolling area needs the keyboard */}
       <pre tabIndex={0} aria-label={`Code${name === "" ? "" : ` in ${name}`}`}>

@@ -2,7 +2,6 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { href } from "../app/router.ts";
 import { DiffView } from "../parts/diff-view.tsx";
 import { duration } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
@@ -11,6 +10,7 @@ import { Files } from "./files.tsx";
 import { visible } from "./markdown.ts";
 import type { OpenSession } from "./session.ts";
 import type { ToolView } from "./state.ts";
+import { SubagentList } from "./subagents.tsx";
 import { describeCall, exitCodeOf, readableInput } from "./tool-summary.ts";
 
 /** Of what a running command prints. */
@@ -22,11 +22,18 @@ export function ToolCard({ session, callId }: { session: OpenSession; callId: st
   const tool = useComputed(() => session.chat.value.tools.get(callId));
   const approval = useComputed(() => session.chat.value.approvals.get(callId));
   const question = useComputed(() => session.chat.value.questions.get(callId));
+  const started = useComputed(() => {
+    const { sessions, tasks = [] } = session.children.value;
+    const ids = new Set(tasks.filter((each) => each.callId === callId).map(({ sessionId }) => sessionId));
+    const last = session.chat.value.tools.get(callId)?.subagent ?? "";
+    return sessions.filter(({ sessionId }) => ids.has(sessionId) || sessionId === last);
+  }).value;
   const view = tool.value;
   if (view === undefined) return null;
   return (
     <>
       <Call view={view} />
+      {started.length > 0 && <SubagentList sessions={started} />}
       {view.progress !== null && <Progress progress={view.progress} />}
       {approval.value !== undefined && view.output === null && <ApprovalCard approval={approval.value} />}
       {question.value !== undefined && (
@@ -72,7 +79,6 @@ function Call({ view }: { view: ToolView }): JSX.Element {
         {change !== null && <DiffView before={change.before} after={change.after} />}
         {view.output !== null && view.output !== "" && <Output label="Result" text={visible(view.output)} />}
         {view.output === "" && <p class="muted">No output.</p>}
-        {view.subagent !== null && <a href={href("chat", view.subagent)}>Open the sub-agent's session</a>}
         <Files files={view.files} />
       </div>
     </details>

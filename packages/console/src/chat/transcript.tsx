@@ -51,12 +51,14 @@ class Place {
   /** The rows to render next. */
   next(): RowRange {
     const { box, items, heights, range } = this;
-    if (items.length <= wholeRows) return { from: 0, to: items.length };
     const heightPx = box?.clientHeight ?? window.innerHeight;
     const listTopPx = this.#listTopPx;
     const topPx = this.atEnd || box === null ? heights.totalPx - heightPx : box.scrollTop - listTopPx;
     const screen = heights.rangeOf(topPx, topPx + heightPx);
-    const around = heights.rangeOf(topPx - aroundPx, topPx + heightPx + aroundPx);
+    const around =
+      items.length <= wholeRows
+        ? { from: 0, to: items.length }
+        : heights.rangeOf(topPx - aroundPx, topPx + heightPx + aroundPx);
     return this.#withSelection(nextRange(range, screen, around));
   }
 
@@ -65,10 +67,12 @@ class Place {
     const { box, list, items, heights, range } = this;
     if (box === null || list === null) return;
     for (let index = range.from; index < range.to; index++) {
-      const item = items[index];
       const row = list.children[index - range.from];
-      if (item !== undefined && row !== undefined) heights.measure(item, row.getBoundingClientRect().height);
+      if (row !== undefined) heights.measure(index, row.getBoundingClientRect().height);
     }
+    // Read before the styles change: afterwards each would cost a layout of the page.
+    const listTopPx = this.#listTopPx;
+    const { scrollTop } = box;
     list.style.paddingTop = `${heights.topOf(range.from)}px`;
     list.style.paddingBottom = `${heights.totalPx - heights.topOf(range.to)}px`;
     if (this.atEnd) {
@@ -78,8 +82,8 @@ class Place {
     if (this.#anchor === null) return;
     const index = items.indexOf(this.#anchor.item);
     if (index < 0) return;
-    const wantedPx = this.#listTopPx + heights.topOf(index) - this.#anchor.belowPx;
-    if (Math.abs(wantedPx - box.scrollTop) >= 1) box.scrollTop = wantedPx;
+    const wantedPx = listTopPx + heights.topOf(index) - this.#anchor.belowPx;
+    if (Math.abs(wantedPx - scrollTop) >= 1) box.scrollTop = wantedPx;
   }
 
   /** Rows of a selection stay, so that it can be copied. */

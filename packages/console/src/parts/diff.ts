@@ -1,5 +1,5 @@
 // The difference of two texts, line by line. Pure.
-import { diffLines } from "diff";
+import { diffLines } from "diff/lib/diff/line.js";
 
 export interface DiffLine {
   kind: "same" | "added" | "removed" | "skipped";

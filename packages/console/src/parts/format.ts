@@ -10,6 +10,16 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3_600)} h ${String(Math.floor((seconds % 3_600) / 60)).padStart(2, "0")} min`;
 }
 
+/** As `duration`, in whole seconds: `32 s`, `4 min 05 s`. */
+export function uptime(seconds: number): string {
+  return seconds < 60 ? `${Math.floor(seconds)} s` : duration(seconds * 1_000);
+}
+
+/** `1 run`, `2 runs`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** How long ago: `now`, `5 min`, `3 h`, `2 d`. */
 export function age(iso: string, nowMs: number): string {
   const seconds = Math.max(0, (nowMs - Date.parse(iso)) / 1_000);

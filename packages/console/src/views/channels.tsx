@@ -8,13 +8,20 @@ import { Icon } from "../parts/icons.tsx";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { act, toast } from "../parts/toast.tsx";
 import { AddAccount } from "./add-account.tsx";
+import { Fact } from "./cluster.tsx";
 
 const everyMs = 4_000;
+/** Ends a move: no replica has this name. */
+const anyGateway = "*";
 
 type Account = Result<"channelsList">["accounts"][number];
 
 export function Channels(): JSX.Element {
   const loaded = useLoad(() => call<"channelsList">("GET", "/api/channels"), [], everyMs);
+  const cluster = useLoad(() => call<"clusterStatus">("GET", "/api/status"), []);
+  const gateways = (cluster.data.value?.replicas ?? []).flatMap(({ service, replica }) =>
+    service === "channel-gateway" ? [replica] : [],
+  );
   const adds = useSignal(false);
   const added = () => {
     adds.value = false;
@@ -46,7 +53,12 @@ export function Channels(): JSX.Element {
           ) : (
             <ul class="cards">
               {accounts.map((account) => (
-                <Card key={`${account.channel}:${account.account}`} account={account} changed={loaded.reload} />
+                <Card
+                  key={`${account.channel}:${account.account}`}
+                  account={account}
+                  gateways={gateways}
+                  changed={loaded.reload}
+                />
               ))}
             </ul>
           )
@@ -62,12 +74,23 @@ function agoOf(at: string | null): string {
   return text === "now" ? text : `${text} ago`;
 }
 
+function sinceText(since: string): string {
+  const text = age(since, Date.now());
+  return text === "now" ? "just now" : `for ${text}`;
+}
+
 function tone(state: Account["state"]): string {
   if (state === "connected" || state === "listening") return "tag good";
   return state === "failing" || state === "disabled" ? "tag bad" : "tag warn";
 }
 
-function Card({ account, changed }: { account: Account; changed: () => Promise<void> }): JSX.Element {
+interface CardProps {
+  account: Account;
+  gateways: readonly string[];
+  changed: () => Promise<void>;
+}
+
+function Card({ account, gateways, changed }: CardProps): JSX.Element {
   const { channel, account: name, state, as, reason, since, origin, ...rest } = account;
   const path = `/api/channels/${encodeURIComponent(channel)}/${encodeURIComponent(name)}`;
   const check = () =>
@@ -80,6 +103,14 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
     await act(
       () => call<"channelsPause">("POST", `${path}/${isPaused ? "resume" : "pause"}`, { body: {} }),
       isPaused ? "Resumed" : "Paused: texts wait until you resume it",
+    );
+    await changed();
+  };
+  const move = async (replica: string) => {
+    const body = { replica: replica === anyGateway ? null : replica };
+    await act(
+      () => call<"channelsMove">("POST", `${path}/move`, { body }),
+      body.replica === null ? "The gateways choose who holds it" : `It moves to ${replica} within seconds`,
     );
     await changed();
   };
@@ -105,27 +136,42 @@ function Card({ account, changed }: { account: Account; changed: () => Promise<v
         </h2>
         <span class={tone(state)}>{state}</span>
         {as !== null && <span class="muted">{visible(as)}</span>}
-        {since !== null && <span class="muted">since {age(since, Date.now())}</span>}
-        <span class="grow" />
-        <button type="button" class="button" onClick={() => void check()}>
-          Test
-        </button>
-        <button type="button" class="button" onClick={() => void pause()}>
-          {state === "paused" ? "Resume" : "Pause"}
-        </button>
-        {origin === "added" && (
-          <button type="button" class="button danger" onClick={() => void remove()}>
-            Remove
+        {since !== null && <span class="muted">{sinceText(since)}</span>}
+        <div class="row actions">
+          {owner !== null && gateways.length > 0 && (
+            <select
+              aria-label={`Gateway of ${channel}:${name}`}
+              value=""
+              onChange={(event) => {
+                const { value } = event.currentTarget;
+                event.currentTarget.value = "";
+                if (value !== "") void move(value);
+              }}
+            >
+              <option value="">Move to…</option>
+              {gateways.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+              <option value={anyGateway}>any gateway</option>
+            </select>
+          )}
+          <button type="button" class="button" onClick={() => void check()}>
+            Test
           </button>
-        )}
+          <button type="button" class="button" onClick={() => void pause()}>
+            {state === "paused" ? "Resume" : "Pause"}
+          </button>
+          {origin === "added" && (
+            <button type="button" class="button danger" onClick={() => void remove()}>
+              Remove
+            </button>
+          )}
+        </div>
       </div>
       {reason !== null && <p class="bad">{visible(reason)}</p>}
       <dl class="facts">
         {facts.map(([key, value]) => (
-          <div key={key}>
-            <dt>{key}</dt>
-            <dd>{visible(value)}</dd>
-          </div>
+          <Fact key={key} name={key} value={visible(value)} />
         ))}
       </dl>
     </li>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
-import { age, clock, duration, withoutInstance, words } from "../parts/format.ts";
+import { age, clock, duration, uptime, withoutInstance, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
 
@@ -51,9 +51,12 @@ export function Cluster(): JSX.Element {
   );
 }
 
+/** Longer values get the width of two facts. */
+const longValue = 18;
+
 export function Fact({ name, value }: { name: string; value: string }): JSX.Element {
   return (
-    <div>
+    <div class={value.length > longValue ? "wide" : ""}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>
@@ -181,14 +184,15 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
         />{" "}
         <strong>{replica.replica}</strong>
         <div class="muted">
-          {replica.service}, process {replica.pid}, {replica.version}
+          {replica.replica.startsWith(replica.service) ? "" : `${replica.service} · `}process {replica.pid} ·{" "}
+          {replica.version}
         </div>
       </td>
       <td data-label="Role">
         <span class={replica.role === "leader" ? "tag good" : "tag"}>{replica.role}</span>
       </td>
       <td class="short" data-label="Up">
-        {duration(replica.uptimeSeconds * 1_000)}
+        {uptime(replica.uptimeSeconds)}
       </td>
       <td class="short" data-label="Memory">
         {Math.round(replica.rssMib)} MiB

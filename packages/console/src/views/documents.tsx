@@ -78,17 +78,19 @@ function Document({ path }: { path: string }): JSX.Element {
               <span class="muted">
                 version {document.version}, {document.author}
               </span>
-              {(["text", "edit", "history"] as const).map((each) => (
-                <button
-                  key={each}
-                  type="button"
-                  class="button"
-                  aria-pressed={view.value === each}
-                  onClick={() => (view.value = each)}
-                >
-                  {{ text: "Text", edit: "Edit", history: "History" }[each]}
-                </button>
-              ))}
+              <div class="row">
+                {(["text", "edit", "history"] as const).map((each) => (
+                  <button
+                    key={each}
+                    type="button"
+                    class="button"
+                    aria-pressed={view.value === each}
+                    onClick={() => (view.value = each)}
+                  >
+                    {{ text: "Text", edit: "Edit", history: "History" }[each]}
+                  </button>
+                ))}
+              </div>
             </header>
             {view.value === "text" && <Markdown text={document.content} />}
             {view.value === "edit" && (

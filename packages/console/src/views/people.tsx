@@ -74,13 +74,24 @@ export function People(): JSX.Element {
 
 function Admit({ done }: { done: () => void }): JSX.Element {
   const role = useSignal("user");
+  const session = useSignal("");
+  const conversations = useLoad(
+    () => call<"sessionsList">("GET", "/api/sessions", { query: { status: "active", limit: 100 } }),
+    [],
+  );
   const submit = async (event: Event) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const code = new FormData(form).get("code");
     const body = { code: typeof code === "string" ? code.trim() : "", role: role.value };
-    if (await act(() => call<"pairingsApprove">("POST", "/api/pairings/approve", { body }), "Admitted")) {
+    const linked = { ...body, session: session.value };
+    const admit = () =>
+      session.value === ""
+        ? call<"pairingsApprove">("POST", "/api/pairings/approve", { body })
+        : call<"peopleLink">("POST", "/api/people/link", { body: linked });
+    if (await act(admit, session.value === "" ? "Admitted" : "Linked: their messages join that conversation")) {
       form.reset();
+      session.value = "";
       done();
     }
   };
@@ -99,15 +110,27 @@ function Admit({ done }: { done: () => void }): JSX.Element {
         <option value="guest">guest: no files and commands</option>
         <option value="owner">owner: everything you can do</option>
       </select>
+      <select
+        aria-label="Conversation"
+        value={session.value}
+        onChange={(event) => (session.value = event.currentTarget.value)}
+      >
+        <option value="">a new person</option>
+        {conversations.data.value?.sessions.map(({ sessionId, title, key }) => (
+          <option key={sessionId} value={sessionId}>
+            the person of: {visible(title ?? key)}
+          </option>
+        ))}
+      </select>
       <button type="submit" class="button primary">
-        Admit
+        {session.value === "" ? "Admit" : "Link"}
       </button>
     </form>
   );
 }
 
 function Line({ contact, changed }: { contact: Contact; changed: () => Promise<void> }): JSX.Element {
-  const { channel, account, contactId, name, role } = contact;
+  const { channel, account, contactId, name, role, route = null } = contact;
   const change = async (wanted: string) => {
     const body = { channel, account, contactId, role: wanted };
     await act(async () => {
@@ -116,11 +139,18 @@ function Line({ contact, changed }: { contact: Contact; changed: () => Promise<v
     });
     await changed();
   };
+  const remove = async () => {
+    const body = { channel, account, contactId };
+    if (!window.confirm(`Forget ${name ?? contactId}? They are unknown again; their conversations are kept.`)) return;
+    await act(() => call<"peopleRemove">("POST", "/api/people/remove", { body }), "Removed");
+    await changed();
+  };
   return (
     <li class="row" data-row tabIndex={-1}>
       <bdi class="grow">{visible(name ?? contactId)}</bdi>
       <span class="muted">
         {channel}:{account} · {visible(contactId)}
+        {route !== null && ` · joins ${visible(route)}`}
       </span>
       <select
         aria-label={`Role of ${name ?? contactId}`}
@@ -131,6 +161,14 @@ function Line({ contact, changed }: { contact: Contact; changed: () => Promise<v
           <option key={each}>{each}</option>
         ))}
       </select>
+      <button
+        type="button"
+        class="button danger"
+        aria-label={`Remove ${name ?? contactId}`}
+        onClick={() => void remove()}
+      >
+        Remove
+      </button>
     </li>
   );
 }

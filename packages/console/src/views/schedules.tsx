@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
-import { clock } from "../parts/format.ts";
+import { clock, plural } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
@@ -103,43 +103,45 @@ function JobCard({ job, changed }: { job: Job; changed: () => Promise<void> }): 
         </h2>
         <span class={job.enabled ? "tag good" : "tag"}>{job.enabled ? "on" : "off"}</span>
         {job.tainted === true && <span class="tag warn">tainted</span>}
-        <span class="grow" />
-        <button
-          type="button"
-          class="button"
-          onClick={() =>
-            void change(
-              () => call<"schedulesRun">("POST", `${path}/run`, { body: {}, key: crypto.randomUUID() }),
-              "The job runs now",
-            )
-          }
-        >
-          Run now
-        </button>
-        <button
-          type="button"
-          class="button"
-          onClick={() => void update({ enabled: !job.enabled }, job.enabled ? "Switched off" : "Switched on")}
-        >
-          {job.enabled ? "Switch off" : "Switch on"}
-        </button>
-        <button
-          type="button"
-          class="button danger"
-          onClick={() => {
-            if (window.confirm(`Delete the job "${job.name}" and its history?`))
-              void change(() => call<"schedulesRemove">("POST", `${path}/remove`, { body: {} }), "Deleted");
-          }}
-        >
-          Delete
-        </button>
+        <div class="row actions">
+          <button
+            type="button"
+            class="button"
+            onClick={() =>
+              void change(
+                () => call<"schedulesRun">("POST", `${path}/run`, { body: {}, key: crypto.randomUUID() }),
+                "The job runs now",
+              )
+            }
+          >
+            Run now
+          </button>
+          <button
+            type="button"
+            class="button"
+            onClick={() => void update({ enabled: !job.enabled }, job.enabled ? "Switched off" : "Switched on")}
+          >
+            {job.enabled ? "Switch off" : "Switch on"}
+          </button>
+          <button
+            type="button"
+            class="button danger"
+            onClick={() => {
+              if (window.confirm(`Delete the job "${job.name}" and its history?`))
+                void change(() => call<"schedulesRemove">("POST", `${path}/remove`, { body: {} }), "Deleted");
+            }}
+          >
+            Delete
+          </button>
+        </div>
       </div>
       <p>
         <code>{job.schedule}</code> <span class="muted">{job.timeZone}</span>
       </p>
       <p class="plain clip">{visible(job.prompt)}</p>
       <p class="muted">
-        {job.nextDue === null ? "No further run" : `Next: ${clock(job.nextDue, new Date())}`} · {job.runs} runs
+        {job.nextDue === null ? "No further run" : `Next: ${clock(job.nextDue, new Date())}`} ·{" "}
+        {plural(job.runs, "run")}
         {job.lastRun !== null && ` · last: ${job.lastRun.outcome}, ${clock(job.lastRun.at, new Date())}`}
       </p>
       <button type="button" class="link-button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>

@@ -5,10 +5,12 @@ import { call, type Result } from "../api/http.ts";
 import { go, href, route } from "../app/router.ts";
 import { recentChanged } from "../chat/recent-state.ts";
 import { visible } from "../chat/markdown.ts";
-import { cacheShare, clock, compact, money } from "../parts/format.ts";
+import { Subagents } from "../chat/subagents.tsx";
+import { cacheShare, clock, compact, money, plural } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Show, useLoad } from "../parts/load.tsx";
 import { act, toast } from "../parts/toast.tsx";
+import { Fact } from "./cluster.tsx";
 
 type Summary = Result<"sessionsGet">["session"];
 type Rewind = Result<"checkpointsRewind">;
@@ -32,7 +34,10 @@ export function SessionView(): JSX.Element {
             <Actions session={session} changed={loaded.reload} />
             <Facts session={session} />
             <Checkpoints session={session} />
-            <Subagents parent={session.sessionId} />
+            <section>
+              <h2>Sub-agents</h2>
+              <Subagents parent={session.sessionId} none="This session has started none." />
+            </section>
           </>
         )}
       </Show>
@@ -122,10 +127,7 @@ function Facts({ session }: { session: Summary }): JSX.Element {
   return (
     <dl class="facts">
       {rows.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
+        <Fact key={name} name={name} value={value} />
       ))}
     </dl>
   );
@@ -162,7 +164,7 @@ function Checkpoints({ session }: { session: Summary }): JSX.Element {
                       {clock(at, new Date())}
                     </time>
                     <bdi class="grow">{kind === "rewind" ? "Rewind" : visible(text)}</bdi>
-                    <span class="muted">{files === 1 ? "1 file" : `${files} files`}</span>
+                    <span class="muted">{plural(files, "file")}</span>
                     <button type="button" class="button" onClick={() => void rewind(checkpointId, true)}>
                       <Icon name="rewind" /> Preview rewind
                     </button>
@@ -205,42 +207,5 @@ function Preview(props: { report: Rewind; confirm: () => void; cancel: () => voi
         </button>
       </div>
     </div>
-  );
-}
-
-function Subagents({ parent }: { parent: string }): JSX.Element {
-  const loaded = useLoad(
-    () => call<"sessionsList">("GET", "/api/sessions", { query: { parent, subagents: true, limit: 100 } }),
-    [parent],
-  );
-  return (
-    <section>
-      <h2>Sub-agents</h2>
-      <Show of={loaded}>
-        {({ sessions }) =>
-          sessions.length === 0 ? (
-            <p class="muted">This session has started none.</p>
-          ) : (
-            <ul class="lines tree">
-              {sessions.map(({ sessionId, title, key, profile, treeCost }) => (
-                <li key={sessionId}>
-                  <details>
-                    <summary>
-                      <a href={href("chat", sessionId)}>
-                        <bdi>{title ?? key}</bdi>
-                      </a>{" "}
-                      <span class="muted">
-                        {profile ?? "default"} · {money(treeCost)}
-                      </span>
-                    </summary>
-                    <Subagents parent={sessionId} />
-                  </details>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Show>
-    </section>
   );
 }

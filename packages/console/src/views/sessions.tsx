@@ -1,7 +1,7 @@
 // All sessions: search, filters, and a list that shows only the rows on the screen.
 import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { call, messageOf } from "../api/http.ts";
 import { go, href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
@@ -11,6 +11,7 @@ import { age, compact, money } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Empty, Failure } from "../parts/load.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
+import { asTree } from "./session-tree.ts";
 
 const pageSize = 200;
 const pauseMs = 200;
@@ -63,6 +64,7 @@ export function Sessions(): JSX.Element {
   }, []);
   const set = (change: Partial<Filter>) => (filter.value = { ...filter.value, ...change });
   const { rows, excerpts } = found.value ?? { rows: [], excerpts: new Map<string, string>() };
+  const tree = useMemo(() => asTree(rows), [rows]);
   const isFiltered = text !== "" || state !== "active" || channel !== "" || person !== "";
   return (
     <div class="page fill">
@@ -128,14 +130,15 @@ export function Sessions(): JSX.Element {
       )}
       {rows.length > 0 && (
         <VirtualList
-          rows={rows}
+          rows={tree}
           rowPx={excerpts.size > 0 ? foundRowPx : rowPx}
           label="Sessions"
           nearEnd={() => more.value && void load(true)}
-          render={(row) => (
+          render={({ row, depth }) => (
             <Line
               key={row.sessionId}
               row={row}
+              depth={depth}
               excerpt={excerpts.size > 0 ? (excerpts.get(row.sessionId) ?? "") : undefined}
             />
           )}
@@ -193,11 +196,14 @@ async function read(
 }
 
 /** `excerpt`: undefined: no search in messages; empty: the title matches. */
-function Line({ row, excerpt }: { row: SessionRow; excerpt: string | undefined }): JSX.Element {
+function Line({ row, depth, excerpt }: { row: SessionRow; depth: number; excerpt: string | undefined }): JSX.Element {
   const state = useRef<HTMLAnchorElement>(null);
   const { sessionId, title, key, messageCount, updatedAt, treeCost, runningTurnId, parked, status, parentId } = row;
   return (
-    <div class={`session-line${parentId === null ? "" : " child"}${excerpt === undefined ? "" : " found"}`}>
+    <div
+      class={`session-line${parentId === null ? "" : " child"}${excerpt === undefined ? "" : " found"}`}
+      style={{ "--depth": depth }}
+    >
       <a ref={state} data-row class="session-open" href={href("chat", sessionId)}>
         <span class="session-title">
           {runningTurnId !== null && (

@@ -47,7 +47,7 @@ export function Settings(): JSX.Element {
                   </ul>
                 </section>
               )}
-              <div class="table-frame" role="region" aria-label="Table" tabIndex={0}>
+              <div class="table-frame stacks" role="region" aria-label="Settings" tabIndex={0}>
                 <table>
                   <thead>
                     <tr>
@@ -62,10 +62,12 @@ export function Settings(): JSX.Element {
                         <td>
                           <code>{key}</code>
                         </td>
-                        <td>
+                        <td data-label="Value">
                           <code>{JSON.stringify(value)}</code>
                         </td>
-                        <td class={origin === "default" ? "muted" : ""}>{origin}</td>
+                        <td data-label="Origin" class={origin === "default" ? "muted" : ""}>
+                          {origin}
+                        </td>
                       </tr>
                     ))}
                     {shown.length === 0 && (

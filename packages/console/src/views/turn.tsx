@@ -7,6 +7,7 @@ import { Markdown } from "../chat/text.tsx";
 import { cacheShare, clock, compact, duration, money } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { Fact } from "./cluster.tsx";
+import { ModelCalls } from "./model-calls.tsx";
 import { waterfall, type Bar } from "./waterfall.ts";
 
 const everyMs = 3_000;
@@ -69,6 +70,7 @@ function TurnOf({ id }: { id: string }): JSX.Element {
                   ))}
                 </ol>
               </section>
+              <ModelCalls turnId={id} spans={trace.spans} />
               {turn.text !== null && turn.text !== "" && (
                 <section>
                   <h2>Answer</h2>

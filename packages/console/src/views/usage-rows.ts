@@ -20,7 +20,7 @@ export interface DayUsage extends Sum {
 
 const dayMs = 86_400_000;
 
-export function totalOf(rows: readonly UsageRow[]): Sum {
+export function totalOf(rows: readonly Pick<UsageRow, "calls" | "usage" | "cost">[]): Sum {
   const sum: Sum = {
     calls: 0,
     promptTokens: 0,
@@ -49,10 +49,22 @@ export function byDay(rows: readonly UsageRow[], days: number, now: Date): DayUs
   });
 }
 
+/** The sums of a model, a session or a channel. */
+export interface GroupUsage extends Sum {
+  name: string;
+  /** Null: not a session. */
+  sessionId: string | null;
+}
+
+/** The sums of groups, in their order. */
+export function byGroup(groups: NonNullable<Result<"usageGet">["groups"]>): GroupUsage[] {
+  return groups.map((group) => ({ name: group.name, sessionId: group.sessionId, ...totalOf([group]) }));
+}
+
 /** One entry a model, the most expensive first. */
-export function byModel(rows: readonly UsageRow[]): (Sum & { model: string })[] {
+export function byModel(rows: readonly UsageRow[]): GroupUsage[] {
   const models = [...new Set(rows.map(({ model }) => model))];
   return models
-    .map((model) => ({ model, ...totalOf(rows.filter((row) => row.model === model)) }))
+    .map((model) => ({ name: model, sessionId: null, ...totalOf(rows.filter((row) => row.model === model)) }))
     .toSorted((a, b) => b.cost.micros - a.cost.micros || b.calls - a.calls);
 }

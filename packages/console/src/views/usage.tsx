@@ -1,19 +1,23 @@
-// Tokens, cost and cache hits by day and model.
-import { useSignal } from "@preact/signals";
+// Tokens, cost and cache hits by day, and by model, session or channel.
+import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { call, type Result } from "../api/http.ts";
+import { href } from "../app/router.ts";
+import { visible } from "../chat/markdown.ts";
 import { compact, duration, money } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { byDay, byModel, totalOf, type DayUsage, type UsageRow } from "./usage-rows.ts";
+import { byDay, byGroup, byModel, totalOf, type DayUsage, type GroupUsage, type UsageRow } from "./usage-rows.ts";
 import { Fact } from "./cluster.tsx";
 
 type LatencyRow = Result<"usageGet">["latency"][number];
 
 export function Usage(): JSX.Element {
   const days = useSignal(30);
-  const loaded = useLoad(() => call<"usageGet">("GET", "/api/usage", { query: { days: days.value } }), [days.value]);
+  const by = useSignal<Grouping>("model");
+  const query = { days: days.value, by: by.value === "model" ? undefined : by.value };
+  const loaded = useLoad(() => call<"usageGet">("GET", "/api/usage", { query }), [days.value, by.value]);
   return (
     <div class="page">
       <header class="page-head">
@@ -31,8 +35,15 @@ export function Usage(): JSX.Element {
         </select>
       </header>
       <Show of={loaded}>
-        {({ rows, latency }) =>
-          rows.length === 0 ? <NoUsage /> : <Report rows={rows} latency={latency} days={days.value} />
+        {({ rows, latency, groups }) =>
+          rows.length === 0 ? (
+            <NoUsage />
+          ) : (
+            <>
+              <Report rows={rows} latency={latency} days={days.value} />
+              <Groups by={by} groups={groups === undefined ? byModel(rows) : byGroup(groups)} />
+            </>
+          )
         }
       </Show>
     </div>
@@ -85,11 +96,34 @@ function Report(props: { rows: readonly UsageRow[]; latency: readonly LatencyRow
         ]}
       />
       {latency.length > 0 && <Latency rows={latency} />}
-      <div class="table-frame" role="region" aria-label="Models" tabIndex={0}>
+    </>
+  );
+}
+
+const groupings = { model: "By model", session: "By session", channel: "By channel" } as const;
+type Grouping = keyof typeof groupings;
+
+function Groups({ by, groups }: { by: Signal<Grouping>; groups: readonly GroupUsage[] }): JSX.Element {
+  return (
+    <>
+      <div class="row">
+        <select
+          aria-label="Sum"
+          value={by.value}
+          onChange={(event) => (by.value = event.currentTarget.value as Grouping)}
+        >
+          {Object.entries(groupings).map(([name, label]) => (
+            <option key={name} value={name}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div class="table-frame" role="region" aria-label={groupings[by.value]} tabIndex={0}>
         <table>
           <thead>
             <tr>
-              <th>Model</th>
+              <th>Name</th>
               <th>Calls</th>
               <th>Tokens in</th>
               <th>Cached</th>
@@ -98,9 +132,9 @@ function Report(props: { rows: readonly UsageRow[]; latency: readonly LatencyRow
             </tr>
           </thead>
           <tbody>
-            {byModel(rows).map(({ model, calls, promptTokens, cachedTokens, outputTokens, cost }) => (
-              <tr key={model}>
-                <td>{model}</td>
+            {groups.map(({ name, sessionId, calls, promptTokens, cachedTokens, outputTokens, cost }) => (
+              <tr key={sessionId ?? name}>
+                <td>{sessionId === null ? visible(name) : <a href={href("chat", sessionId)}>{visible(name)}</a>}</td>
                 <td>{calls}</td>
                 <td>{compact(promptTokens)}</td>
                 <td>{promptTokens === 0 ? "–" : `${Math.round((cachedTokens / promptTokens) * 100)} %`}</td>

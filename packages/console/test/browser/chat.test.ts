@@ -21,7 +21,8 @@ describe("chat in the console", { skip }, () => {
   before(async () => {
     cluster = await startTestCluster(cleanup, {
       processes: [],
-      settings: '[permissions]\nask = ["write(secret*)"]\n[session]\npolicy = "per_conversation"\n',
+      settings:
+        '[permissions]\nask = ["write(secret*)"]\n[session]\npolicy = "per_conversation"\n[profiles.counter]\ntools = ["exec"]\n',
     });
     const browser = await startBrowser(chromium ?? "");
     cleanup.add(() => browser.close());
@@ -106,6 +107,29 @@ describe("chat in the console", { skip }, () => {
     await ended();
     assert.match((await page.locator(".tool-done .output").last().textContent()) ?? "", /first\s+second/);
     assert.equal(await page.locator(".live-output").count(), 0);
+  });
+
+  test("shows the sub-agents of a call with their state, also after a reload, and as a tree", async () => {
+    const task = 'tool: exec {"command":"while [ ! -e grown ]; do sleep 0.1; done"}\nthen\nsay: counted';
+    await say(
+      `tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "counter", description: "Count the trees" })}\nthen\nsay: over`,
+    );
+    const line = page.locator(".tree .fold", { hasText: "Count the trees" });
+    await line.getByRole("img", { name: "running" }).waitFor();
+    await page.reload();
+    await line.getByRole("img", { name: "running" }).waitFor();
+    await page.goto(page.url().replace("#/chat/", "#/session/"));
+    await line.getByRole("img", { name: "running" }).waitFor();
+    await page.goto(`${cluster.httpUrl}/#/sessions`);
+    await page.getByLabel("Kind").selectOption("subagents");
+    await page.locator(".session-line.child", { hasText: "Count the trees" }).waitFor();
+    await writeFile(join(cluster.home, "workspace", "grown"), "");
+    await page.goBack();
+    await line.getByRole("img", { name: "ended" }).waitFor();
+    await line.locator("summary").click();
+    await line.getByText("It has started no further sub-agent.").waitFor();
+    await line.getByRole("link", { name: "Count the trees" }).click();
+    await page.locator(".message.assistant", { hasText: "counted" }).waitFor();
   });
 
   test("answers a question of the agent with a button", async () => {
@@ -196,7 +220,7 @@ describe("chat in the console", { skip }, () => {
   });
 
   test("completes a command from the menu and shows its answer", async () => {
-    await area().fill("/sta");
+    await area().fill("/stat");
     const menu = page.getByRole("listbox", { name: "Commands" });
     await menu.getByRole("option", { name: "/status", selected: true }).waitFor();
     await area().press("Tab");

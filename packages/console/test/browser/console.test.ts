@@ -197,7 +197,7 @@ describe("console", { skip }, () => {
     assert.deepEqual(wrong, []);
   });
 
-  test("opens every view by its address, without violation and sideways scrolling", async () => {
+  test("opens every view by its address, without violation in both colour schemes", async () => {
     const turn = (await page.locator(".turn-end a").last().getAttribute("href")) ?? "";
     const session = new URL(page.url()).hash.replace("#/chat/", "#/session/");
     const put = { path: "AGENTS.md", content: "# Rules\n\nBe brief." };
@@ -220,18 +220,52 @@ describe("console", { skip }, () => {
     for (const [address, content] of addresses) {
       await page.goto(`${front.url}/${address}`);
       await page.locator(content).first().waitFor();
-      await assertAccessible();
-      await page.setViewportSize({ width: 390, height: 800 });
-      await assertNoSidewaysScroll();
-      await page.setViewportSize({ width: 1280, height: 800 });
+      for (const colorScheme of ["dark", "light"] as const) {
+        await page.emulateMedia({ colorScheme });
+        await assertAccessible();
+      }
+      for (const width of [390, 3_840, 1_280]) {
+        await page.setViewportSize({ width, height: 800 });
+        await assertNoSidewaysScroll();
+      }
     }
     await page.goto(`${front.url}/${session.replace("#/session/", "#/chat/")}`);
     await page.locator(".turn-end").first().waitFor();
   });
 
+  test("shows the exact request of a model call with its tokens, and copies it", async () => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.locator(".turn-end a").first().click();
+    const calls = page.locator(".folds > li");
+    await calls.first().locator("summary").first().click();
+    await page.getByText("Exactly what was sent").waitFor();
+    await calls
+      .getByText(/tokens in · .* from the cache · .* out · /)
+      .first()
+      .waitFor();
+    await calls.getByText(/^System prompt: [\d,.]+ characters$/).click();
+    await calls.locator("pre", { hasText: "Parley" }).first().waitFor();
+    await calls.getByText(/^Tools: \d+$/).click();
+    await calls.getByText(/^Messages: \d+$/).click();
+    await calls.locator(".sent-message pre", { hasText: "think: first a plan" }).first().waitFor();
+    await assertAccessible();
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertNoSidewaysScroll();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    // The button names its success only for a moment.
+    await Promise.all([
+      page.getByRole("button", { name: "Copied" }).waitFor(),
+      page.getByRole("button", { name: "Copy as JSON" }).click(),
+    ]);
+    const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText())) as Record<string, unknown>;
+    assert.deepEqual(Object.keys(copied).toSorted(), ["messages", "parameters", "system", "tools"]);
+  });
+
   test("finds a session by a word of its messages, and says when none matches", async () => {
     await page.goto(`${front.url}/#/sessions`);
     const search = page.getByLabel("Search titles and messages");
+    const { height } = (await search.boundingBox()) ?? { height: Number.NaN };
+    assert.ok(height < 60, `the field is ${height} px high`);
     await search.fill("invoice");
     await page.locator(".session-excerpt", { hasText: "invoice" }).first().waitFor();
     await assertAccessible();
@@ -243,6 +277,17 @@ describe("console", { skip }, () => {
     await page.getByLabel("Person: a name or an id").fill("");
     await search.fill("");
     await page.locator(".session-line:not(.found)").first().waitFor();
+  });
+
+  test("sums usage by model, session and channel", async () => {
+    await page.goto(`${front.url}/#/usage`);
+    const sums = (name: string) => page.getByRole("region", { name });
+    await sums("By model").getByText("rehearsal").waitFor();
+    await page.getByLabel("Sum").selectOption("channel");
+    await sums("By channel").getByRole("cell", { name: "http", exact: true }).waitFor();
+    await page.getByLabel("Sum").selectOption("session");
+    await sums("By session").getByRole("link").first().click();
+    await page.locator(".composer textarea").waitFor();
   });
 
   test("shows each leader in time, and a table that fits 390 pixels", async () => {
@@ -270,7 +315,28 @@ describe("console", { skip }, () => {
     await page.locator(".message.assistant").last().locator("h1", { hasText: "Plan" }).waitFor();
   });
 
-  test("adds an account, shows why a platform refuses one, and removes it", async () => {
+  /** A person writes for the first time; their code links them to a conversation, and they are removed again. */
+  async function linkAndRemovePerson(telegram: Awaited<ReturnType<typeof startTelegramPeer>>): Promise<void> {
+    await page.locator(".card", { hasText: "connected" }).waitFor();
+    telegram.say("Hello?", { from: 77 });
+    await telegram.untilSent(1);
+    const code = /\b[A-Z2-9]{4}-[A-Z2-9]{4}\b/.exec(telegram.sent[0]?.text ?? "")?.[0] ?? "";
+    await page.goto(`${front.url}/#/people`);
+    await page.getByLabel("Code").fill(code);
+    await page.getByLabel("Conversation").selectOption({ index: 1 });
+    await assertAccessible();
+    await page.getByRole("button", { name: "Link" }).click();
+    const person = page.locator(".lines li", { hasText: "telegram:main" });
+    await person.getByText(/joins /).waitFor();
+    await assertAccessible();
+    await person.getByLabel(/^Role of/).selectOption("blocked");
+    await page.locator(".toast").first().waitFor();
+    page.once("dialog", (dialog) => void dialog.accept());
+    await person.getByRole("button", { name: /^Remove/ }).click();
+    await page.getByText("Nobody was admitted by pairing").waitFor();
+  }
+
+  test("adds an account, shows why a platform refuses one, moves it to another gateway and removes it", async () => {
     const telegram = await startTelegramPeer();
     cleanup.add(() => telegram.close());
     await page.goto(`${front.url}/#/channels`);
@@ -286,6 +352,16 @@ describe("console", { skip }, () => {
     await add.click();
     const card = page.locator(".card", { hasText: "telegram:main" });
     await card.waitFor();
+    await linkAndRemovePerson(telegram);
+    await page.goto(`${front.url}/#/channels`);
+    const gateways = card.getByLabel("Gateway of telegram:main");
+    const holder = await card.locator("dd").first().textContent();
+    const other = holder === "channel-gateway-1" ? "channel-gateway-2" : "channel-gateway-1";
+    await gateways.selectOption(other);
+    await card.locator("dd", { hasText: other }).waitFor();
+    await gateways.selectOption("any gateway");
+    await page.getByText("The gateways choose who holds it").waitFor();
+    await page.goto(`${front.url}/#/channels`);
     page.once("dialog", (dialog) => void dialog.accept());
     await card.getByRole("button", { name: "Remove" }).click();
     await page.getByText("No channel is configured").waitFor();

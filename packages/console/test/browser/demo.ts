@@ -32,6 +32,12 @@ const scripts: Readonly<Record<string, string>> = {
   ].join("\n"),
   "Publish the release notes on the web site.":
     'say: The notes are ready. Publishing needs your consent.\ntool: write {"path":"public/release.md","content":"# 0.2\\n\\n- Web console\\n"}\nthen\nsay: Published.',
+  "Compare the two offers for the new servers.":
+    'say: Two readers look at one offer each.\ntool: sessions_spawn {"prompt":"Read offers/north.md and list price, warranty and open points.","description":"Offer of North"}\ntool: sessions_spawn {"prompt":"Read offers/south.md and list price, warranty and open points.","description":"Offer of South"}\nthen\nsay: North costs **12 % less**; South has five years of warranty instead of three.',
+  "Read offers/north.md and list price, warranty and open points.":
+    "say: 41,200 in all, three years of warranty. Open: delivery.",
+  "Read offers/south.md and list price, warranty and open points.":
+    "say: 46,900 in all, five years of warranty. Open: nothing.",
   "Plan a dinner for six on Friday.":
     'tool: ask_user {"question":"Does anybody eat no meat?","options":["Everybody eats everything","Two vegetarians","Ask me later"]}\nthen\nsay: Noted.',
   "What is on my calendar tomorrow?":
@@ -60,7 +66,7 @@ groups = ["#team"]
 
 export interface Demo {
   cluster: TestCluster;
-  sessions: { main: string; waiting: string; asking: string };
+  sessions: { main: string; waiting: string; asking: string; agents: string };
   turn: string;
 }
 
@@ -105,12 +111,13 @@ export async function startDemo(cleanup: Cleanup): Promise<Demo> {
     if (wait) while (!(await hasEnded(sessionId))) await setTimeout(200);
     return sessionId;
   };
-  const [rotation, release, dinner, calendar, lease] = Object.keys(scripts) as [string, string, string, string, string];
-  await ask("lease", lease, true);
-  await ask("calendar", calendar, true);
-  const main = await ask("backups", rotation, true);
-  const waiting = await ask("release", release, false);
-  const asking = await ask("dinner", dinner, false);
+  const named = (beginning: string) => Object.keys(scripts).find((text) => text.startsWith(beginning)) ?? "";
+  await ask("lease", named("Summarise"), true);
+  await ask("calendar", named("What is on"), true);
+  const agents = await ask("offers", named("Compare"), true);
+  const main = await ask("backups", named("Which of"), true);
+  const waiting = await ask("release", named("Publish"), false);
+  const asking = await ask("dinner", named("Plan a"), false);
   telegram.say("What is on my calendar tomorrow?");
   telegram.say("Hello, is this the agent of Ada?", { from: 77 });
   await telegram.untilSent(2);
@@ -122,5 +129,5 @@ export async function startDemo(cleanup: Cleanup): Promise<Demo> {
   await job("Morning briefing", "cron 0 7 * * 1-5", "Weather, calendar and open approvals, in five lines.");
   await job("Watch the backups", "every 6h", "Check that the newest backup is younger than a day.");
   const { messages } = await api<{ messages: { turnId: string }[] }>(`/api/sessions/${main}/messages`);
-  return { cluster, sessions: { main, waiting, asking }, turn: messages[0]?.turnId ?? "" };
+  return { cluster, sessions: { main, waiting, asking, agents }, turn: messages[0]?.turnId ?? "" };
 }

@@ -8,8 +8,8 @@ import { findChromium, signInLink, startBrowser } from "./support.ts";
 interface Row {
   what: string;
   measured: string;
-  reach: string;
-  reached: boolean | undefined;
+  target: string;
+  isMet: boolean | undefined;
 }
 
 const {
@@ -60,8 +60,8 @@ async function openings(page: Page): Promise<Row[]> {
   const row = (what: string, values: number[], maxMs: number): Row => ({
     what: `console: ${what}, p50 of ${visits} visits`,
     measured: `${percentile(values, 0.5).toFixed(0)} ms (worst ${Math.max(...values).toFixed(0)} ms)`,
-    reach: `≤ ${maxMs} ms`,
-    reached: percentile(values, 0.5) <= maxMs,
+    target: `≤ ${maxMs} ms`,
+    isMet: percentile(values, 0.5) <= maxMs,
   });
   return [
     row(
@@ -143,7 +143,7 @@ async function scrolling(page: Page): Promise<Row[]> {
   return rows;
 }
 
-interface Scrolled {
+interface Traced {
   /** The times between two frames, in milliseconds. */
   frames: number[];
   /** The processor time of the longest task of the page's main thread, which other programs of the machine do not change much. */
@@ -159,7 +159,7 @@ interface TraceEvent {
   args?: { name?: unknown };
 }
 
-async function traced(page: Page, work: () => Promise<void>): Promise<Scrolled> {
+async function traced(page: Page, work: () => Promise<void>): Promise<Traced> {
   const browser = page.context().browser();
   if (browser === null) throw new Error("the page has no browser");
   await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
@@ -173,14 +173,14 @@ async function traced(page: Page, work: () => Promise<void>): Promise<Scrolled> 
   return { frames, longestTaskMs: Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000)) };
 }
 
-function frameRow(what: string, { frames, longestTaskMs }: Scrolled): Row {
+function frameRow(what: string, { frames, longestTaskMs }: Traced): Row {
   const slow = frames.filter((ms) => ms > maxFrameMs).length;
   const worst = `worst frame ${Math.max(...frames).toFixed(0)} ms`;
   return {
     what,
     measured: `${worst}, ${slow} of ${frames.length} over ${maxFrameMs} ms; longest task ${longestTaskMs.toFixed(0)} ms of CPU`,
-    reach: `no frame over ${maxFrameMs} ms`,
-    reached: slow === 0,
+    target: `no frame over ${maxFrameMs} ms`,
+    isMet: slow === 0,
   };
 }
 
@@ -189,17 +189,17 @@ async function streaming(page: Page): Promise<Row[]> {
   await page.locator(".composer textarea").fill(`stream: ${streamedTokens}`);
   await page.locator(".composer textarea").press("Enter");
   await page.locator(".message.live", { hasText: "token20 " }).waitFor();
-  const stop = await record(page);
-  await page.locator(".message.assistant", { hasText: `token${streamedTokens}.` }).waitFor({ timeout: 120_000 });
-  const frames = await stop();
+  const { frames, longestTaskMs } = await traced(page, () =>
+    page.locator(".message.assistant", { hasText: `token${streamedTokens}.` }).waitFor({ timeout: 120_000 }),
+  );
   const perSecond = secondsOf(frames);
   const median = percentile(perSecond, 0.5);
   return [
     {
       what: "console: frames while 100 tokens a second arrive, p50",
-      measured: `${median.toFixed(0)} a second (worst second ${Math.min(...perSecond)}, worst frame ${Math.max(...frames).toFixed(0)} ms)`,
-      reach: `≥ ${minFramesPerSecond} a second`,
-      reached: median >= minFramesPerSecond,
+      measured: `${median.toFixed(0)} a second (worst second ${Math.min(...perSecond)}, worst frame ${Math.max(...frames).toFixed(0)} ms; longest task ${longestTaskMs.toFixed(0)} ms of CPU)`,
+      target: `≥ ${minFramesPerSecond} a second`,
+      isMet: median >= minFramesPerSecond,
     },
   ];
 }

@@ -1,5 +1,5 @@
-// Pictures of every view. `node … screenshots.ts <folder>`: all views, light and dark, at 390, 1280 and 3840 pixels, to look at them;
-// without a folder: the few that docs/console.md shows.
+// Pictures of every view. `node … screenshots.ts <folder> [<name>,…]`: all views, or those of the names, light and dark, at 390, 1280 and
+// 3840 pixels, to look at them; without a folder: the few that docs/console.md shows.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Cleanup } from "@parley/testing";
@@ -9,7 +9,7 @@ import { smallPng } from "./small-png.ts";
 import { findChromium, signInLink, startBrowser } from "./support.ts";
 
 const folder = process.argv[2];
-const only = process.argv[3];
+const only = process.argv[3]?.split(",");
 const docs = fileURLToPath(new URL("../../../../docs/images/", import.meta.url));
 
 interface Shot {
@@ -27,11 +27,26 @@ function shotsOf({ sessions, turn }: Demo): Shot[] {
     { name: "chat", address: `#/chat/${sessions.main}`, ready: ".turn-end", inDocs: true },
     { name: "approval", address: `#/chat/${sessions.waiting}`, ready: ".approval", inDocs: true },
     { name: "chat-question", address: `#/chat/${sessions.asking}`, ready: ".ask" },
+    { name: "subagents", address: `#/chat/${sessions.agents}`, ready: ".turn-end", inDocs: true },
     { name: "sessions", address: "#/sessions", ready: ".session-line" },
     { name: "session", address: `#/session/${sessions.main}`, ready: ".facts" },
     { name: "approvals", address: "#/approvals", ready: ".approval" },
     { name: "cluster", address: "#/cluster", ready: "tbody tr:nth-child(4)" },
     { name: "turn", address: `#/turn/${turn}`, ready: ".waterfall", inDocs: true },
+    {
+      name: "request",
+      address: `#/turn/${turn}`,
+      ready: ".sent-message",
+      inDocs: true,
+      before: async (page) => {
+        await page.locator(".folds summary").first().click();
+        await page
+          .getByText(/^Messages: /)
+          .first()
+          .click();
+        await page.locator(".folds").scrollIntoViewIfNeeded();
+      },
+    },
     { name: "usage", address: "#/usage", ready: "canvas", inDocs: true },
     { name: "schedules", address: "#/schedules", ready: ".card" },
     { name: "memory", address: "#/documents/AGENTS.md", ready: ".split-detail h1" },
@@ -91,7 +106,7 @@ for (const scheme of folder === undefined ? (["light"] as const) : (["light", "d
   for (const width of folder === undefined ? [1280] : [1280, 390, 3840]) {
     const page = await open(browser, demo, scheme, width);
     for (const shot of shotsOf(demo)) {
-      if (folder === undefined ? shot.inDocs !== true : only !== undefined && !shot.name.includes(only)) continue;
+      if (folder === undefined ? shot.inDocs !== true : only !== undefined && !only.includes(shot.name)) continue;
       const name = folder === undefined ? `console-${shot.name}` : `${shot.name}-${width}-${scheme}`;
       await shoot(page, demo, shot, `${target}/${name}.png`);
     }

@@ -55,6 +55,20 @@ export const emailChannel = channelEntry({
       required: { setting: "mode", value: "imap" },
     },
   ],
+  questions: [
+    { setting: "address", purpose: "the agent's own e-mail address" },
+    {
+      setting: "consent",
+      purpose: "may the agent read all mail of this address, and its model's provider receive it? true or false",
+    },
+    { setting: "authserv_id", purpose: "the first word after Authentication-Results: in mail that you received" },
+    { setting: "smtp_host", purpose: "the server that sends mail, for example smtp.gmail.com" },
+    {
+      setting: "imap_host",
+      purpose: "the server with the mailbox, for example imap.gmail.com",
+      onlyIf: { setting: "mode", value: "imap" },
+    },
+  ],
   capabilities: {
     // RFC 5321 limits lines, not texts; a longer answer becomes several mails.
     text: { format: "html", maxLength: 100_000, lengthUnit: "utf16", lengthCountsMarkup: false },
@@ -76,12 +90,12 @@ export const emailChannel = channelEntry({
   peopleAreConversations: true,
   exampleAddress: "email:main:ann@example.com",
   setUp: [
-    "Create an address for the agent alone. Set `address`, and `consent = true`: the agent reads all mail that authenticated, known people send to it.",
-    "Send a mail to the address from another provider and look at its source. Set `authserv_id` to the first word after `Authentication-Results:` in the topmost such header, for example `mx.google.com`. Without that header the channel cannot be used: your mail server must check DMARC.",
-    "Set `smtp_host`, and `smtp_port` with `smtp_tls` if it is not 465 with TLS. Keep the password for `password_env`; providers with two-factor login need an app password.",
-    '`mode = "imap"`: set `imap_host`. Mail that is already in the mailbox is not read.',
-    '`mode = "lmtp"`: let your mail server deliver the address to `lmtp_host`:`lmtp_port` over LMTP, and list the server in `lmtp_clients`. With Postfix: `transport_maps` with `agent@example.com lmtp:inet:127.0.0.1:2424`. With OpenSMTPD: `action "agent" lmtp "127.0.0.1:2424" rcpt-to`.',
-    "List people by their addresses in `owners` and `allow_from`.",
+    "Create an e-mail address for the agent alone (`address`). With `consent = true` you agree that the agent reads the mail that authenticated, known people send to it, and that the provider of its model receives that text.",
+    "Send a mail to the address from another provider and look at its source. The first word after `Authentication-Results:` in the topmost such header is `authserv_id`, for example `mx.google.com`. Without that header the channel cannot be used: your mail server must check DMARC.",
+    "Look up the server that sends mail (`smtp_host`). If it does not use port 465 with TLS, also set `smtp_port` and `smtp_tls`. The password of the address is the secret for `password_env`; providers with two-factor login need an app password.",
+    'For `mode = "imap"`: look up the server with the mailbox (`imap_host`). Mail that is already in the mailbox is not read.',
+    'For `mode = "lmtp"`: let your mail server deliver the address to `lmtp_host`:`lmtp_port` over LMTP, and list the server in `lmtp_clients`. With Postfix: `transport_maps` with `agent@example.com lmtp:inet:127.0.0.1:2424`. With OpenSMTPD: `action "agent" lmtp "127.0.0.1:2424" rcpt-to`.',
+    "List the e-mail addresses of people in `owners` and `allow_from`, or leave both out: the answer to a first mail has a pairing code.",
   ],
   permissions: [
     "IMAP: to read the mailbox, and to set flags for `mark_seen`.",

@@ -83,6 +83,16 @@ export interface ChannelSecret {
   required?: true | { setting: string; value: string };
 }
 
+/** A setting that has no usable default and contains no secret: the set-up asks for it. */
+export interface SettingQuestion {
+  /** The setting, for example `homeserver`. */
+  setting: string;
+  /** What it is, for people who set the account up. */
+  purpose: string;
+  /** Asked only if another setting has this value. Omitted: always. */
+  onlyIf?: { setting: string; value: string };
+}
+
 /** Settings of every account: who may write to the agent, and what they see while it answers. */
 export const peopleSettings = {
   /** Platform ids of the owner's accounts: they share the owner's thread. */
@@ -94,6 +104,11 @@ export const peopleSettings = {
   groups: z.array(z.string()).default([]),
   /** In a group, answer only when mentioned. */
   require_mention: z.boolean().default(true),
+  /**
+   * Show the agent what people wrote in a group since its last turn there, with the next message that mentions it: at most the last 50
+   * messages of one day and 16 KB. What others than the sender wrote is untrusted. Needs `require_mention`. Left out: false.
+   */
+  group_context: z.boolean().optional(),
   /**
    * Which edits of a message reach the agent after it has read the message: none (`queued`: only waiting messages change), those while it
    * works on the message (default), or all, each of which it answers.
@@ -144,6 +159,8 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   /** The settings of one account. */
   settings: S;
   secrets: readonly ChannelSecret[];
+  /** The settings that the set-up asks for, in order; at least those that the schema requires. Omitted: none. */
+  questions?: readonly SettingQuestion[];
   capabilities: ChannelCapabilities;
   /** The gateway opens one connection per account, which a lease protects; or the platform calls the gateway in a mode. */
   connection: "leased" | "called" | { setting: string; leased: string };

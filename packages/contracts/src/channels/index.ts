@@ -1,6 +1,6 @@
 // All channels. A new one is a line here, its entry in this folder, and the gateway's folder of its name.
 import { z } from "zod";
-import type { ChannelEntry, ChannelSecret } from "./entry.ts";
+import type { ChannelEntry, ChannelSecret, SettingQuestion } from "./entry.ts";
 import { discordChannel } from "./discord.ts";
 import { emailChannel } from "./email.ts";
 import { ircChannel } from "./irc.ts";
@@ -70,11 +70,25 @@ export function settingNamesOf(entry: ChannelEntry): { required: string[]; optio
 
 /** The secrets that an account with these settings, and the defaults, cannot work without. */
 export function neededSecrets(entry: ChannelEntry, settings: object): NamedChannelSecret[] {
-  const { properties = {} } = z.toJSONSchema(entry.settings, { io: "input" });
+  return secretsOf(entry, withDefaults(entry, settings)).filter(({ needed }) => needed);
+}
+
+/** The questions that an account with these settings, and the defaults, leaves open. */
+export function openQuestions(entry: ChannelEntry, settings: object): SettingQuestion[] {
+  const values = withDefaults(entry, settings);
+  return (entry.questions ?? []).filter(
+    ({ setting, onlyIf }) =>
+      !(setting in settings) && (onlyIf === undefined || values[onlyIf.setting] === onlyIf.value),
+  );
+}
+
+/** The settings of an account, and the defaults of those that are left out. */
+export function withDefaults({ settings: schema }: ChannelEntry, settings: object): Record<string, unknown> {
+  const { properties = {} } = z.toJSONSchema(schema, { io: "input" });
   const defaults = Object.entries(properties).flatMap(([name, property]): [string, unknown][] =>
     typeof property === "object" && property.default !== undefined ? [[name, property.default]] : [],
   );
-  return secretsOf(entry, { ...Object.fromEntries(defaults), ...settings }).filter(({ needed }) => needed);
+  return { ...Object.fromEntries(defaults), ...settings };
 }
 
 /** The name of the variable or file with a secret of an account that was added while the cluster ran. */

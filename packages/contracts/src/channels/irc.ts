@@ -14,6 +14,10 @@ export const ircChannel = channelEntry({
     password_env: secretVariable.optional(),
   }),
   secrets: [{ setting: "password_env", purpose: "the password of the nick's services account (SASL PLAIN)" }],
+  questions: [
+    { setting: "host", purpose: "the server, for example irc.libera.chat" },
+    { setting: "nick", purpose: "the agent's nick" },
+  ],
   capabilities: {
     // A line has 512 bytes with the sender, the target and the line end; 400 leave room for the longest names that most servers allow.
     text: { format: "plain", maxLength: 400, lengthUnit: "bytes", lengthCountsMarkup: false, singleLine: true },
@@ -32,9 +36,9 @@ export const ircChannel = channelEntry({
   exampleAddress: "irc:net:#team",
   setUp: [
     "Register a nick with the network's services, if it has any (`/msg NickServ REGISTER`).",
-    "Set `host` and `nick`. Keep the password of the services account for `password_env`.",
-    "List the channels that the agent joins in `groups`.",
-    "Write people as `account:<name>` in `owners` and `allow_from`: a nick alone proves nothing.",
+    "The name of the server is `host`, and the nick is `nick`. For a registered nick, the password of the services account is the secret for `password_env`: `--secret-file password_env=<file>`.",
+    "List the channels that the agent joins in `groups`: `--setting groups=#my-channel`.",
+    "People are known by the account of the services: list them as `account:<name>` in `owners` and `allow_from`. A nick alone proves nothing, because anybody can take it.",
   ],
   permissions: ["To join each channel in `groups` and to speak there."],
 });

@@ -13,6 +13,14 @@ export const matrixChannel = channelEntry({
     token_env: secretVariable,
   }),
   secrets: [{ setting: "token_env", purpose: "the access token of the agent's Matrix account", required: true }],
+  questions: [
+    // The rooms of step 5 are not marked as direct, so an invitation by an unlisted person is ignored.
+    { setting: "owners", purpose: "your own Matrix id, such as @ann:example.org: the agent accepts your invitations" },
+    {
+      setting: "homeserver",
+      purpose: "the URL of the homeserver's client API, for example https://matrix-client.matrix.org",
+    },
+  ],
   capabilities: {
     // An event has at most 65,536 bytes. An edit has the text four times (HTML and plain, for clients with and without edits), and a
     // UTF-16 unit has at most 3 bytes.
@@ -34,10 +42,10 @@ export const matrixChannel = channelEntry({
   exampleAddress: "matrix:main:!abc123:example.org",
   setUp: [
     "Create an account for the agent on a homeserver, for example in Element in a private browser window.",
-    'Log in once to get an access token: `curl -X POST https://<homeserver>/_matrix/client/v3/login -d \'{"type": "m.login.password", "identifier": {"type": "m.id.user", "user": "<name>"}, "password": "<password>", "initial_device_display_name": "Parley"}\'`. The answer contains `access_token`. Use the token for nothing else, and do not log this session out.',
-    "Set `homeserver` to the URL of the homeserver (`https://matrix-client.matrix.org` for matrix.org). Keep the token for `token_env`.",
-    "Write people as `@name:server` in `owners` and `allow_from`, and groups as room ids in `groups`. Element shows a room's id in *Room settings → Advanced → Internal room ID*; it begins with `!`.",
-    "Create a room with end-to-end encryption turned off (in Element: *New room*, not *Start chat*, whose rooms are always encrypted) and invite the agent. It joins by itself, because you are listed.",
+    'Log in once to get an access token: `curl -X POST https://<homeserver>/_matrix/client/v3/login -d \'{"type": "m.login.password", "identifier": {"type": "m.id.user", "user": "<name>"}, "password": "<password>", "initial_device_display_name": "Parley"}\'`. The answer contains `access_token`: the secret for `token_env`. Use the token for nothing else, and do not log this session out.',
+    "Find the URL of the homeserver's client API, for `homeserver`: `https://<domain>/.well-known/matrix/client` shows it as `base_url`. For matrix.org it is `https://matrix-client.matrix.org`.",
+    "Your own id, `@name:server`, is for `owners`; list other people in `allow_from`, and rooms with several people as room ids in `groups`. The agent accepts invitations to rooms in `groups` and invitations of listed people. Element shows a room's id in *Room settings → Advanced → Internal room ID*; it begins with `!`.",
+    "Create a room with end-to-end encryption turned off (in Element: *New room*, not *Start chat*, whose rooms are always encrypted) and invite the agent. It joins by itself and answers there.",
   ],
   permissions: [
     "To be invited to each room: the agent accepts invitations to rooms in `groups`, from people in `owners` and `allow_from`, and, if `dm_policy` admits new people, to direct rooms.",

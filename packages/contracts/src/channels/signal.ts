@@ -25,6 +25,9 @@ export const signalChannel = channelEntry({
     }),
   // The keys of the account are the daemon's.
   secrets: [],
+  questions: [
+    { setting: "number", purpose: "the agent's phone number in international format, such as +4915112345678" },
+  ],
   capabilities: {
     // 4,000 characters a message. Clients show up to 64 KiB; signal-cli sends what exceeds 2,000 bytes as a text attachment.
     text: { format: "ranges", maxLength: 4_000, lengthUnit: "utf16", lengthCountsMarkup: false },
@@ -48,7 +51,7 @@ export const signalChannel = channelEntry({
     "Register the number: `signal-cli --config DIR -a +49… register`, then `signal-cli --config DIR -a +49… verify CODE`. Or link it to a phone that already has the number: `signal-cli --config DIR link -n Parley` prints a URI; show it as a QR code and scan it in Signal under *Settings → Linked devices*.",
     "Give the account a name, so that people can see who writes: `signal-cli --config DIR -a +49… updateProfile --given-name Parley`.",
     'Either let the gateway run the daemon: `start_daemon = true`, `data_dir = "DIR"`. Or start it yourself, on the loopback interface only: `signal-cli --config DIR -a +49… daemon --http 127.0.0.1:8080 --receive-mode=manual`, and set `daemon_url` if the address differs.',
-    "Write to the number from your own phone. The answer contains a pairing code; `parley pairing approve CODE --role owner` makes you the owner. Or write your account id (a UUID, shown by `signal-cli -o json listContacts`) in `owners`: a phone number may belong to somebody else tomorrow, so numbers are refused there.",
+    "Write to the number from your own phone. The answer contains a pairing code; `npx parley pairing approve CODE --role owner` makes you the owner. Or write your account id (a UUID, shown by `signal-cli -o json listContacts`) in `owners`: a phone number may belong to somebody else tomorrow, so numbers are refused there.",
     "For a group: add the number to it, read its id from `signal-cli -o json listGroups`, and write the id in `groups`. In a group, mention the agent or reply to it.",
   ],
   permissions: [

@@ -45,10 +45,9 @@ export const telegramChannel = channelEntry({
   peopleAreConversations: true,
   exampleAddress: "telegram:main:4711",
   setUp: [
-    "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token.",
-    "Keep the token for `token_env`.",
-    "For groups: write `/setprivacy` to @BotFather and choose *Disable* if the agent should see messages that do not mention it.",
-    'For `mode = "webhook"`: choose a random text for `webhook_secret_env`, and register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
+    "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token: the secret for `token_env`.",
+    "Only for groups: write `/setprivacy` to @BotFather and choose *Disable* if the agent should see messages that do not mention it. Add the bot to the group and list the group's id in `groups`. It is a negative number; `npx parley channels logs telegram:main` shows it after the bot was added.",
+    'For `mode = "webhook"`: choose a random text: the secret for `webhook_secret_env`. When the account is added, register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
   ],
   permissions: [
     "In a group: to be a member and to send messages.",

@@ -43,6 +43,12 @@ export const whatsappChannel = channelEntry({
       required: true,
     },
   ],
+  questions: [
+    {
+      setting: "phone_number_id",
+      purpose: "the phone number ID from the page API Setup: digits, not the phone number",
+    },
+  ],
   capabilities: {
     text: { format: "single_asterisk", maxLength: 4_096, lengthUnit: "utf16", lengthCountsMarkup: true },
     // 80 messages a second for a number; in a conversation one every 6 s, with bursts that the platform lends.
@@ -66,12 +72,12 @@ export const whatsappChannel = channelEntry({
   setUp: [
     "On developers.facebook.com create an app of the type *Business*, and add the product *WhatsApp* to it. It comes with a test number.",
     "Under *WhatsApp > API Setup* copy the *Phone number ID* to `phone_number_id`. It is not the phone number.",
-    "In the business settings create a *system user*, assign the app and the WhatsApp account to it, and generate a token with `whatsapp_business_messaging`. Keep it for `token_env`. The token of the page *API Setup* ends after 24 hours.",
-    "Under *App settings > Basic* copy the *App secret* for `app_secret_env`.",
-    "Choose a random text for `verify_token_env`, for example from `openssl rand -hex 16`.",
-    "Make the gateway reachable by HTTPS under a public name, add the name to `PARLEY_ALLOWED_HOSTS`, and start Parley.",
+    "In the business settings create a *system user*, assign the app and the WhatsApp account to it, and generate a token with `whatsapp_business_messaging`. It is the secret for `token_env`. The token on the page *API Setup* would work for 24 hours only.",
+    "Under *App settings > Basic* copy the *App secret*: the secret for `app_secret_env`.",
+    "Choose a random text, for example from `openssl rand -hex 16`: the secret for `verify_token_env`. You need it again in step 7.",
+    "Make the gateway reachable by HTTPS under a public name, start Parley with that name in `PARLEY_ALLOWED_HOSTS`, and add the account.",
     "Under *WhatsApp > Configuration* enter `https://<host>/channels/whatsapp/<account>/webhook` as callback URL and the random text as verify token, press *Verify and save*, and subscribe to the field `messages`.",
-    "Write the numbers of people with country code and without `+` in `owners` and `allow_from`, for example `491700000042`.",
+    "To admit people without a pairing code, list their numbers in `owners` or `allow_from`, with country code and without `+`: `491700000042`.",
     "For answers later than 24 hours after a person's last message: create a template in WhatsApp Manager with one body parameter, for example *Parley: {{1}}*, wait for its approval, and set `template` to its name.",
   ],
   permissions: [

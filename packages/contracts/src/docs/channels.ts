@@ -1,16 +1,17 @@
 // Generates docs/channels.md from the entries of the channels: what each can do, how an account is set up, and its settings.
 import { z } from "zod";
+import { addingAccounts } from "../channels/adding-accounts.ts";
 import { secretsOf, channelEntries } from "../channels/index.ts";
-import { peopleSettings, type ChannelEntry, type SendRate } from "../channels/entry.ts";
+import { peopleSettings, type ChannelEntry, type SendRate, type SettingQuestion } from "../channels/entry.ts";
 
 /** The whole page. */
 export function channelsDocument(): string {
   return `${[
     "# Channels",
     "Generated from `packages/contracts/src/channels` by `npm run docs`; a test fails when it is stale.",
-    "A channel is a chat platform. Each account on it is a table `[channels.<channel>.<account>]` in `parley.toml`, which names the environment variables of its secrets; [configuration.md](configuration.md#people) describes who may write to it. `parley config check` reports missing variables. An account that cannot work is disabled with its reason, shown by `parley status`, and does not affect the others.",
+    "A channel is a chat platform. An account is one bot, number, nick or address there. Follow the numbered steps of the channel, then add the account as described next. An account that cannot work is disabled and does not affect the others; `npx parley channels list` shows the reason.",
     "## Adding an account",
-    adding,
+    addingAccounts,
     "## What each channel can do",
     capabilityTable(),
     ...channelEntries.map(section),
@@ -18,16 +19,9 @@ export function channelsDocument(): string {
   ].join("\n\n")}\n`;
 }
 
-const adding = `\`parley channels add <channel>\` adds an account to the running cluster, without a file and a restart: it shows the steps below, asks for the secrets, lets the platform confirm them, and admits you as owner with the code that your first message receives. \`--setting name=value\` sets what the tables below list. The same over HTTP: \`POST /api/channels\`.
-
-- Settings of added accounts are in the database, and every gateway starts them within 5 s. \`parley channels list\` shows which accounts are added and which are in \`parley.toml\`; of two with the same name, the one in the file applies.
-- A secret that you enter is a file with mode 0600 in the folder \`PARLEY_SECRETS_DIR\` of the gateways, with the name of its variable; \`npm start\` sets the folder to \`secrets\` in the data folder. Gateways on several machines need a shared folder or volume. Without the folder, put the secret in an environment variable of the gateways and name it: \`--setting token_env=PARLEY_CHANNEL_…\`.
-- \`parley channels add\` with the name of an added account changes it: its settings are replaced, and a secret that you do not enter again stays. \`parley channels remove\` ends its connection, deletes its stored secrets and drops its waiting texts.
-- A webhook's \`reply_to\` can name only an account in \`parley.toml\`.`;
-
 const newChannel = `## A new channel
 
-1. Describe it in \`packages/contracts/src/channels/<name>.ts\` and add the entry to the list in \`index.ts\`. Settings, \`parley config check\`, secrets and this page follow.
+1. Describe it in \`packages/contracts/src/channels/<name>.ts\` and add the entry to the list in \`index.ts\`. Settings, \`npx parley config check\`, secrets and this page follow.
 2. Write the adapter in \`services/channel-gateway/src/channels/<name>\`; its \`index.ts\` exports \`createAdapter\`. The interface is \`channel.ts\` there. [examples/channel](../examples/channel) is a complete adapter without a library.
 3. Run the list of \`packages/testing/src/channels/conformance.ts\` against it in \`services/channel-gateway/test/conformance.test.ts\`.
 
@@ -78,7 +72,9 @@ function section(entry: ChannelEntry): string {
   const named = secretsOf(entry, {});
   return [
     `## ${title}`,
+    `[${title}](channels/${name}.md): how conversations work there, and troubleshooting.`,
     setUp.map((step, index) => `${index + 1}. ${step}`).join("\n"),
+    `Then \`npx parley channels add ${name}\` asks for ${asked(entry)}.`,
     `The account needs these permissions on the platform:\n\n${permissions.map((each) => `- ${each}`).join("\n")}`,
     ...(secrets.length === 0
       ? []
@@ -93,6 +89,17 @@ function section(entry: ChannelEntry): string {
     table(["setting", "values", "default"], settingRows(entry)),
     ...ratesText(capabilities.rates),
   ].join("\n\n");
+}
+
+/** What `channels add` asks for, by name. */
+function asked(entry: ChannelEntry): string {
+  const condition = ({ onlyIf }: Pick<SettingQuestion, "onlyIf">) =>
+    onlyIf === undefined ? "" : ` (if \`${onlyIf.setting} = "${onlyIf.value}"\`)`;
+  const settings = (entry.questions ?? []).map((each) => `\`${each.setting}\`${condition(each)}`);
+  const secrets = entry.secrets.flatMap(({ setting, required }) =>
+    required === undefined ? [] : [`\`${setting}\`${required === true ? "" : condition({ onlyIf: required })}`],
+  );
+  return [...settings, ...secrets].join(", ");
 }
 
 function requirement(required: true | { setting: string; value: string } | undefined): string {

@@ -62,7 +62,7 @@ interface Titled {
 
 /** Each subject's payloads, then the schemas that several of them share. */
 function payloads(): string[] {
-  const all = registry.flatMap(said);
+  const all = registry.flatMap(schemasOf);
   const { roots, shared } = nameShared(
     all.map(({ schema }) => jsonSchema(schema)),
     exportedNames(),
@@ -81,7 +81,7 @@ function payloads(): string[] {
   ];
 }
 
-function said(contract: Contract): Titled[] {
+function schemasOf(contract: Contract): Titled[] {
   const { subject } = contract;
   if (contract.kind !== "request") return [{ subject, title: "payload", schema: contract.payload }];
   return [

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { accountName } from "../settings/channels.ts";
 import { accountStatus } from "../store/accounts.ts";
+import { LogLineSchema, logLevels } from "../health.ts";
+import { count } from "./fields.ts";
 import { operation } from "./operation.ts";
 
 const AccountInput = z.strictObject({
@@ -33,6 +35,7 @@ export const channelsList = operation({
   input: z.strictObject({}),
   output: z.object({ accounts: z.array(ChannelAccountSchema) }),
   http: { method: "GET", path: "/api/channels", answers: { 200: "The configured accounts" } },
+  slash: [{ form: "/channels" }],
 });
 
 export const channelsKinds = operation({
@@ -161,4 +164,59 @@ export const channelsResume = operation({
     emptyBody: true,
     answers: { 200: "The account is not paused", 404: "no_such_account: it is not configured" },
   },
+});
+
+export const channelsLogs = operation({
+  name: "channels.logs",
+  summary: "The newest log lines of all gateways about an account",
+  role: "owner",
+  input: AccountInput.extend({
+    /** The minimum level. */
+    level: z.enum(logLevels).default("trace"),
+    /** Only lines written then or later. */
+    since: z.iso.datetime({ offset: true }).optional(),
+    limit: count(1, 200).default(100),
+  }),
+  output: z.object({
+    /** Oldest first. */
+    lines: z.array(LogLineSchema),
+  }),
+  http: {
+    method: "GET",
+    path: "/api/channels/:channel/:account/logs",
+    description:
+      "Each gateway keeps its last 200 lines about an account in memory, without secrets. Lines below its log level and lines of gateways that ended are missing; the complete logs are in the output of the processes.",
+    answers: { 200: "The lines", 404: "no_such_account: it is not configured" },
+  },
+});
+
+export const channelsMove = operation({
+  name: "channels.move",
+  summary: "Hand the connections of an account over to a gateway, which keeps them while it is alive",
+  role: "owner",
+  audit: ["channel", "account", "replica"],
+  input: AccountInput.extend({
+    /** The name of the gateway's replica; null: the gateways choose again. */
+    replica: z.string().min(1).max(200).nullable().default(null),
+  }),
+  output: z.object({
+    movedTo: z.string().nullable(),
+    /** The process instances that hold the connections now; null: nobody. */
+    owner: z.string().nullable(),
+  }),
+  http: {
+    method: "POST",
+    path: "/api/channels/:channel/:account/move",
+    answers: {
+      200: "The connections move within seconds",
+      404: "no_such_account: it is not configured; not_found: there is no such gateway",
+      409: "conflict: the account has no connection of its own, the platform calls any gateway",
+    },
+  },
+  slash: [
+    {
+      form: "/channels move",
+      arguments: [{ field: "channel" }, { field: "account" }, { field: "replica", label: "gateway", optional: true }],
+    },
+  ],
 });

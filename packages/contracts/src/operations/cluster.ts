@@ -1,23 +1,53 @@
 // Operations on the deployment: its state, the model, usage, deliveries and contacts; and the commands about commands.
 import { z } from "zod";
 import { controlModels } from "../control.ts";
+import { PartSchema } from "../messages.ts";
 import { ReplicaReportSchema } from "../health.ts";
 import { contactRoles } from "../principals.ts";
 import { permissionModes } from "../settings/permissions.ts";
 import { pairingApprove, pairingList } from "../store/contacts.ts";
 import { inboxGet } from "../store/inbox.ts";
 import { outboxGet, outboxPut } from "../store/outbox.ts";
-import { turnTrace } from "../store/trace.ts";
+import { RequestRecordSchema, turnTrace } from "../store/trace.ts";
 import { turnGet } from "../store/turns.ts";
-import { usageReport } from "../store/usage.ts";
+import { usageGroups, usageReport } from "../store/usage.ts";
 import { count, SessionRef } from "./fields.ts";
 import { operation, slashOperation } from "./operation.ts";
+
+/** A request in the format that all providers have in common. */
+const SentRequestSchema = z.object({
+  system: z.string(),
+  /** Sorted by name. */
+  tools: z.array(
+    z.object({
+      name: z.string(),
+      description: z.string(),
+      inputSchema: z.record(z.string(), z.unknown()),
+      examples: z.array(z.record(z.string(), z.unknown())).optional(),
+    }),
+  ),
+  messages: z.array(z.object({ role: z.enum(["user", "assistant"]), parts: z.array(PartSchema) })),
+  parameters: RequestRecordSchema.shape.parameters,
+});
 
 export const commandsHelp = slashOperation({
   name: "commands.help",
   role: "guest",
   input: z.strictObject({ command: z.string().toLowerCase().optional() }),
   slash: [{ form: "/help", arguments: [{ field: "command", optional: true }] }],
+});
+
+export const commandsStart = slashOperation({
+  name: "commands.start",
+  role: "guest",
+  input: z.strictObject({ payload: z.string().optional() }),
+  slash: [
+    {
+      form: "/start",
+      // Links of chat platforms can contain a payload.
+      arguments: [{ field: "payload", rest: true, optional: true }],
+    },
+  ],
 });
 
 export const commandsList = operation({
@@ -85,6 +115,8 @@ export const usageGet = operation({
     days: count(1, 366).default(1),
     /** Id or key of a session; omitted: all sessions. */
     session: SessionRef.optional(),
+    /** Also sum by session, or by the channel whose message began the work. */
+    by: z.enum(usageGroups).optional(),
   }),
   output: usageReport.output,
   http: { method: "GET", path: "/api/usage", answers: { 200: "Costs in millionths of a US dollar" } },
@@ -118,6 +150,32 @@ export const turnsTrace = operation({
     method: "GET",
     path: "/api/turns/:id/trace",
     answers: { 200: "Queue, model calls, tool calls, approvals and sent texts; `last`: of the newest turn" },
+  },
+});
+
+export const turnsRequest = operation({
+  name: "turns.request",
+  summary: "The request that one model call of a turn was sent",
+  role: "owner",
+  input: z.strictObject({
+    id: z.uuid(),
+    /** Number of the step within its turn, as in the trace. */
+    step: count(1, 1_000_000),
+  }),
+  output: z.object({
+    /** The model that answered. */
+    model: z.string(),
+    /** Whether it has the digest that was recorded when the request was sent. */
+    exact: z.boolean(),
+    /** Why it is not exact or not there; null: it is exact. */
+    note: z.string().nullable(),
+    /** Null: it cannot be built any more. */
+    request: SentRequestSchema.nullable(),
+  }),
+  http: {
+    method: "GET",
+    path: "/api/turns/:id/requests/:step",
+    answers: { 200: "The system prompt, the tools and the messages, in order; attachments by name and hash" },
   },
 });
 

@@ -5,6 +5,7 @@ import type { SlashCommand } from "./operation.ts";
 
 export const slashCommands: readonly SlashCommand[] = [
   { name: "/help", usage: "/help [command]", summary: "list the commands, or show the usage of one" },
+  { name: "/start", usage: "/start", summary: "show how to begin" },
   { name: "/status", usage: "/status", summary: "show the state of this conversation" },
   { name: "/whoami", usage: "/whoami", summary: "show your identity, role and session" },
   {
@@ -15,9 +16,10 @@ export const slashCommands: readonly SlashCommand[] = [
   },
   { name: "/more", usage: "/more", summary: "send the rest of the last long answer, on channels that shorten answers" },
   { name: "/new", usage: "/new [title]", summary: "start a new session; the previous one is kept" },
+  { name: "/reset", usage: "/reset [title]", summary: "the same as /new" },
   {
     name: "/session",
-    usage: "/session [show | list [n] | new [title] | name <title> | resume <id|title> | fork [title]]",
+    usage: "/session [show | list [n] | new [title] | name <title> | resume <n|id|title> | fork [title]]",
     summary: "show, list, start, name, resume or fork sessions",
   },
   {
@@ -55,6 +57,11 @@ export const slashCommands: readonly SlashCommand[] = [
     usage: "/approvals [id]",
     summary: "list pending tool calls; with an id: show one call in full",
   },
+  {
+    name: "/channels",
+    usage: "/channels [move <channel> <account> [<gateway>]]",
+    summary: "list the accounts of channels, or hand one over to a gateway",
+  },
   { name: "/people", usage: "/people", summary: "list the people who may write to the agent, or asked to" },
   {
     name: "/pair",
@@ -80,6 +87,11 @@ export const slashCommands: readonly SlashCommand[] = [
     name: "/mode",
     usage: `/mode [${permissionModes.join("|")}]`,
     summary: "show or set what the agent may do without approval in this session",
+  },
+  {
+    name: "/workspace",
+    usage: "/workspace [name|default]",
+    summary: "show the folder that this session works in, or choose one before its first message",
   },
   {
     name: "/rules",

@@ -48,6 +48,15 @@ export const sessionsMode = slashOperation({
   slash: [{ form: "/mode", arguments: choice }],
 });
 
+export const sessionsWorkspace = slashOperation({
+  name: "sessions.workspace",
+  role: "owner",
+  audit: ["id", "value"],
+  session: "id",
+  input: Choice,
+  slash: [{ form: "/workspace", arguments: choice }],
+});
+
 export const sessionsCompactSoon = slashOperation({
   name: "sessions.compact_soon",
   role: "user",

@@ -9,7 +9,7 @@ import { permissionModes, permissionRule } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
 import { sessionActivities, sessionList, sessionMessages } from "../store/sessions.ts";
 import { turnCancel } from "../store/turns.ts";
-import { SessionSummarySchema } from "../turns.ts";
+import { FallbackModelsSchema, SessionSummarySchema } from "../turns.ts";
 import { QuerySwitch, readOnly, sameOperation, SessionRef } from "./fields.ts";
 import { operation } from "./operation.ts";
 
@@ -161,6 +161,12 @@ export const sessionsCancel = operation({
 /** The route to bind: a session's key, such as `main` or `<channel>:<account>:<conversation>`. */
 const route = SessionRef.default(mainSessionKey);
 
+const newSession = {
+  arguments: [{ field: "title", rest: true, optional: true }],
+  set: { action: "new" },
+  group: "user",
+} as const;
+
 export const sessionsOpen = operation({
   name: "sessions.open",
   summary: "Open, resume or copy a session, and bind a route to it",
@@ -177,7 +183,7 @@ export const sessionsOpen = operation({
     z.strictObject({
       action: z.literal("resume"),
       route,
-      /** Id, key or exact title. */
+      /** Number in the list of sessions (1 to 99), else the id, key or exact title. */
       session: SessionRef,
     }),
     z.strictObject({
@@ -199,18 +205,9 @@ export const sessionsOpen = operation({
     answers: { 200: "The session", 409: "ambiguous: several sessions have this title" },
   },
   slash: [
-    {
-      form: "/new",
-      arguments: [{ field: "title", rest: true, optional: true }],
-      set: { action: "new" },
-      group: "user",
-    },
-    {
-      form: "/session new",
-      arguments: [{ field: "title", rest: true, optional: true }],
-      set: { action: "new" },
-      group: "user",
-    },
+    { form: "/new", ...newSession },
+    { form: "/reset", ...newSession },
+    { form: "/session new", ...newSession },
     {
       form: "/session fork",
       arguments: [{ field: "title", rest: true, optional: true }],
@@ -233,14 +230,15 @@ export const sessionsChange = operation({
   role: "guest",
   audit: ["id", "overrides"],
   session: "id",
-  /** Omitted fields stay unchanged; null removes an override. */
   input: z.strictObject({
     id: SessionRef,
     title: title.optional(),
     status: z.enum(["active", "archived"]).optional(),
-    overrides: z
+    overrides: z // Omitted fields stay unchanged; null removes an override.
       .strictObject({
         model: z.string().min(1).max(200).nullable(),
+        /** Models that replace it in this order when it fails, instead of those of the settings. */
+        fallbackModels: FallbackModelsSchema.nullable(),
         effort: z.enum(efforts).nullable(),
         permissionMode: z.enum(permissionModes).nullable(),
         queueMode: z.enum(queueModes).nullable(),
@@ -251,9 +249,10 @@ export const sessionsChange = operation({
         /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
         maxModelCalls: z.number().int().positive().max(999_999).nullable(),
         maxCostMicros: z.number().int().positive().nullable(),
-        /** Tools that the program which drives the session runs itself. */
+        /** A name in `[workspace.folders]`, before the first message. */
+        workspace: z.string().max(40).nullable(),
+        /** Tools that the program which drives the session runs itself, and sub-agents next to the profiles of the settings. */
         programTools: ProgramToolsSchema.nullable(),
-        /** Sub-agents that this program defines, next to the profiles of the settings. */
         programAgents: ProgramAgentsSchema.nullable(),
       })
       .partial()

@@ -105,7 +105,7 @@ export const PermissionSettings = z
     ask: z.array(permissionRule).default([]),
     /**
      * How calls are rated that stay within the workspace and the sandbox. `allow`: low risk, because files can be rewound. `ask`: the
-     * tool's own risk (writing files medium, commands high), and web requests and sub-agents at least medium.
+     * tool's own risk (writing files medium, commands high except those that only read), and web requests and sub-agents at least medium.
      */
     contained: z.enum(["allow", "ask"]).default("allow"),
     /** How long a person has to decide; after that the call is denied. */

@@ -7,8 +7,11 @@ import { builtInToolNames, isMcpToolName } from "../tool-names.ts";
 const ScopedTool = z.string().superRefine((name, context) => {
   if (name === "*" || builtInToolNames.includes(name) || isMcpToolName(name)) return;
   const near = nearestName(name, builtInToolNames);
-  const meant = near === null ? "" : `; did you mean "${near}"?`;
-  context.addIssue({ code: "custom", message: `there is no tool "${name}"${meant} docs/tools.md lists the names` });
+  const suggestion = near === null ? "" : `; did you mean "${near}"?`;
+  context.addIssue({
+    code: "custom",
+    message: `there is no tool "${name}"${suggestion} docs/tools.md lists the names`,
+  });
 });
 
 export const ToolScope = z.array(ScopedTool);

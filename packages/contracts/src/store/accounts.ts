@@ -9,6 +9,8 @@ const AccountStatusSchema = AccountRef.extend({
   owner: z.string().nullable(),
   /** Since when nothing is sent and received, and who paused it; null: it is not paused. */
   paused: z.object({ at: z.string(), by: z.string() }).nullable(),
+  /** The gateway that its connections were moved to; null: the gateways choose. */
+  movedTo: z.string().nullable().default(null),
   /** When the last message was stored and the last one sent; ISO 8601, UTC; null: none is kept. */
   lastInAt: z.string().nullable(),
   lastOutAt: z.string().nullable(),
@@ -34,6 +36,18 @@ export const accountPause = storeRequest({
   clients: ["channel-gateway"],
   doc: "Pause or resume an account on all replicas. A pause ends the connection's lease and grants no new one, and claims of its texts are empty; the texts wait.",
   input: AccountRef.extend({ paused: z.boolean(), by: z.string() }),
+  output: Empty,
+});
+
+export const accountMove = storeRequest({
+  subject: "store.account.move",
+  clients: ["channel-gateway"],
+  doc: "Place the connections of an account on one gateway as long as it is alive. The gateways read the placement with `store.lease.sync` and hand over.",
+  input: AccountRef.extend({
+    /** The name of the gateway's replica; null: the gateways choose again. */
+    replica: z.string().min(1).max(200).nullable(),
+    by: z.string(),
+  }),
   output: Empty,
 });
 

@@ -68,6 +68,7 @@ export const approvalDecide = storeRequest({
   input: z.object({
     id: z.string(),
     allow: z.boolean(),
+    /** Also for similar calls. Without effect when the approval can apply to this one call only; `approval.always` tells. */
     always: z.boolean(),
     /** Who decides, for the log. */
     by: z.string(),

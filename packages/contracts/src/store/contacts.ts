@@ -50,7 +50,7 @@ export const contactRemove = storeRequest({
 export const pairingRequest = storeRequest({
   subject: "store.pairing.request",
   clients: ["channel-gateway"],
-  doc: "Create a pairing request for an unknown person. The gateway generates the code and sends it to them; the store holds only its hash. `outgoing`, the text with the code, is enqueued in the same commit, only if the request is `created`. Refused (`full`) above three open codes per account; a contact with an open code gets no second one (`pending`).",
+  doc: "Create a pairing request for an unknown person. The gateway generates the code and sends it to them; the store holds only its hash. `outgoing`, the text with the code, is enqueued in the same commit, only if the request is `created`. Refused (`full`) above three open codes per account, unless one is older than ten minutes: the oldest is then withdrawn; a contact with an open code gets no second one (`pending`).",
   input: z.object({
     channel: z.string(),
     account: z.string(),
@@ -94,7 +94,13 @@ export const pairingApprove = storeRequest({
 export const contactLink = storeRequest({
   subject: "store.contact.link",
   clients: ["channel-gateway"],
-  doc: "Admit the person who received this code as the person of another conversation: their direct messages join its session. Single use; NOT_FOUND when no open request has it.",
-  input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles), route: z.string().min(1).max(600) }),
+  doc: "Admit the person who received this code as the person of another conversation: their direct messages join its session. `toOwner` is enqueued in the same commit. Single use; NOT_FOUND when no open request has it.",
+  input: z.object({
+    codeSha256: z.string().length(64),
+    role: z.enum(contactRoles),
+    route: z.string().min(1).max(600),
+    /** Sent to the conversation that an owner used last; ` <name> (<id>) on <channel>:<account>` of the linked person follows it. */
+    toOwner: OutgoingSchema.omit({ address: true }).optional(),
+  }),
   output: z.object({ contact: ContactSchema }),
 });

@@ -10,7 +10,7 @@ import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 export const inboxPut = storeRequest({
   subject: "store.inbox.put",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Store one inbound message. The reply comes after the commit; only then may the gateway acknowledge the message to the platform. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` reports whether its content is also equal.",
+  doc: "Store one inbound message. The reply comes after the commit; only then may the gateway acknowledge the message to the platform. A message with a known (channel, account, externalId) is a duplicate and changes nothing, and so is one with a known `content` of the account; `same` reports whether its content is also equal.",
   input: z.object({
     message: InboundMessageSchema,
     /** The thread it belongs to, as routing decided. */
@@ -22,6 +22,13 @@ export const inboxPut = storeRequest({
      * claim them after `claimMs`. After `dueMs` notes replace the files.
      */
     files: z.object({ claimMs: z.number().int().positive(), dueMs: z.number().int().positive() }).optional(),
+    /**
+     * For senders that sign the content without the external id: within `sameWithinMs` the same content is the same message under any
+     * external id of the account.
+     */
+    content: z.object({ id: z.string().min(1).max(128), sameWithinMs: z.number().int().positive() }).optional(),
+    /** The message also contains what `store.group.keep` stored of its place. Left out: nothing. */
+    context: z.object({ place: z.string().min(1) }).optional(),
     /** The profile of the session, if this message is its first. Left out: the agent itself. */
     profile: z.string().optional(),
     /** The id of the session if this message creates it. Left out: the store chooses one. */
@@ -152,6 +159,31 @@ export const groupLeave = storeRequest({
     texts: z.number().int(),
     /** Running turns with messages of the group. */
     turns: z.array(z.object({ sessionId: z.string(), turnId: z.string() })),
+  }),
+});
+
+export const groupKeep = storeRequest({
+  subject: "store.group.keep",
+  clients: ["channel-gateway"],
+  doc: "Keep a message of a group that does not mention the agent, until one of the same place that does contains its text (`context` of `store.inbox.put`). At most the last 50 of a place, 16 KB together, for a day; a text is truncated to 1,000 characters.",
+  input: z.object({
+    channel: z.string().min(1),
+    account: z.string().min(1),
+    /** As of a stored message: a redelivery is not kept again. */
+    externalId: z.string().min(1).max(512),
+    /** Left out: `externalId`. */
+    messageId: z.string().min(1).max(512).optional(),
+    conversation: z.string().min(1).max(512),
+    /** Where people read it: the group, or one of its threads. */
+    place: z.string().min(1).max(512),
+    /** The route of its place, as routing decides; a new session of the route drops the text. */
+    route: z.string().min(1).max(600),
+    contact: z.object({ id: z.string(), name: z.string().optional() }),
+    text: z.string().min(1),
+  }),
+  output: z.object({
+    /** False: it was kept before. */
+    kept: z.boolean(),
   }),
 });
 

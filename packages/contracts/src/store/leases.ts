@@ -44,7 +44,7 @@ export const leaseSync = storeRequest({
     ),
     /** When the next lease of `acquire` expires unless its holder renews it; null: nobody else holds one. */
     expiresInMs: z.number().int().nullable(),
-    /** The live replicas, in the order of their owners. */
+    /** The live replicas, in the order of their owners. The leases of a moved account are only in the names of its gateway while that is alive. */
     members: z.array(z.object({ owner: z.string(), names: z.array(z.string()) })),
   }),
 });

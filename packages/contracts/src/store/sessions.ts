@@ -6,7 +6,7 @@ import { efforts } from "../settings/agent.ts";
 import { permissionModes, ruleLists } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
 import { MessageSchema } from "../messages.ts";
-import { HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
+import { FallbackModelsSchema, HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
 import { ProgramAgentsSchema } from "../program-agents.ts";
 import { ProgramToolsSchema } from "../program-tools.ts";
 import { ViewRecordSchema } from "../view-record.ts";
@@ -64,6 +64,8 @@ export const sessionList = storeRequest({
     sessions: z.array(SessionSummarySchema),
     /** With `messages`: the newest message that contains the words, of each session in which one does. */
     matches: z.array(SessionMatchSchema).optional(),
+    /** With `parentId`: the tool calls that gave these sub-agents their tasks. */
+    tasks: z.array(z.object({ sessionId: z.string(), callId: z.string() })).optional(),
   }),
 });
 
@@ -91,7 +93,7 @@ export const eventList = storeRequest({
 export const sessionUpdate = storeRequest({
   subject: "store.session.update",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call. A new message for an archived session makes it active again.",
+  doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call. CONFLICT for another `workspace` when the session has messages. A new message for an archived session makes it active again.",
   input: z.object({
     sessionId: z.string(),
     title: z.string().min(1).max(200).optional(),
@@ -100,6 +102,7 @@ export const sessionUpdate = storeRequest({
       .object({
         model: z.string().nullable(),
         effort: z.enum(efforts).nullable(),
+        fallbackModels: FallbackModelsSchema.nullable(),
         permissionMode: z.enum(permissionModes).nullable(),
         queueMode: z.enum(queueModes).nullable(),
         voiceReplies: z.boolean().nullable(),
@@ -109,6 +112,8 @@ export const sessionUpdate = storeRequest({
         ask: z.array(z.string()).nullable(),
         maxModelCalls: z.number().int().positive().nullable(),
         maxCostMicros: z.number().int().positive().nullable(),
+        workspace: z.string().nullable(),
+        start: z.null(),
         programTools: ProgramToolsSchema.nullable(),
         programAgents: ProgramAgentsSchema.nullable(),
       })
@@ -125,7 +130,7 @@ export const sessionUpdate = storeRequest({
 export const sessionOpen = storeRequest({
   subject: "store.session.open",
   clients: ["channel-gateway"],
-  doc: "Bind a route to a new session. If the route's session has no messages yet, it stays bound.",
+  doc: "Bind a route to a new session, which works in the same workspace as the route's previous one. If the route's session has no messages yet, it stays bound.",
   input: z.object({
     opId: z.uuid(),
     route: z.string().min(1).max(600),

@@ -20,12 +20,13 @@ import {
 import { ReplyAddressSchema } from "../inbound.ts";
 import { queueOrders } from "../settings/queue.ts";
 import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
+import { CallTimingSchema, RequestRecordSchema } from "./trace.ts";
 
 export const FinishSchema = z.object({
   state: z.enum(turnStates).exclude(["running"]),
   exitReason: z.enum(exitReasons),
-  /** The answer, or the text sent to the user instead. Never empty. */
-  text: z.string().min(1),
+  /** The answer, or the text sent to the user instead. Empty only where the limits of its caller leave nothing. */
+  text: z.string(),
 });
 export type Finish = z.infer<typeof FinishSchema>;
 
@@ -89,10 +90,10 @@ export const stepCommit = storeRequest({
     usage: UsageSchema,
     /** Millionths of a US dollar; left out: unknown price. */
     costMicros: z.number().int().nonnegative().optional(),
-    /** How long the call took in all, with retries, and until its first token; null: nothing was streamed. Left out: unknown. */
-    timing: z
-      .object({ durationMs: z.number().int().nonnegative(), firstTokenMs: z.number().int().nonnegative().nullable() })
-      .optional(),
+    /** Left out: unknown. */
+    timing: CallTimingSchema.optional(),
+    /** Left out by leaders of older versions. */
+    request: RequestRecordSchema.optional(),
     parts: z.array(PartSchema),
     /** How many tool results the leader has seen since the last message; CONFLICT when the store's count differs. */
     results: z.number().int().nonnegative(),

@@ -26,14 +26,33 @@ const LatencyRowSchema = z.object({
   firstTokenP95Ms: z.number().nullable(),
 });
 
+export const usageGroups = ["session", "channel"] as const;
+
+const UsageGroupSchema = z.object({
+  /** The title or key of the session; the channel whose message began the work, or `memory` for calls without a session. */
+  name: z.string(),
+  /** Null: the group is a channel. */
+  sessionId: z.string().nullable(),
+  calls: z.number().int(),
+  usage: UsageSchema,
+  cost: CostSchema,
+});
+
 export const usageReport = storeRequest({
   subject: "store.usage.report",
   clients: ["channel-gateway", "agent-core"],
   doc: "Report model calls since the beginning of a day (UTC), by day and model, with the times of calls by day, of one session or of all. Calls that write summaries count like others.",
-  input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),
+  input: z.object({
+    sinceDay: z.iso.date(),
+    sessionId: z.string().optional(),
+    /** Also sum by session or channel. */
+    by: z.enum(usageGroups).optional(),
+  }),
   output: z.object({
     rows: z.array(UsageRowSchema),
     /** Times of model calls, one row a day on which there were some. */
     latency: z.array(LatencyRowSchema),
+    /** With `by`: the 50 most expensive. */
+    groups: z.array(UsageGroupSchema).optional(),
   }),
 });

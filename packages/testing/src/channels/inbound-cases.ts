@@ -64,6 +64,17 @@ export const inboundCases: readonly ConformanceCase[] = [
   },
   {
     group: "inbound",
+    name: "passes on a group's message that does not mention the agent, with its person, as not addressed",
+    run: async (subject) => {
+      if (subject.sayInGroup === undefined) return;
+      const { text, contact, conversation, externalId, direct, addressed } = await subject.sayInGroup("to the others");
+      assert.deepEqual({ text, direct, addressed }, { text: "to the others", direct: false, addressed: false });
+      assert.ok(contact.id !== "" && externalId !== "");
+      assert.notEqual(conversation, (await subject.say("in private")).conversation);
+    },
+  },
+  {
+    group: "inbound",
     name: "gives ids, a name and a time that the store accepts",
     run: async (subject) => {
       const { externalId, messageId, conversation, contact, sentAt, text } = await subject.say("stored");

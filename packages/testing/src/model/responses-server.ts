@@ -85,18 +85,18 @@ export async function startResponsesServer(): Promise<ResponsesServer> {
   };
   const serve = (body: string, response: ServerResponse) => {
     // The schema only checks: parsed data would have another order of keys.
-    const asked = JSON.parse(body) as ResponsesBody;
-    const { error } = Request.safeParse(asked);
+    const parsedBody = JSON.parse(body) as ResponsesBody;
+    const { error } = Request.safeParse(parsedBody);
     if (error !== undefined) return refuse(response, z.prettifyError(error));
-    const problem = problemOf(asked.input, issued);
+    const problem = problemOf(parsedBody.input, issued);
     if (problem !== undefined) return refuse(response, problem);
     const next = answers.shift() ?? [messageItem("nothing more")];
     if ("refusal" in next) return refuse(response, next.refusal);
-    requests.push(asked);
+    requests.push(parsedBody);
     for (const item of next) if (item.type === "reasoning") issued.add(JSON.stringify(item));
     response.writeHead(200, { "content-type": "text/event-stream" });
-    const output = asked.include === undefined ? next.map(withoutEncrypted) : next;
-    response.end(eventsOf(output, asked.model).map(toSse).join(""));
+    const output = parsedBody.include === undefined ? next.map(withoutEncrypted) : next;
+    response.end(eventsOf(output, parsedBody.model).map(toSse).join(""));
   };
   const server = createServer((request, response) => {
     if (request.method !== "POST" || request.url !== "/v1/responses") {

@@ -1,6 +1,6 @@
 // A model with Anthropic's wire format for tests: aimock answers as the last user message instructs, line by line, in the
 // language of the rehearsal model (`tool:`, `then`, `say:`, `think:`), and fails where a `fail:` line says so.
-import { LLMock, type ChatCompletionRequest, type ChatMessage, type FixtureResponse } from "@copilotkit/aimock";
+import type { ChatCompletionRequest, ChatMessage, FixtureResponse } from "@copilotkit/aimock";
 
 export interface ScriptedModel {
   url: string;
@@ -21,6 +21,8 @@ export interface ScriptedModelOptions {
 const everything = { predicate: () => true, endpoint: "chat" as const };
 
 export async function startScriptedModel(options: ScriptedModelOptions = {}): Promise<ScriptedModel> {
+  // Most test processes need no model, and the library takes 0.15 s of CPU time to load.
+  const { LLMock } = await import("@copilotkit/aimock");
   const mock = new LLMock({
     port: 0,
     chunkSize: 12,
@@ -99,12 +101,12 @@ function follow(request: ChatCompletionRequest, scripts: Readonly<Record<string,
     };
   });
   const reasoning = values("think")[0];
-  const said = values("say").join("\n");
+  const content = values("say").join("\n");
   const thought =
     reasoning === undefined ? {} : { reasoning, reasoningSignature: Buffer.from(reasoning).toString("base64") };
   const usage = { usage: { input_tokens: 100, output_tokens: 10 } };
-  if (toolCalls.length > 0) return { toolCalls, ...(said === "" ? {} : { content: said }), ...thought, ...usage };
-  return { content: said === "" ? `answer to: ${lines[0] ?? ""}` : said, ...thought, ...usage };
+  if (toolCalls.length > 0) return { toolCalls, ...(content === "" ? {} : { content }), ...thought, ...usage };
+  return { content: content === "" ? `answer to: ${lines[0] ?? ""}` : content, ...thought, ...usage };
 }
 
 function textOf(message: ChatMessage | undefined): string {

@@ -70,14 +70,14 @@ export async function startAlertmanager({ url, secret }: AlertmanagerOptions): P
   ];
   const [command, args] = unpacked.command("/usr/bin/prometheus-alertmanager", options, { writable: [home] });
   const child = spawn(command, args, { cwd: home, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (part: Buffer) => (said += part.toString()));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (part: Buffer) => (output += part.toString()));
   const root = `http://127.0.0.1:${port}`;
   const until = performance.now() + 60_000;
   while (!(await isReady(root))) {
     if (child.exitCode !== null || performance.now() > until) {
       child.kill("SIGKILL");
-      throw new Error(`Alertmanager did not start:\n${said.slice(-2_000)}`);
+      throw new Error(`Alertmanager did not start:\n${output.slice(-2_000)}`);
     }
     await delay(20);
   }

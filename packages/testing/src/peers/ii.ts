@@ -53,7 +53,8 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
     const file = join(target === "" ? server : folderOf(target), "out");
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   };
-  const lines = (target: string): IiLine[] => read(target).split("\n").flatMap(lineOf);
+  // A line without its end is still being written.
+  const lines = (target: string): IiLine[] => read(target).split("\n").slice(0, -1).flatMap(lineOf);
 
   /** Resolves once `done` is not null. Looks again and again: a recursive watch misses files in a folder that appears just then. */
   const untilChange = <Value>(what: string, done: () => Value | null): Promise<Value> =>

@@ -66,14 +66,14 @@ export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<Insp
     const [command, args] = withParentDeathSignal(path, [...asRoot, "--nofork", "--config", config]);
     const started = spawn(command, args, { cwd: home, stdio: ["ignore", "pipe", "pipe"] });
     child = started;
-    let said = "";
+    let output = "";
     for (const stream of [started.stdout, started.stderr])
-      stream.on("data", (part: Buffer) => (said += part.toString()));
+      stream.on("data", (part: Buffer) => (output += part.toString()));
     const until = performance.now() + 60_000;
     while (!(await acceptsConnections(port))) {
       if (started.exitCode !== null || performance.now() > until) {
         started.kill("SIGKILL");
-        throw new Error(`InspIRCd did not start:\n${said.slice(-2_000)}`);
+        throw new Error(`InspIRCd did not start:\n${output.slice(-2_000)}`);
       }
       await delay(20);
     }

@@ -22,7 +22,7 @@ export interface SpeechPeer {
   url: string;
   key: string;
   /** The requests that were answered with audio, in order. */
-  spoken: readonly SpeechOrder[];
+  synthesized: readonly SpeechOrder[];
   /** The reasons of refused requests. */
   refusals: readonly string[];
   /** Statuses for the next requests. */
@@ -34,7 +34,7 @@ export interface SpeechPeer {
 
 export async function startSpeechPeer(): Promise<SpeechPeer> {
   const key = "sk-speech-test";
-  const spoken: SpeechOrder[] = [];
+  const synthesized: SpeechOrder[] = [];
   const refusals: string[] = [];
   const faults: number[] = [];
   const server = createServer((request, response) => {
@@ -51,7 +51,7 @@ export async function startSpeechPeer(): Promise<SpeechPeer> {
       if (request.headers.authorization !== `Bearer ${key}`) return refuse(401, "wrong key");
       const order = SpeechRequest.safeParse(jsonOf(body));
       if (!order.success) return refuse(400, z.prettifyError(order.error));
-      spoken.push(order.data);
+      synthesized.push(order.data);
       return response.writeHead(200, { "content-type": "application/octet-stream" }).end(soundOf(order.data.input));
     })();
   });
@@ -60,7 +60,7 @@ export async function startSpeechPeer(): Promise<SpeechPeer> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     key,
-    spoken,
+    synthesized,
     refusals,
     failNext: (...statuses) => void faults.push(...statuses),
     soundOf,

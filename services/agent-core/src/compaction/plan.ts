@@ -186,11 +186,12 @@ class Planner {
     return plan !== null && messageCount - plan.removed <= progress * messageCount ? plan : null;
   }
 
-  #candidate(trigger: CompactionTrigger, asked: Shape): Plan | null {
+  #candidate(trigger: CompactionTrigger, candidate: Shape): Plan | null {
     const { record } = this.#input;
-    const { strategy } = asked;
+    const { strategy } = candidate;
     const cuts = strategy !== "clear_tool_results";
-    const shape = cuts && asked.start > 0 ? { ...asked, start: Math.max(asked.start, this.#afterGap()) } : asked;
+    const shape =
+      cuts && candidate.start > 0 ? { ...candidate, start: Math.max(candidate.start, this.#afterGap()) } : candidate;
     const first = this.tail[shape.start];
     if (first === undefined || (cuts && shape.start === 0)) return null;
     const maxSummaryChars = strategy === "summarize" ? this.#summaryChars(shape.start) : 0;

@@ -53,7 +53,7 @@ export function transcriptRequest(
   );
   const transcript = elideMiddle(
     going
-      .map((message) => spoken(withoutSummary(message)))
+      .map((message) => transcriptLine(withoutSummary(message)))
       .filter((text) => text !== "")
       .join("\n\n"),
     plan.maxTranscriptChars,
@@ -115,9 +115,9 @@ function clipped(text: string): string {
 
 const speakers = { user: "User", assistant: "Assistant", tool: "Tools" };
 
-function spoken(message: Message): string {
-  const said = message.parts.flatMap((part) => spokenPart(part));
-  return said.length === 0 ? "" : `${speakers[message.role]}: ${said.join("\n")}`;
+function transcriptLine(message: Message): string {
+  const texts = message.parts.flatMap((part) => spokenPart(part));
+  return texts.length === 0 ? "" : `${speakers[message.role]}: ${texts.join("\n")}`;
 }
 
 function spokenPart(part: Part): string[] {
@@ -125,7 +125,11 @@ function spokenPart(part: Part): string[] {
     case "text":
       return part.text.trim() === "" ? [] : [part.text];
     case "quote":
-      return [`[in reply to: ${preview(part.text)}]`];
+      return [
+        part.earlier === true
+          ? `[earlier in the group, ${clipped(part.author ?? "")}: ${preview(part.text)}]`
+          : `[in reply to: ${preview(part.text)}]`,
+      ];
     case "tool_call":
       return [`[calls ${part.name}: ${preview(part.input)}]`];
     case "tool_result":

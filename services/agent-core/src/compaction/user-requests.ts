@@ -44,6 +44,6 @@ export function lastRequest(
 }
 
 function joined(texts: readonly string[]): string | null {
-  const said = texts.filter((text) => text !== "");
-  return said.length > 0 ? said.join("\n\n") : null;
+  const nonEmpty = texts.filter((text) => text !== "");
+  return nonEmpty.length > 0 ? nonEmpty.join("\n\n") : null;
 }

@@ -64,10 +64,10 @@ export function createHooks(deps: HookDeps): RunHooks {
     const payload: HookPayload = hookPayloads[event](hookContext, facts);
     const aliases = "aliases" in facts ? (facts.aliases ?? []) : [];
     const subjects = [subjectOfHook(payload), ...aliases];
-    const meant = ofEvent.filter(
+    const matching = ofEvent.filter(
       ({ hook }) => isForProfile(hook, hookContext.profile) && matchesHook(hook, event, subjects),
     );
-    return meant.length === 0 ? neutralVerdict : runChain(deps.bus, meant, payload, signal, count);
+    return matching.length === 0 ? neutralVerdict : runChain(deps.bus, matching, payload, signal, count);
   };
 }
 

@@ -47,3 +47,19 @@ export function absentHolder(
 ): string | undefined {
   return absentSince !== undefined && now - absentSince >= absentMs ? answered?.holder : undefined;
 }
+
+/** The round of pings that runs now. */
+export interface PingRound {
+  startedAt: number;
+  now: number;
+  /** How long a round takes at most while this process runs. */
+  maxMs: number;
+}
+
+/**
+ * When the leader last answered, as far as this process could notice: a round that takes longer than it can means that this process itself
+ * did not run, such as on a busy machine. That time is not silence of the leader, which may have answered all the while.
+ */
+export function noticedAnswerAt({ lastAnswerAt }: LeaderPresence, { startedAt, now, maxMs }: PingRound): number {
+  return Math.min(now, lastAnswerAt + Math.max(0, now - startedAt - maxMs));
+}

@@ -12,8 +12,8 @@ import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
 import { LeaderStore } from "../store-client/leader-store.ts";
 import { LeaderLock } from "./lock.ts";
-import { absentHolder, afterPing, initialPresence, type PingResult } from "./leader-presence.ts";
-import { mayTakeOver, ownerName } from "./standby.ts";
+import { absentHolder, afterPing, initialPresence, noticedAnswerAt, type PingResult } from "./leader-presence.ts";
+import { mayTakeOver, ownerName, takeoverReason } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
 export interface Leadership {
@@ -46,7 +46,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
     for (;;) {
       signal.throwIfAborted();
       const owner = ownerName(config.replica, config.incarnation);
-      if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.heard() })) {
+      if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.holder() })) {
         const key = createEpochKey();
         const leaderStore = await LeaderStore.acquire(
           bus,
@@ -121,7 +121,9 @@ async function tryTake(
       absent: seen.pings.absent(),
     };
     if (holder === null || !mayTakeOver(observation, seen.config, seen.config.lease)) return false;
-    return await lock.replace(holder, owner);
+    const replaced = await lock.replace(holder, owner);
+    if (replaced) seen.log.warn({ holder, reason: takeoverReason(observation) }, "leader replaced");
+    return replaced;
   } catch {
     // Redis is unavailable: no replica can lead until it is back.
     return false;
@@ -129,24 +131,33 @@ async function tryTake(
 }
 
 /** Polls as often as it pings while the leader is silent; otherwise standbys spread their polls of the lock. */
-function pollPause(config: AgentConfig, pings: Pings, released: { heard(): string | undefined }): number {
+function pollPause(config: AgentConfig, pings: Pings, released: { holder(): string | undefined }): number {
   const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
-  if (silent || released.heard() !== undefined || pings.absent() !== undefined) return config.lease.pingMs / 2;
+  if (silent || released.holder() !== undefined || pings.absent() !== undefined) return config.lease.pingMs / 2;
   return config.lease.pollMs * (0.8 + 0.4 * Math.random());
 }
+
+/** How late the timers of a process may be that has the processor time that it needs. */
+const lateTimerMs = 100;
 
 function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Pings {
   let presence = initialPresence(performance.now());
   let absence = Promise.withResolvers<void>();
   let announced: string | undefined;
+  const timeoutMs = lease.silentMs / 3;
+  let startedAt = performance.now();
+  const lastAnswerAt = () =>
+    noticedAnswerAt(presence, { startedAt, now: performance.now(), maxMs: timeoutMs + lateTimerMs });
   const absent = () => absentHolder(presence, performance.now(), lease.absentMs);
   const stopping = new AbortController();
   const ended = AbortSignal.any([signal, stopping.signal]);
   void (async () => {
     while (!ended.aborted) {
+      presence = { ...presence, lastAnswerAt: lastAnswerAt() };
       const sentAt = performance.now();
+      startedAt = sentAt;
       const connection = bus.connectionCount;
-      const result = await ping(bus, lease.pingMs);
+      const result = await ping(bus, timeoutMs);
       presence = afterPing(presence, result, { connection, now: performance.now() });
       const holder = absent();
       if (holder !== undefined && holder !== announced) {
@@ -159,7 +170,7 @@ function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Ping
     }
   })();
   return {
-    lastAnswerAt: () => presence.lastAnswerAt,
+    lastAnswerAt,
     absent,
     nextAbsence: () => absence.promise,
     stop: () => stopping.abort(),
@@ -175,17 +186,17 @@ async function ping(bus: Bus, timeoutMs: number): Promise<PingResult> {
   }
 }
 
-function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Promise<void>; stop(): void } {
-  let heard: string | undefined;
+function listenForRelease(bus: Bus): { holder(): string | undefined; next(): Promise<void>; stop(): void } {
+  let released: string | undefined;
   const first = Promise.withResolvers<void>();
   const subscription = bus.subscribe(leaderReleased, {}, ({ holder }) => {
-    heard = holder;
+    released = holder;
     first.resolve();
   });
   return {
-    heard: () => heard,
+    holder: () => released,
     // After the first hand-over the pause is short, so nothing needs to interrupt it.
-    next: () => (heard !== undefined ? new Promise(() => undefined) : first.promise),
+    next: () => (released !== undefined ? new Promise(() => undefined) : first.promise),
     stop: () => subscription.close(),
   };
 }

@@ -26,15 +26,15 @@ export class LeaderLock {
       retryStrategy: () => 200,
       lazyConnect: true,
     });
-    let said = "";
+    let lastMessage = "";
     this.#redis.on("error", (error: Error) => {
-      if (error.message !== said) log.warn({ err: error }, "redis connection failed: lease");
-      said = error.message;
+      if (error.message !== lastMessage) log.warn({ err: error }, "redis connection failed: lease");
+      lastMessage = error.message;
       state?.failed(error);
     });
     this.#redis.on("close", () => state?.failed(new Error("the connection is closed")));
     this.#redis.on("ready", () => {
-      said = "";
+      lastMessage = "";
       state?.reached();
     });
     this.#key = `${namespace}:leader`;

@@ -196,8 +196,8 @@ export class SessionRunner {
     const { sessionId } = demand;
     const { leaderStore } = this.#deps;
     const view = this.#views.of(sessionId);
-    const asked = { sessionId, knownSeq: view.seq };
-    const seen = await leaderStore.request(store.sessionView, asked);
+    const query = { sessionId, knownSeq: view.seq };
+    const seen = await leaderStore.request(store.sessionView, query);
     if (seen.busy) {
       // The turn is parked; compact after its end.
       this.#requestedCompactions.set(sessionId, demand);

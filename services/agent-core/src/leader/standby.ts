@@ -35,3 +35,10 @@ export function mayTakeOver(
   // A new leader gets the same time before it counts as silent: it first has to request its epoch from the store.
   return ownEarlierLife || seen.now - Math.max(seen.lastAnswerAt, seen.heldSince) >= times.silentMs;
 }
+
+/** Why the lock was taken from its holder, for the log. */
+export function takeoverReason(seen: Observation): string {
+  if (seen.released === seen.holder) return "handed over";
+  if (seen.absent === seen.holder) return "its connection to the bus ended";
+  return `no answer for ${Math.round(seen.now - seen.lastAnswerAt)} ms`;
+}

@@ -8,6 +8,7 @@ export const noteKinds = {
   empty: "[Your last answer was empty:",
   stopHook: "[A hook wants you to go on:",
   repeated: "[The same call again:",
+  mismatch: "[Your answer does not match:",
 } as const;
 export type NoteKind = keyof typeof noteKinds;
 
@@ -39,6 +40,8 @@ export interface RoundHistory {
   reprompted: boolean;
   /** Consecutive empty answers that were requested again. */
   emptyAnswers: number;
+  /** Answers since the last tool call that did not match the required JSON schema. */
+  mismatches: number;
 }
 
 /** `messages`: of the running turn, in order. */
@@ -49,6 +52,7 @@ export function roundsOf(messages: readonly Message[]): RoundHistory {
     stopHookActive: false,
     reprompted: false,
     emptyAnswers: 0,
+    mismatches: 0,
   };
   for (const message of messages) {
     const kind = kindOf(message);
@@ -56,12 +60,14 @@ export function roundsOf(messages: readonly Message[]): RoundHistory {
       rounds.withoutTools += 1;
       rounds.nudges = kind === "nudge" ? rounds.nudges + 1 : 0;
       rounds.emptyAnswers = kind === "empty" ? rounds.emptyAnswers + 1 : 0;
+      if (kind === "mismatch") rounds.mismatches += 1;
       if (kind === "stopHook") rounds.stopHookActive = true;
       if (kind === "unspoken") rounds.reprompted = true;
     } else if (message.role === "tool" || message.from !== undefined) {
       rounds.withoutTools = 0;
       rounds.nudges = 0;
       rounds.emptyAnswers = 0;
+      rounds.mismatches = 0;
     }
   }
   return rounds;
@@ -69,13 +75,13 @@ export function roundsOf(messages: readonly Message[]): RoundHistory {
 
 /**
  * Text since the last tool call in replies that were cut off or paused and that nobody received; the next reply
- * continues it. Answers that a Stop hook rejected, or that were not sent to anyone, are excluded.
+ * continues it. Answers that a Stop hook rejected, that do not match, or that were not sent to anyone, are excluded.
  */
 export function unfinishedText(messages: readonly Message[]): string {
   let pieces: string[] = [];
   for (const message of messages) {
     const kind = kindOf(message);
-    if (message.role === "tool" || kind === "stopHook" || kind === "unspoken") pieces = [];
+    if (message.role === "tool" || kind === "stopHook" || kind === "unspoken" || kind === "mismatch") pieces = [];
     else if (message.role === "assistant") pieces.push(textOf(message.parts));
   }
   return pieces.filter((piece) => piece !== "").join("\n\n");

@@ -12,13 +12,13 @@ const leastScore = 0.15;
 export async function recallNotes(
   { memory, log, limit }: { memory: Memory; log: Logger; limit: number },
   turnId: string,
-  said: string,
+  text: string,
 ): Promise<string | null> {
-  if (said.trim() === "") return null;
+  if (text.trim() === "") return null;
   try {
-    const { hits } = await memory.search(turnId, said, limit, { timeoutMs });
+    const { hits } = await memory.search(turnId, text, limit, { timeoutMs });
     const good = hits.filter(({ score }) => score >= leastScore);
-    return good.length === 0 ? null : recallNote(good, said);
+    return good.length === 0 ? null : recallNote(good, text);
   } catch (error) {
     log.warn({ err: error, turnId }, "memory not searched: the turn continues without it");
     return null;

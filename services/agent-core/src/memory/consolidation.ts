@@ -42,7 +42,7 @@ export interface Consolidation {
 type Call = Pick<InputOf<typeof store.memoryConsolidate>, "model" | "usage" | "costMicros" | "outcome">;
 
 /** Interval of the checks whether consolidation is due; at most half of the idle period. */
-const lookMs = 60_000;
+const pollMs = 60_000;
 const callTimeoutMs = 5 * 60_000;
 const storeTimeoutMs = 30_000;
 
@@ -56,13 +56,13 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
   let fresh = true;
   let notBefore = 0;
   let stopped = false;
-  let running: { spoken: AbortController; done: Promise<void> } | undefined;
+  let running: { cancelled: AbortController; done: Promise<void> } | undefined;
   const hints = bus.subscribe(inboxReady, {}, ({ priority }) => {
     fresh = true;
     // Jobs and heartbeats can run concurrently with a consolidation call, since it holds nothing that they need.
     if (priority !== priorityOf.user) return;
     restsSince = Date.now();
-    running?.spoken.abort(new Error("a person sent a message"));
+    running?.cancelled.abort(new Error("a person sent a message"));
   });
   const changes = bus.subscribe(documentChanged, {}, ({ path }) => {
     if (isMemoryPath(path)) fresh = true;
@@ -99,11 +99,11 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
     // A failed consolidation is retried after another idle period.
     if (answer.status !== "saved" && answer.status !== "unchanged") restsSince = Date.now();
   };
-  const look = () => {
+  const check = () => {
     const now = Date.now();
     if (running !== undefined || !fresh || now < notBefore || now - restsSince < restMs || deps.busy()) return;
-    const spoken = new AbortController();
-    const done = once(spoken.signal).catch((error: unknown) => {
+    const cancellation = new AbortController();
+    const done = once(cancellation.signal).catch((error: unknown) => {
       restsSince = Date.now();
       fresh = true;
       if (stopped) return;
@@ -111,16 +111,16 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
         log.warn(`memory not consolidated: memory.consolidation.model: ${error.message}`);
       else log.warn({ err: error }, "memory not consolidated: retried after another idle period");
     });
-    running = { spoken, done: done.finally(() => (running = undefined)) };
+    running = { cancelled: cancellation, done: done.finally(() => (running = undefined)) };
   };
-  const timer = setInterval(look, Math.min(lookMs, restMs / 2));
+  const timer = setInterval(check, Math.min(pollMs, restMs / 2));
   return {
     async stop() {
       stopped = true;
       clearInterval(timer);
       hints.close();
       changes.close();
-      running?.spoken.abort(new Error("the leader is handing over"));
+      running?.cancelled.abort(new Error("the leader is handing over"));
       await running?.done;
     },
   };

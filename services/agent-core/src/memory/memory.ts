@@ -46,9 +46,9 @@ export class Memory {
   /** Results, best first. Throws WireError if the store is unavailable. */
   async search(turnId: string, query: string, limit: number, options: { timeoutMs?: number } = {}): Promise<Recalled> {
     const { leaderStore, embedder } = this.#options;
-    const asked = query.slice(0, 8_000);
-    const vector = embedder === null ? undefined : await this.#vectorOf(embedder, asked);
-    const question = { turnId, query: asked, limit, ...(vector === undefined ? {} : { vector }) };
+    const truncated = query.slice(0, 8_000);
+    const vector = embedder === null ? undefined : await this.#vectorOf(embedder, truncated);
+    const question = { turnId, query: truncated, limit, ...(vector === undefined ? {} : { vector }) };
     return leaderStore.request(store.memorySearch, question, options);
   }
 

@@ -12,8 +12,8 @@ function toTextOnlyRequest(request: ModelRequest): ModelRequest {
   if (request.toolChoice !== "none" || request.tools.length === 0) return request;
   const last = request.messages.at(-1);
   if (last?.role !== "user") return request;
-  const said = { ...last, parts: [...last.parts, { type: "text" as const, text: inWords }] };
-  return { ...request, messages: [...request.messages.slice(0, -1), said] };
+  const extended = { ...last, parts: [...last.parts, { type: "text" as const, text: inWords }] };
+  return { ...request, messages: [...request.messages.slice(0, -1), extended] };
 }
 
 /** The reply without calls if a text answer was requested. */
@@ -39,11 +39,11 @@ export async function callModel(
   observer: CallObserver,
   signal: AbortSignal,
 ): Promise<ModelReply> {
-  const asked = toTextOnlyRequest(request);
+  const textOnly = toTextOnlyRequest(request);
   let failures = 0;
   for (let attempt = 1; ; attempt++) {
     try {
-      const reply = await attemptCall(provider, asked, times, (delta) => observer.delta(delta, attempt), signal);
+      const reply = await attemptCall(provider, textOnly, times, (delta) => observer.delta(delta, attempt), signal);
       return dropToolCalls(request, reply);
     } catch (error) {
       signal.throwIfAborted();

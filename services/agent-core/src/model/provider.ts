@@ -1,5 +1,6 @@
 // The interface to a model. An adapter converts a prompt to one provider's request and its stream to parts; it does not
 // retry and knows nothing about turns.
+import { omitUndefined } from "@parley/kit";
 import type { Effort, Part, ToolDescriptor, Usage } from "@parley/contracts";
 
 export interface PromptMessage {
@@ -113,6 +114,22 @@ export interface ModelProvider {
    * current model. Only a chain of models has it.
    */
   moveOn?(error: ModelError, failures: number, times: { tries: number; capMs: number }): Failover | undefined;
+}
+
+/** A provider that passes all calls on to `provider`, except those of `replaced`. */
+export function wrapProvider(provider: ModelProvider, replaced: Partial<ModelProvider>): ModelProvider {
+  const countTokens = provider.countTokens?.bind(provider);
+  return {
+    name: provider.name,
+    model: provider.model,
+    priceList: provider.priceList,
+    note: () => provider.note(),
+    prepare: () => provider.prepare(),
+    size: (signal) => provider.size(signal),
+    stream: (request, on, signal) => provider.stream(request, on, signal),
+    ...omitUndefined({ countTokens }),
+    ...replaced,
+  };
 }
 
 export type ModelFailure =

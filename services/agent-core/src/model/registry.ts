@@ -1,7 +1,7 @@
 // All models in use, each created once: the agent's own, its fallbacks, and models that a session, a profile or the
 // compaction names at runtime. Also provides their sizes and costs.
 import type { ModelsSettings, Usage } from "@parley/contracts";
-import { createAnthropic } from "./anthropic/anthropic.ts";
+import { createAnthropicOnDemand } from "./anthropic/on-demand.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import type { Contents } from "./attachment-contents.ts";
 import { TurnModel, type Candidate } from "./failover.ts";
@@ -41,6 +41,8 @@ export interface TurnModelChoice {
   model?: string | undefined;
   /** A person chose this model: there is no failover to another one. */
   pinned?: boolean | undefined;
+  /** Models that replace it when it fails. Default: those of the settings, unless it is pinned. */
+  fallbacks?: readonly string[] | undefined;
   onFailover: (failover: Failover) => void;
 }
 
@@ -65,7 +67,7 @@ export class ModelRegistry {
 
   /** The main model and the fallbacks that have a key. */
   get configured(): ModelProvider[] {
-    return [this.main, ...this.#fallbacks().map(({ provider }) => provider)];
+    return [this.main, ...this.#reachable(this.#options.settings.fallback).map(({ provider }) => provider)];
   }
 
   /** A model by its name (`anthropic:x`, `openai:x`, `rehearsal`). Throws ModelUnavailable. */
@@ -79,27 +81,32 @@ export class ModelRegistry {
   }
 
   /** A model for one turn, with its fallbacks. Throws ModelUnavailable. */
-  turnModel({ model, pinned = false, onFailover }: TurnModelChoice): TurnModel {
+  turnModel({ model, pinned = false, fallbacks, onFailover }: TurnModelChoice): TurnModel {
     const first = this.#candidateFor(model ?? this.#options.main);
-    const rest = pinned ? [] : this.#fallbacks().filter((candidate) => candidate !== first);
+    const names = fallbacks ?? (pinned ? [] : this.#options.settings.fallback);
+    const rest = this.#reachable(names).filter((candidate) => candidate !== first);
     return new TurnModel(first, rest, { fallbackAfter: this.#options.settings.fallback_after, onFailover });
   }
 
-  /** A fallback without a key was reported at the start. */
-  #fallbacks(): Candidate[] {
-    return this.#options.settings.fallback
+  /** A fallback without a key was reported at the start, or refused. */
+  #reachable(names: readonly string[]): Candidate[] {
+    return names
       .filter((name) => "model" in findAccess(name, this.#options.access))
       .map((name) => this.#candidateFor(name));
   }
 
   /** The wanted model with its fallbacks, or the agent's own when it is unavailable. */
   turnModelOrMain(
-    { model, pinned }: { model: string | undefined; pinned: boolean },
+    {
+      model,
+      pinned,
+      fallbacks,
+    }: { model: string | undefined; pinned: boolean; fallbacks?: readonly string[] | undefined },
     observer: ChoiceObserver = {},
   ): TurnModel {
     const onFailover = (failover: Failover) => observer.onFailover?.(failover);
     try {
-      return this.turnModel({ model, pinned, onFailover });
+      return this.turnModel({ model, pinned, fallbacks, onFailover });
     } catch (error) {
       if (!(error instanceof ModelUnavailable)) throw error;
       observer.onUnavailable?.(error);
@@ -109,12 +116,12 @@ export class ModelRegistry {
 
   /** The context window of a model. Waits up to two seconds, at its first use only. */
   windowOf(provider: ModelProvider): Promise<ContextWindow> {
-    return this.#windows.of(asked(provider));
+    return this.#windows.of(currentProvider(provider));
   }
 
   /** After a prompt that was too long: requests the model's size again. */
   invalidateWindow(provider: ModelProvider): void {
-    this.#windows.invalidate(asked(provider));
+    this.#windows.invalidate(currentProvider(provider));
   }
 
   /** Millionths of a US dollar; null: not known. `at`: epoch milliseconds. */
@@ -148,10 +155,10 @@ export class ModelRegistry {
     if (server !== undefined) {
       const { apiKey = "", baseUrl, keyVariable } = server;
       const own = { apiKey, baseUrl, keyVariable, name: provider, examples: examples ?? false };
-      return createAnthropic({ ...own, model, thinking, display });
+      return createAnthropicOnDemand({ ...own, model, thinking, display });
     }
     if (provider === "anthropic" && access.anthropic !== null) {
-      return createAnthropic({
+      return createAnthropicOnDemand({
         ...access.anthropic,
         model,
         thinking,
@@ -165,6 +172,6 @@ export class ModelRegistry {
 }
 
 /** The current model of a turn's chain: cached data about it outlives the turn. */
-function asked(provider: ModelProvider): ModelProvider {
+function currentProvider(provider: ModelProvider): ModelProvider {
   return provider instanceof TurnModel ? provider.current : provider;
 }

@@ -19,7 +19,7 @@ export class ThinkTags {
   #thought = false;
 
   push(text: string): TextDelta[] {
-    if (this.#begun) return said("text", text);
+    if (this.#begun) return deltas("text", text);
     this.#held += text;
     return this.#read();
   }
@@ -28,7 +28,7 @@ export class ThinkTags {
   end(): TextDelta[] {
     const rest = this.#thought && this.#close === undefined ? this.#held.trimStart() : this.#held;
     this.#held = "";
-    return said(this.#close === undefined ? "text" : "reasoning", rest);
+    return deltas(this.#close === undefined ? "text" : "reasoning", rest);
   }
 
   #read(): TextDelta[] {
@@ -56,12 +56,12 @@ export class ThinkTags {
       const kept = overlap(this.#held, close);
       const shown = this.#held.slice(0, this.#held.length - kept);
       this.#held = this.#held.slice(shown.length);
-      return said("reasoning", shown);
+      return deltas("reasoning", shown);
     }
     const thought = this.#held.slice(0, at);
     this.#close = undefined;
     this.#held = this.#held.slice(at + close.length);
-    return [...said("reasoning", thought), ...this.#read()];
+    return [...deltas("reasoning", thought), ...this.#read()];
   }
 }
 
@@ -75,7 +75,7 @@ export function splitOrphan(text: string): { reasoning: string; text: string } |
   return { reasoning: text.slice(0, match.index).trim(), text: text.slice(match.index + match[0].length).trimStart() };
 }
 
-function said(type: TextDelta["type"], text: string): TextDelta[] {
+function deltas(type: TextDelta["type"], text: string): TextDelta[] {
   return text === "" ? [] : [{ type, text }];
 }
 

@@ -1,7 +1,7 @@
 // A model with attachments: their contents are fetched before each call. A content that the provider refuses (a damaged
 // image, a locked document) must not fail all later turns of its session, so it is omitted from then on.
 import type { Contents } from "./attachment-contents.ts";
-import { ModelError, type ModelProvider, type ModelRequest } from "./provider.ts";
+import { ModelError, wrapProvider, type ModelProvider, type ModelRequest } from "./provider.ts";
 
 /** Matches provider errors about unreadable content. */
 const aboutContent = /image|document|pdf|file|media|base64|page/i;
@@ -18,21 +18,15 @@ export function withAttachments(provider: ModelProvider, contents: Contents): Mo
     return shown.size === 0 ? request : { ...request, contents: shown };
   };
   const countTokens = provider.countTokens?.bind(provider);
-  return {
-    name: provider.name,
-    model: provider.model,
-    priceList: provider.priceList,
-    note: () => provider.note(),
-    prepare: () => provider.prepare(),
-    size: (signal) => provider.size(signal),
+  return wrapProvider(provider, {
     async stream(request, on, signal) {
-      const asked = await withContents(request);
+      const complete = await withContents(request);
       try {
-        const reply = await provider.stream(asked, on, signal);
-        for (const sha256 of asked.contents?.keys() ?? []) remember(taken, sha256);
+        const reply = await provider.stream(complete, on, signal);
+        for (const sha256 of complete.contents?.keys() ?? []) remember(taken, sha256);
         return reply;
       } catch (error) {
-        const suspects = [...(asked.contents?.keys() ?? [])];
+        const suspects = [...(complete.contents?.keys() ?? [])];
         if (suspects.length === 0 || !isAboutContent(error)) throw error;
         const fresh = suspects.filter((sha256) => !taken.has(sha256));
         for (const sha256 of fresh.length > 0 ? fresh : suspects) remember(refused, sha256);
@@ -42,7 +36,7 @@ export function withAttachments(provider: ModelProvider, contents: Contents): Mo
     ...(countTokens === undefined
       ? {}
       : { countTokens: async (request, signal) => countTokens(await withContents(request), signal) }),
-  };
+  });
 }
 
 function isAboutContent(error: unknown): boolean {

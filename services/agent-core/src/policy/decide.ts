@@ -93,9 +93,9 @@ export interface PermissionDecision {
 }
 
 /** Decides whether the call may run. For `ask` and `hookMayAnswer` the caller consults a person or the hook. */
-export function decidePermission(asked: ParsedCall, context: PermissionContext): PermissionDecision {
+export function decidePermission(requested: ParsedCall, context: PermissionContext): PermissionDecision {
   const { mode, principal, hook } = context;
-  const call = hook?.updated ?? asked;
+  const call = hook?.updated ?? requested;
   const { tool } = call;
   const { risk, effects, changesNothing } = assessRisk(call, context.ownAddresses, context.contained);
   const decide = (

@@ -8,7 +8,7 @@ const marginMs = 15 * 60_000;
 
 interface GrantedRights extends Omit<Grant, "v" | "epoch" | "expiresAt"> {
   /** Longest duration of the call in milliseconds, including questions to people. */
-  lastsMs: number;
+  maxDurationMs: number;
 }
 
 /** The text form of a grant. */
@@ -25,7 +25,7 @@ export function createEpochKey(): EpochKey {
   return { grantKey: key.toString("base64url"), signerOf: (epoch) => (rights) => signGrant(key, epoch, rights) };
 }
 
-function signGrant(key: Buffer, epoch: number, { lastsMs, ...rights }: GrantedRights): string {
-  const signed = encodeGrant({ v: 1, epoch, ...rights, expiresAt: Date.now() + lastsMs + marginMs });
+function signGrant(key: Buffer, epoch: number, { maxDurationMs, ...rights }: GrantedRights): string {
+  const signed = encodeGrant({ v: 1, epoch, ...rights, expiresAt: Date.now() + maxDurationMs + marginMs });
   return joinGrant(signed, grantSignature(key, signed));
 }

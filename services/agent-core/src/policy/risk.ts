@@ -2,6 +2,7 @@
 import type { ToolEffect, ToolRisk } from "@parley/contracts";
 import { hasUnmatchedRecipient, type ParsedCall } from "./parsed-call.ts";
 import { startsPrograms } from "./program-files.ts";
+import { onlyReads } from "./shell.ts";
 import { traitsOf, messagesPeople, startsSubagents } from "./tool-traits.ts";
 import { reachesWeb } from "./web-access.ts";
 
@@ -21,8 +22,8 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
 /**
  * - The base is the descriptor's risk, else the default by name, else high.
  * - Effects within the workspace have low risk: its files can be rewound and are not shared. Execution in a sandbox has low risk too;
- *   without a sandbox the risk is at least high. With `contained` = `ask` both keep their own risk, and web requests and sub-agents
- *   have at least medium risk.
+ *   without a sandbox the risk is at least high. With `contained` = `ask` both keep their own risk, except commands in a sandbox that
+ *   only read, and web requests and sub-agents have at least medium risk.
  * - Web requests with a body and messages to other conversations have at least high risk.
  * - Listing jobs and processes, and answering the turn's own conversation, have no risk.
  * - Writing a file that names programs for other tools to start counts as executing; a web request counts as sending out.
@@ -59,7 +60,8 @@ export function assessRisk(
   if (tool.name.startsWith("mcp__") || !traits.effects.every((effect) => local.has(effect)))
     return judged(traits.risk, effects);
   if (traits.effects.includes("executes")) {
-    const isLow = !asks && tool.contained === true && traits.risk !== "critical";
+    const reads = call.argument.kind === "command" && onlyReads(call.argument.reading);
+    const isLow = (!asks || reads) && tool.contained === true && traits.risk !== "critical";
     const risk = isLow ? "low" : atLeast(traits.risk, "high");
     return judged(risk, effects);
   }

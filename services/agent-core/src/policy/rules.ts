@@ -91,6 +91,7 @@ export function findHit(rules: readonly CompiledRule[], call: ParsedCall): RuleH
     const about = isAbout(rule, call.tool);
     if (about && hits(rule, call)) return { rule: rule.text, why: null };
     if (about && hidesAddress(call)) return { rule: rule.text, why: "the call does not name its recipient in `to`" };
+    if (about && hidesAccount(call)) return { rule: rule.text, why: "`to` does not name the recipient's account" };
     if (hitsFiles(rule, call)) return { rule: rule.text, why: null };
   }
   return null;
@@ -146,6 +147,11 @@ function isAbout(rule: CompiledRule, tool: PermissionTool): boolean {
 /** Whether the recipient is hidden from rules, which match `to`: a rule for that recipient may apply. */
 function hidesAddress({ tool, argument, input }: ParsedCall): boolean {
   return messagesPeople(tool) && argument.kind === "none" && hasUnmatchedRecipient(input);
+}
+
+/** Whether `to` names no account, `channel:conversation`: which one it means is decided when the call runs. */
+function hidesAccount({ tool, argument }: ParsedCall): boolean {
+  return messagesPeople(tool) && argument.kind === "text" && argument.text.split(":").length === 2;
 }
 
 function hits({ pattern }: CompiledRule, { argument, field }: ParsedCall): boolean {

@@ -164,3 +164,46 @@ function readErrors(script: ParsedScript, hide: (why: string) => void): void {
   const [error] = script.errors ?? [];
   if (error !== undefined) hide(`it is not a complete command line (${error.message})`);
 }
+
+/** Programs without an option that writes a file, sends data or starts another program. */
+const readers: ReadonlySet<string> = new Set([
+  "basename",
+  "cat",
+  "cksum",
+  "cmp",
+  "cut",
+  "df",
+  "diff",
+  "dirname",
+  "du",
+  "echo",
+  "false",
+  "grep",
+  "head",
+  "id",
+  "ls",
+  "md5sum",
+  "nl",
+  "pwd",
+  "readlink",
+  "realpath",
+  "sha256sum",
+  "stat",
+  "tail",
+  "tr",
+  "true",
+  "uname",
+  "wc",
+  "whoami",
+]);
+
+/** Whether every program of the line is known, only reads, and no redirection opens a file for writing or at run time. */
+export function onlyReads({ commands, redirects, hidden, launches }: ParsedCommand): boolean {
+  if (hidden !== null || launches !== null || commands.length === 0) return false;
+  return redirects.every(({ path, mode }) => mode === "read" && path !== null) && commands.every(isReader);
+}
+
+/** A program with a folder in its name could be a file of the workspace; assignments change what programs do. */
+function isReader({ assignments, words: [program] }: SimpleCommand): boolean {
+  return assignments.length === 0 && program?.literal === true && readers.has(program.value);
+}

@@ -24,6 +24,8 @@ export interface TurnPolicy {
   model: string | undefined;
   /** A person chose the model: there is no failover to another one. */
   pinned: boolean;
+  /** Models that replace it when it fails; omitted: those of the settings, unless it is pinned. */
+  fallbacks: readonly string[] | undefined;
   effort: Effort | undefined;
   thinking: "off" | "adaptive";
   maxOutputTokens: number;
@@ -36,6 +38,8 @@ export interface TurnPolicy {
   /** Minimum isolation of commands; omitted: the tool-runner's setting. */
   minIsolation: IsolationLevel | undefined;
   permissionMode: PermissionMode;
+  /** The name of the folder that the session works in; omitted: the workspace. */
+  folder: string | undefined;
   /** What happens to input while the session is busy. */
   queueMode: QueueMode;
   /** Whether the policy permits a tool of this name; lists may also name it by an alias. */
@@ -82,6 +86,7 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
     depth,
     model: overrides.model ?? profile?.model,
     pinned: overrides.model !== undefined,
+    fallbacks: overrides.fallbackModels,
     effort: overrides.effort ?? profile?.effort ?? agent.effort,
     thinking: profile?.thinking ?? agent.thinking,
     maxOutputTokens: profile?.max_output_tokens ?? agent.max_output_tokens,
@@ -110,6 +115,7 @@ export function resolvePolicy(settings: ParleySettings, session: PolicyOf): Turn
     minIsolation: profile?.min_isolation,
     queueMode: overrides.queueMode ?? settings.queue.mode,
     permissionMode: overrides.permissionMode ?? settings.permissions.mode,
+    folder: overrides.workspace,
     hasTool(name, aliases = []) {
       const isIn = (list: readonly string[]) => [name, ...aliases].some((each) => list.includes(each));
       if (isIn(tools.disabled)) return false;

@@ -2,6 +2,7 @@
 // has no more access than the person it works for. Pure.
 import { createHash } from "node:crypto";
 import {
+  folderWorkspaceId,
   mainWorkspaceId,
   parsePermissionRule,
   routeOfKey,
@@ -37,14 +38,17 @@ export function roleOf(trust: TrustLevel): ContactRole {
 
 /**
  * The workspace of a turn: the owner's, or one with an id derived from conversation and role. All sessions of a conversation, and all
- * people with this role in it, share the workspace.
+ * people with this role in it, share the workspace. `folder`: the name of the folder that the session works in instead of the owner's.
  */
 export function workspaceOf(
   { root, sessionKey }: Pick<ClaimedTurn, "root" | "sessionKey">,
-  { share_with_users: shared }: ParleySettings["workspace"],
+  { share_with_users: shared }: Pick<ParleySettings["workspace"], "share_with_users">,
+  folder?: string,
 ): string {
   const role = roleOf(root.trust);
-  if (role === "owner" || (role === "user" && shared)) return mainWorkspaceId;
+  if (role === "owner" || (role === "user" && shared)) {
+    return folder === undefined ? mainWorkspaceId : folderWorkspaceId(folder);
+  }
   const route = routeOfKey(root.sessionKey ?? sessionKey);
   return createHash("sha256")
     .update(JSON.stringify(["workspace", role, route]))

@@ -2,7 +2,7 @@
 // it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
 import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
-import { messageHeader, quotedText, type MessageHeaderOptions } from "./message-header.ts";
+import { earlierText, messageHeader, quotedText, type MessageHeaderOptions } from "./message-header.ts";
 import { originalCall } from "./indirect-calls.ts";
 
 /** Result of a call whose real result was never recorded. */
@@ -68,7 +68,13 @@ export function buildPrompt(messages: readonly Message[], headings?: MessageHead
 function saying(parts: readonly Part[]): Part[] {
   const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
   if (kept.length === 0) return [{ type: "text", text: "(an empty message)" }];
-  return kept.map((part) => (part.type === "quote" ? { type: "text", text: quotedText(part) } : part));
+  const quotes = kept.filter((part) => part.type === "quote");
+  const earlier = quotes.filter((quote) => quote.earlier === true);
+  const said = kept.flatMap((part): Part[] => {
+    if (part.type !== "quote") return [part];
+    return part.earlier === true ? [] : [{ type: "text", text: quotedText(part) }];
+  });
+  return earlier.length === 0 ? said : [{ type: "text", text: earlierText(earlier) }, ...said];
 }
 
 /** The API refuses an assistant message that contains only reasoning. */

@@ -8,8 +8,8 @@ type Versions = Record<string, number>;
 const mark = "\n\n[documents known: ";
 
 /** A note with the versions that the model knows after it. */
-export function markKnown(note: string, told: Versions): string {
-  return `${note}${mark}${JSON.stringify(told)}]`;
+export function markKnown(note: string, versions: Versions): string {
+  return `${note}${mark}${JSON.stringify(versions)}]`;
 }
 
 /** `fixed`: the versions in the prefix. */

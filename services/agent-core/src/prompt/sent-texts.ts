@@ -8,18 +8,19 @@ export function sentTexts(
   isMessageTool: (name: string) => boolean,
   onlyHere = false,
 ): string[] {
-  const asked = new Map<string, string>();
-  const said: string[] = [];
+  const pendingTexts = new Map<string, string>();
+  const sent: string[] = [];
   for (const message of messages) {
     for (const part of message.parts) {
-      if (part.type === "tool_call" && isMessageTool(part.name)) asked.set(part.id, textIn(part.input, onlyHere));
+      if (part.type === "tool_call" && isMessageTool(part.name))
+        pendingTexts.set(part.id, textIn(part.input, onlyHere));
       if (part.type === "tool_result" && !part.isError) {
-        const text = asked.get(part.id);
-        if (text !== undefined && text !== "") said.push(text);
+        const text = pendingTexts.get(part.id);
+        if (text !== undefined && text !== "") sent.push(text);
       }
     }
   }
-  return said;
+  return sent;
 }
 
 function textIn(input: string, onlyHere: boolean): string {

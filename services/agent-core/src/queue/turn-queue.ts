@@ -115,14 +115,14 @@ function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions,
 
 /** Logs a repeated error once until the connection is restored. */
 function dedupeErrorsUntilReady(log: Logger) {
-  let said = "";
+  let lastMessage = "";
   return {
     failed: (error: Error) => {
-      if (error.message !== said) log.warn({ err: error }, "redis connection failed: queue");
-      said = error.message;
+      if (error.message !== lastMessage) log.warn({ err: error }, "redis connection failed: queue");
+      lastMessage = error.message;
     },
     ready: () => {
-      said = "";
+      lastMessage = "";
     },
   };
 }

@@ -74,7 +74,7 @@ interface Open {
 export class SamplingService {
   readonly #deps: SamplingDeps;
   readonly #open = new Map<string, Open>();
-  readonly #asked = new Map<string, AbortController>();
+  readonly #running = new Map<string, AbortController>();
   readonly #beganAt = performance.now();
 
   constructor(deps: SamplingDeps) {
@@ -85,7 +85,7 @@ export class SamplingService {
     const { bus } = this.#deps;
     return [
       bus.serve(agentSample, (sample) => this.#sample(sample)),
-      bus.subscribe(agentSampleCancel, {}, ({ id }) => this.#asked.get(id)?.abort()),
+      bus.subscribe(agentSampleCancel, {}, ({ id }) => this.#running.get(id)?.abort()),
     ];
   }
 
@@ -122,11 +122,11 @@ export class SamplingService {
     const provider = this.#modelOf(rules);
     if ("problem" in provider) return refused(provider.problem);
     const stop = new AbortController();
-    this.#asked.set(sample.id, stop);
+    this.#running.set(sample.id, stop);
     try {
       return await this.#ask(sample, call, rules, provider, AbortSignal.any([open.signal, stop.signal]));
     } finally {
-      this.#asked.delete(sample.id);
+      this.#running.delete(sample.id);
     }
   }
 

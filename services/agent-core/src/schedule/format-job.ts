@@ -1,5 +1,6 @@
 // Formats jobs and runs for the model, with times in the job's time zone and relative to now; pure.
 import type { JobPerson, Schedule, ScheduleRun } from "@parley/contracts";
+import { localTime } from "../prompt/message-header.ts";
 import { formatAddress } from "../prompt/message-header.ts";
 
 const steps: [string, number][] = [
@@ -23,21 +24,7 @@ export function relative(at: number, now: number): string {
 
 /** `Mon 2026-11-23 09:00:00 Europe/Berlin (in 1 d 7 h)`. */
 export function timeText(iso: string, timeZone: string, now: number): string {
-  const format = new Intl.DateTimeFormat("en-GB", {
-    timeZone,
-    weekday: "short",
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-  });
-  const parts = format.formatToParts(new Date(iso));
-  const of = (type: Intl.DateTimeFormatPartTypes) => parts.find((part) => part.type === type)?.value ?? "";
-  const time = `${of("hour")}:${of("minute")}:${of("second")}`;
-  return `${of("weekday")} ${of("year")}-${of("month")}-${of("day")} ${time} ${timeZone} (${relative(Date.parse(iso), now)})`;
+  return `${localTime(timeZone, iso, "second")} (${relative(Date.parse(iso), now)})`;
 }
 
 const promptChars = 120;

@@ -88,13 +88,13 @@ const storedForMs = 60 * 60 * 1000;
 export function prefixOf(
   system: string,
   tools: readonly ToolDescriptor[],
-  told: Record<string, number>,
+  versions: Record<string, number>,
   audience?: Prefix["audience"],
 ): Prefix {
   const known = showTools(tools);
-  const input = JSON.stringify([system, told]);
+  const input = JSON.stringify([system, versions]);
   if (known.last?.input !== input) known.last = { input, hash: hash("sha256", `${input}${known.json}`) };
-  return { hash: known.last.hash, system, tools: known.tools, told, audience };
+  return { hash: known.last.hash, system, tools: known.tools, told: versions, audience };
 }
 
 /**

@@ -31,6 +31,7 @@ import {
   type ModelProvider,
   type ModelReply,
   type ModelRequest,
+  wrapProvider,
 } from "../model/provider.ts";
 
 /** The agent and its model provider. */
@@ -183,14 +184,7 @@ export interface ModelAttempt {
 }
 
 export function metered(provider: ModelProvider, report: (attempt: ModelAttempt) => void): ModelProvider {
-  const countTokens = provider.countTokens?.bind(provider);
-  return {
-    name: provider.name,
-    model: provider.model,
-    priceList: provider.priceList,
-    note: () => provider.note(),
-    prepare: () => provider.prepare(),
-    size: (signal) => provider.size(signal),
+  return wrapProvider(provider, {
     async stream(request, on, signal) {
       const startedAt = performance.now();
       const end = (outcome: ModelAttempt["outcome"], usage: Usage | null) =>
@@ -206,8 +200,7 @@ export function metered(provider: ModelProvider, report: (attempt: ModelAttempt)
         throw error;
       }
     },
-    ...(countTokens === undefined ? {} : { countTokens }),
-  };
+  });
 }
 
 type Turn = Pick<ClaimedTurn, "turnId" | "inboxIds">;

@@ -47,8 +47,8 @@ function actionsOf(options: readonly string[]): { actions?: store.Action[] } {
 
 async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise<LocalOutcome> {
   const { turn, step, settings } = context;
-  const asked = wording(input);
-  if (asked === null) return { status: "failed", content: "Not asked: `question` is missing or empty." };
+  const question = wording(input);
+  if (question === null) return { status: "failed", content: "Not asked: `question` is missing or empty." };
   if (turn.parent !== null) {
     return {
       status: "failed",
@@ -64,12 +64,12 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
     };
   }
   const expiresInMs = settings.agent.question_seconds * 1_000;
-  const text = asked.options.length === 0 ? asked.text : `${asked.text}\n${numbered(asked.options)}`;
+  const text = question.options.length === 0 ? question.text : `${question.text}\n${numbered(question.options)}`;
   const outgoing: Outgoing[] = addresses.map((address) => ({
     address,
     text,
     expiresInMs,
-    ...actionsOf(asked.options),
+    ...actionsOf(question.options),
   }));
   const {
     step: now,
@@ -78,8 +78,8 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
   } = await context.leaderStore.request(store.questionAsk, {
     turnId: turn.turnId,
     n: step.n,
-    question: asked.text,
-    options: asked.options,
+    question: question.text,
+    options: question.options,
     expiresInMs,
     outgoing,
   });
@@ -90,8 +90,8 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
       seq,
       turnId: turn.turnId,
       callId: step.callId,
-      question: asked.text,
-      options: asked.options,
+      question: question.text,
+      options: question.options,
       expiresAt,
     });
   }

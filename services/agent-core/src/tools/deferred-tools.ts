@@ -24,10 +24,10 @@ export function listDeferred(tools: readonly ToolDescriptor[]): string {
   const own = (servers.get("") ?? []).map(toldLine);
   const theirs = [...servers].flatMap(([server, those]) => {
     if (server === "") return [];
-    const told = those.length <= maxToldOfServer;
+    const isListed = those.length <= maxToldOfServer;
     return [
       `Tools of the server ${server}:`,
-      ...(told ? those.map(toldLine) : [those.map(({ name }) => name).join(", ")]),
+      ...(isListed ? those.map(toldLine) : [those.map(({ name }) => name).join(", ")]),
     ];
   });
   return [...own, ...theirs].join("\n");

@@ -86,9 +86,9 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
   const schema = input.strict();
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
   const withInput = (work: Work<I>) => async (text: string, context: LocalContext) => {
-    const said = text.trim() === "" ? {} : parseJson(text);
-    const checked = schema.safeParse(said);
-    if (checked.success) return work(input.parse(said), context);
+    const parsed = text.trim() === "" ? {} : parseJson(text);
+    const checked = schema.safeParse(parsed);
+    if (checked.success) return work(input.parse(parsed), context);
     const problems = checked.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
     const names = Object.keys(schema.shape).join(", ");
     return {

@@ -28,7 +28,7 @@ export const memoryForgetTool = localTool({
   async run({ path, lines, text }, { leaderStore, turn, step, tainted }) {
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
-    const what = meant(lines, text);
+    const what = selectionOf(lines, text);
     if (what === undefined)
       return { status: "failed", content: "Nothing was removed: give either `lines` or `text`, and not both." };
     const done = await leaderStore.request(store.memoryForget, {
@@ -43,7 +43,7 @@ export const memoryForgetTool = localTool({
   },
 });
 
-function meant(
+function selectionOf(
   lines: string | undefined,
   text: string | undefined,
 ): InputOf<typeof store.memoryForget>["what"] | undefined {

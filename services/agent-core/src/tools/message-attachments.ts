@@ -17,19 +17,19 @@ export async function attachmentsFor(
   wanted: z.infer<typeof MessageAttachments>,
   { leaderStore, turn }: Pick<LocalContext, "leaderStore" | "turn">,
 ): Promise<Attachment[] | string> {
-  const asked = (wanted ?? []).map((each) => (typeof each === "string" ? { id: each, name: undefined } : each));
-  const wrong = asked.find(({ id }) => !Sha256Schema.safeParse(id).success);
+  const requested = (wanted ?? []).map((each) => (typeof each === "string" ? { id: each, name: undefined } : each));
+  const wrong = requested.find(({ id }) => !Sha256Schema.safeParse(id).success);
   if (wrong !== undefined) {
     return `"${wrong.id.slice(0, 200)}" is not the id of an attachment. To send a file of the workspace, pass it to attach and use the returned id.`;
   }
-  if (asked.length === 0) return [];
+  if (requested.length === 0) return [];
   const { blobs } = await leaderStore.request(store.blobHead, {
-    sha256: asked.map(({ id }) => id),
+    sha256: requested.map(({ id }) => id),
     // In other people's conversations only attachments that the conversation itself refers to can be sent.
     ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
   });
   const found: Attachment[] = [];
-  for (const { id, name } of asked) {
+  for (const { id, name } of requested) {
     const blob = blobs.find(({ sha256 }) => sha256 === id);
     if (blob === undefined) return `there is no attachment ${id} in this conversation, or it has been deleted.`;
     found.push({ ...blob, name: attachmentName(name, nameFor(blob.mediaType)) });

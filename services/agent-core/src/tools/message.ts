@@ -56,14 +56,13 @@ export const messageTool = localTool({
 });
 
 /**
- * The address given by `channel` and `chat_id`; undefined: the current conversation. The account is that of the current conversation
- * if the channel is the same, otherwise `default`. Another channel without `chat_id` gives `channel::`, which parseAddress rejects.
+ * The address given by `channel` and `chat_id`; undefined: the current conversation. Another channel without `chat_id` gives an address
+ * without a conversation, which parseAddress rejects.
  */
 function chatOf(
   { channel, chat_id: chat }: { channel?: string | undefined; chat_id?: string | undefined },
   here: ReplyAddress | null,
-): string | undefined {
-  if (chat === undefined) return channel === undefined || channel === here?.channel ? undefined : `${channel}::`;
-  const at = channel ?? here?.channel ?? "";
-  return `${at}:${at === here?.channel ? here.account : "default"}:${chat}`;
+): { channel: string; conversation: string } | undefined {
+  if (chat === undefined && (channel === undefined || channel === here?.channel)) return undefined;
+  return { channel: channel ?? here?.channel ?? "", conversation: chat ?? "" };
 }

@@ -53,7 +53,7 @@ export const sessionsHistoryTool = localTool({
       limit,
     });
     const text = messages
-      .map(spoken)
+      .map(transcriptLine)
       .filter((each) => each !== "")
       .join("\n\n");
     const cut = text.length > maxHistoryChars ? `[the beginning is omitted]\n${text.slice(-maxHistoryChars)}` : text;
@@ -215,7 +215,7 @@ function line(session: SessionSummary): string {
   return `${session.sessionId}  ${name}  ${state}, ${session.messageCount} messages, last used ${session.updatedAt}`;
 }
 
-function spoken(message: Message): string {
+function transcriptLine(message: Message): string {
   const text = textOf(message.parts);
   if (text === "" || message.role === "tool") return "";
   const who =

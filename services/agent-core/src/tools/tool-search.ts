@@ -134,10 +134,10 @@ function indexOf(tools: readonly ToolDescriptor[]): MiniSearch<Entry> {
 
 function selected(tools: Searchable, list: string) {
   const names = list.split(",").map((name) => name.trim());
-  const asked = names.filter((name) => name !== "").slice(0, maxFound);
-  const found = new Set(asked.flatMap((name) => tools.find(name) ?? []));
+  const requested = names.filter((name) => name !== "").slice(0, maxFound);
+  const found = new Set(requested.flatMap((name) => tools.find(name) ?? []));
   const known = tools.descriptors.map(({ name }) => name);
-  const missing = asked.flatMap((name) => {
+  const missing = requested.flatMap((name) => {
     if (tools.find(name) !== undefined) return [];
     const near = nearestName(name, known);
     return [`There is no tool ${name}${near === null ? "" : `; did you mean ${near}?`}${near === null ? "." : ""}`];

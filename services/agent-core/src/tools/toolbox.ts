@@ -88,10 +88,10 @@ export class Toolbox {
   }
 
   #without(hidden: readonly ToolDescriptor[]): readonly ToolDescriptor[] {
-    const gone = new Set(hidden);
+    const hiddenTools = new Set(hidden);
     const description = searchDescription(listDeferred(hidden));
     return this.descriptors.flatMap((tool) => {
-      if (gone.has(tool)) return [];
+      if (hiddenTools.has(tool)) return [];
       return tool.name === searchToolName ? [{ ...tool, description }] : [tool];
     });
   }

@@ -19,7 +19,16 @@ import { textExpiryMs } from "../tools/message.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TimedReply } from "./model-step.ts";
 import { endWithAnswer, endWithMessages, endWithReport, type Decision } from "./next-action.ts";
-import { isTurnTainted, modelOf, okTokenOf, publish, taintShown, textsSent, type WritableTurn } from "./state.ts";
+import {
+  isTurnTainted,
+  modelOf,
+  okTokenOf,
+  outputOf,
+  publish,
+  taintShown,
+  textsSent,
+  type WritableTurn,
+} from "./state.ts";
 import type { Round } from "./tool-round.ts";
 
 /** Takes over the outcome of a round of tools. */
@@ -82,6 +91,7 @@ export async function commitReply(
     usage,
     ...(costMicros === null ? {} : { costMicros }),
     timing: reply.timing,
+    request: reply.request,
     parts,
     results: results.length,
     ...settledField(turn),
@@ -124,7 +134,7 @@ export async function commitFinish(
   turn: WritableTurn,
   deps: TurnDeps,
   finish: Finish,
-  spoken?: string | null,
+  spokenText?: string | null,
 ): Promise<{ queued: boolean }> {
   faultPoint("agent.before_finish");
   const { streamedText, open, toolbox } = turn;
@@ -145,7 +155,7 @@ export async function commitFinish(
     tainted,
     ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: redactedText } }),
     unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",
-    outgoing: spoken === undefined ? outgoingFor(turn, deps, finish) : toPeople(turn, spoken),
+    outgoing: spokenText === undefined ? outgoingFor(turn, deps, finish) : toPeople(turn, spokenText),
     finish,
   });
   faultPoint("agent.after_finish");
@@ -190,10 +200,10 @@ export async function showRecord(turn: WritableTurn, deps: TurnDeps, record: Vie
 }
 
 function finishOf(turn: WritableTurn, finish: Finish): Finish {
-  const { claimed, policy } = turn;
+  const { claimed } = turn;
   const saidHere = textsSent(turn, true);
   return claimed.parent === null
-    ? endWithAnswer(finish, policy.output, saidHere)
+    ? endWithAnswer(finish, outputOf(turn), saidHere)
     : endWithReport(finish, saidHere, claimed.sessionId);
 }
 
@@ -237,7 +247,7 @@ function outgoingFor(turn: WritableTurn, deps: TurnDeps, finish: Finish): Outgoi
 }
 
 function toPeople({ claimed: { replyTo }, alsoTo }: WritableTurn, text: string | null): Outgoing[] {
-  if (text === null) return [];
+  if (text === null || text === "") return [];
   const addresses = [...(replyTo === null ? [] : [replyTo]), ...alsoTo];
   return addresses.map((address) => ({ address, text, expiresInMs: textExpiryMs }));
 }

@@ -143,7 +143,7 @@ export async function compact(
     tokensAfter: plan.tokensAfter,
     usage: written.usage ?? noUsage,
     costMicros,
-    model: written.asked ? written.provider.model : null,
+    model: written.modelCalled ? written.provider.model : null,
   });
   const { tokensBefore, tokensAfter } = plan;
   work.publish({
@@ -154,6 +154,7 @@ export async function compact(
     strategy: plan.strategy,
     tokensBefore,
     tokensAfter,
+    ...(written.summary === null ? {} : { summary: written.summary }),
   });
   deps.log.info(
     { sessionId: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
@@ -178,13 +179,13 @@ async function withTodos(deps: CompactorDeps, sessionId: string, record: ViewRec
 /** The model was requested to save important facts since the last compaction, and has answered. */
 function wasFlushed({ messages, record }: SessionView): boolean {
   const words = memoryFlushRequest();
-  const asked = messages.findLastIndex(
+  const requestIndex = messages.findLastIndex(
     ({ role, from, parts }) => role === "user" && from === undefined && textOf(parts) === words,
   );
   return (
-    asked >= 0 &&
-    (messages[asked]?.seq ?? 0) >= (record?.madeAtSeq ?? 0) &&
-    messages.slice(asked + 1).some(({ role }) => role === "assistant")
+    requestIndex >= 0 &&
+    (messages[requestIndex]?.seq ?? 0) >= (record?.madeAtSeq ?? 0) &&
+    messages.slice(requestIndex + 1).some(({ role }) => role === "assistant")
   );
 }
 
@@ -218,7 +219,7 @@ interface Written {
   usage: Usage | null;
   provider: ModelProvider;
   /** A model was called. */
-  asked: boolean;
+  modelCalled: boolean;
 }
 
 async function summarize(
@@ -228,7 +229,8 @@ async function summarize(
   instructions: string,
   signal: AbortSignal,
 ): Promise<Written> {
-  if (plan.form === null) return { summary: null, notice: null, usage: noUsage, provider: work.provider, asked: false };
+  if (plan.form === null)
+    return { summary: null, notice: null, usage: noUsage, provider: work.provider, modelCalled: false };
   const { view } = work;
   const shown = viewMessages(view.record, [...view.messages, ...work.pending]);
   const previousSummary = view.record?.summary ?? null;
@@ -239,14 +241,14 @@ async function summarize(
     const reply = await callModel(provider, request, deps.retry, silent, signal);
     const reading = readSummary(reply);
     if (reading.status === "written") {
-      return { summary: reading.summary, notice: null, usage: reply.usage, provider, asked: true };
+      return { summary: reading.summary, notice: null, usage: reply.usage, provider, modelCalled: true };
     }
     deps.log.warn({ sessionId: work.sessionId, reason: reading.reason }, "summary rejected: using the fallback");
-    return { ...fallback(work, plan, previousSummary), usage: reply.usage, provider, asked: true };
+    return { ...fallback(work, plan, previousSummary), usage: reply.usage, provider, modelCalled: true };
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
     deps.log.warn({ err: error, sessionId: work.sessionId }, "summary not written: using the fallback");
-    return { ...fallback(work, plan, previousSummary), usage: noUsage, provider, asked: false };
+    return { ...fallback(work, plan, previousSummary), usage: noUsage, provider, modelCalled: false };
   }
 }
 
@@ -283,8 +285,8 @@ function requestFor(
 const maxTranscriptSummaryTokens = 8_192;
 
 function fallback(work: CompactionWork, plan: Plan, previousSummary: string | null) {
-  const gone = work.view.messages.filter(({ seq }) => seq > plan.keepFirstTo && seq < plan.fromSeq);
-  return fallbackSummary(gone, previousSummary);
+  const removed = work.view.messages.filter(({ seq }) => seq > plan.keepFirstTo && seq < plan.fromSeq);
+  return fallbackSummary(removed, previousSummary);
 }
 
 /** True when the store refused a record that was based on an outdated one. */

@@ -18,6 +18,7 @@ import type { TurnMetrics } from "../telemetry/telemetry.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import type { Taint } from "../policy/taint.ts";
 import type { SessionView } from "../session/view.ts";
+import type { RunningCalls } from "./running-calls.ts";
 import type { StreamingCalls } from "./streaming-calls.ts";
 
 export interface TurnDeps {
@@ -45,6 +46,7 @@ interface ModelDeps {
 export interface ToolDeps {
   /** Signs the rights of a call that a tool-runner runs. */
   signGrant: SignGrant;
+  running: RunningCalls;
   /** Serves sampling requests of MCP servers during a call. */
   sampling: SamplingService;
   /** Counts evaluations of the permission rules for a tool call. */

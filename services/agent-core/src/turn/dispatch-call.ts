@@ -8,13 +8,10 @@ import {
   errorMessage,
   callToken,
   mainWorkspaceId,
-  stepSettled,
   store,
-  toolAlive,
   toolAliveIntervalMs,
   toolCall,
   toolCancel,
-  toolProgress,
   WireError,
   type Attachment,
   type ContactRole,
@@ -29,7 +26,9 @@ import {
 } from "@parley/contracts";
 import type { ToolDeps, TurnDeps } from "./dependencies.ts";
 
-export type ToolCallDeps = Pick<TurnDeps, "bus" | "log" | "leaderStore"> & { tools: Pick<ToolDeps, "signGrant"> };
+export type ToolCallDeps = Pick<TurnDeps, "bus" | "log" | "leaderStore"> & {
+  tools: Pick<ToolDeps, "signGrant" | "running">;
+};
 
 /** Silence after which a runner counts as dead. */
 const silentMs = toolAliveIntervalMs * 3.5;
@@ -127,25 +126,25 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
   const { epoch } = leaderStore;
   const { step, timeoutMs } = call;
   const answerMs = timeoutMs + call.asksMs + noRunnerMs;
-  const token = callToken(step.turnId, step.n);
   const over = new AbortController();
   const silent = Promise.withResolvers<Outcome>();
   let wasAlive = false;
-  const gone = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
-  const watchdog = setTimeout(() => gone("no tool-runner responded"), silentMs);
-  const alive = bus.subscribe(toolAlive, { call: token }, ({ asks }) => {
-    wasAlive = true;
-    watchdog.refresh();
-    if (asks === true) call.asks();
-  });
-  const progress = bus.subscribe(toolProgress, { call: token }, (event) => call.progress(event.progress));
-  // The reply may be lost although the result is stored: the store's hint reports that.
-  const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
-    if (hint.n === step.n) setTimeout(() => gone("the reply was lost"), 250).unref();
+  const giveUp = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
+  const watchdog = setTimeout(() => giveUp("no tool-runner responded"), silentMs);
+  const unfollow = deps.tools.running.follow(step, {
+    alive: (asks) => {
+      wasAlive = true;
+      watchdog.refresh();
+      if (asks) call.asks();
+    },
+    progress: call.progress,
+    // The reply may be lost although the result is stored: the store's hint reports that.
+    settled: () => void setTimeout(() => giveUp("the reply was lost"), 250).unref(),
   });
   const cancel = () => {
-    bus.publish(toolCancel, { epoch, turnId: step.turnId, n: step.n }, { call: token });
-    setTimeout(() => gone("cancelled"), cancelGraceMs).unref();
+    const { turnId, n } = step;
+    bus.publish(toolCancel, { epoch, turnId, n }, { call: callToken(turnId, n) });
+    setTimeout(() => giveUp("cancelled"), cancelGraceMs).unref();
   };
   if (signal.aborted) cancel();
   else signal.addEventListener("abort", cancel, { once: true });
@@ -192,9 +191,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     over.abort();
     clearTimeout(watchdog);
     signal.removeEventListener("abort", cancel);
-    alive.close();
-    progress.close();
-    settled.close();
+    unfollow();
   }
 }
 
@@ -211,7 +208,7 @@ function grantOf({ tools: { signGrant } }: ToolCallDeps, call: RemoteCall): stri
     audience,
     tainted,
     documents,
-    lastsMs: timeoutMs + asksMs + noRunnerMs,
+    maxDurationMs: timeoutMs + asksMs + noRunnerMs,
   });
 }
 

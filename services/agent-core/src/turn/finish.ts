@@ -17,9 +17,9 @@ export async function finishTurn(
   turn: WritableTurn,
   deps: TurnDeps,
   finish: Finish,
-  spoken?: string | null,
+  spokenText?: string | null,
 ): Promise<"more_queued" | "finished"> {
-  const { queued } = await commitFinish(turn, deps, finish, spoken);
+  const { queued } = await commitFinish(turn, deps, finish, spokenText);
   await reportEnd(turn, deps, finish);
   return queued ? "more_queued" : "finished";
 }

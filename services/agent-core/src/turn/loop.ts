@@ -18,17 +18,20 @@ import { ModelError, type ModelReply } from "../model/provider.ts";
 import { addressesGivenIn } from "../policy/web-access.ts";
 import { traceTurn } from "../telemetry/telemetry.ts";
 import { transcribe } from "../voice/transcribe.ts";
+import { applyRequirements } from "./answer-requirements.ts";
 import { appendToLog, commitReply, park, recordRound, settleForNextLeader } from "./commit.ts";
 import { compactIfNeeded } from "./compact.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 import { failureNotice, finishTurn, reportEnd, stoppedByUser } from "./finish.ts";
 import { modelStep, type TimedReply } from "./model-step.ts";
-import { nextAction, type Decision } from "./next-action.ts";
+import { cutByCaller, nextAction, type Decision } from "./next-action.ts";
 import { runPromptHooks, runStartHooks } from "./prompt-hooks.ts";
 import {
   beginTurn,
   hookContextOf,
   okTokenOf,
+  outputOf,
+  outputTokensLeft,
   pendingMessages,
   progressOf,
   publish,
@@ -103,6 +106,7 @@ async function runSteps(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals
     stop.throwIfAborted();
     const limit = limitReached(turn.policy.limits, progressOf(deps, turn));
     if (limit !== undefined) return finishTurn(turn, deps, limit);
+    if (outputTokensLeft(turn) === 0) return finishTurn(turn, deps, cutByCaller(unfinishedText(turnMessages(turn))));
     // Added as text, because the model reads text.
     const transcripts = await transcribe({ ...deps, ...deps.enrichment }, turnMessages(turn), stop);
     if (transcripts.length > 0) await appendToLog(turn, deps, transcripts);
@@ -220,8 +224,9 @@ async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, sto
   const rounds = roundsOf(messages);
   // The running turn alone is never compacted to make room for an answer.
   const hasPast = view.messages.some(({ turnId }) => turnId !== claimed.turnId);
-  const decision = nextAction(reply, {
-    output: turn.policy.output,
+  const tokensLeft = outputTokensLeft(turn);
+  const next = nextAction(reply, {
+    output: outputOf(turn),
     sentTexts: textsSent(turn),
     rounds,
     before: unfinishedText(messages),
@@ -230,7 +235,9 @@ async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, sto
     unspoken: output.unspoken,
     okToken: okTokenOf(deps, turn),
     canCompact: compaction.strategies.length > 0 && !turn.overflowed && hasPast,
+    isCallersLimit: tokensLeft !== undefined && tokensLeft <= turn.policy.maxOutputTokens,
   });
+  const decision = claimed.answer === undefined ? next : applyRequirements(next, claimed.answer, rounds);
   if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;
   const facts = {
     exitReason: "end_turn" as const,

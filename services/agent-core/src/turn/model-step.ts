@@ -1,22 +1,24 @@
 // One model call of a turn: builds the request from the log, compares it with the previous one, streams the reply. The
 // provider's token counts correct later estimates.
 import { faultPoint } from "@parley/chassis";
-import type { Message } from "@parley/contracts";
+import type { Message, store } from "@parley/contracts";
 import { estimateTokens } from "../model/tokens.ts";
 import { callModel, type CallObserver } from "../model/call.ts";
 import { promptTokens } from "../model/prices.ts";
 import type { ModelReply, ModelRequest } from "../model/provider.ts";
 import { buildPrompt } from "../prompt/build-prompt.ts";
 import { prefixTokens } from "../session/prefix.ts";
-import { fingerprints, firstDifference } from "../session/prefix-check.ts";
+import { fingerprints, firstDifference, parametersOf, requestDigest } from "../session/prefix-check.ts";
 import { traceModelCall } from "../telemetry/telemetry.ts";
 import type { TurnDeps } from "./dependencies.ts";
-import { headingsOf, publish, visibleMessages, type TurnState } from "./state.ts";
+import { headingsOf, outputTokensLeft, publish, visibleMessages, type TurnState } from "./state.ts";
 import { callToolName, unwrapCalls } from "../prompt/indirect-calls.ts";
 
 /** A reply, how long the call took with its retries, and until the first token; null: nothing was streamed. */
 export interface TimedReply extends ModelReply {
   timing: { durationMs: number; firstTokenMs: number | null };
+  /** To build the request of this call again. */
+  request: store.RequestRecord;
 }
 
 /**
@@ -32,7 +34,9 @@ export async function modelStep(
   const { claimed, view, model, nextStep: step } = turn;
   const { all, requested } = visibleMessages(deps, turn);
   const request = requestOf(turn, deps, requested);
-  checkPrefix(turn, deps, request);
+  const prints = fingerprints(turn.prefix.hash, request.messages);
+  const record = recordOf(turn, deps, request, prints);
+  checkPrefix(turn, deps, prints);
   streamed("");
   const beganAt = performance.now();
   let firstTokenMs: number | null = null;
@@ -54,7 +58,29 @@ export async function modelStep(
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
   }
   const { toolbox } = turn;
-  return { ...reply, timing, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
+  return {
+    ...reply,
+    timing,
+    request: record,
+    parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName),
+  };
+}
+
+function recordOf(
+  turn: TurnState,
+  deps: TurnDeps,
+  request: ModelRequest,
+  prints: readonly string[],
+): store.RequestRecord {
+  const parameters = parametersOf(request);
+  return {
+    prefixHash: turn.prefix.hash,
+    viewVersion: turn.view.record?.version ?? 0,
+    headings: headingsOf(deps, turn) ?? null,
+    textOnly: deps.settings.context.history === "text_only",
+    parameters,
+    digest: requestDigest(prints, parameters),
+  };
 }
 
 function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]): ModelRequest {
@@ -63,7 +89,7 @@ function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]
     system: prefix.system,
     tools: prefix.tools,
     messages: buildPrompt(messages, headingsOf(deps, turn)),
-    maxOutputTokens: policy.maxOutputTokens,
+    maxOutputTokens: Math.min(policy.maxOutputTokens, outputTokensLeft(turn) ?? policy.maxOutputTokens),
     effort: policy.effort,
     thinking: policy.thinking,
     stopSequences: deps.settings.agent.stop_sequences,
@@ -72,8 +98,7 @@ function requestOf(turn: TurnState, deps: TurnDeps, messages: readonly Message[]
 }
 
 /** Between two compactions a prompt only grows at its end; anything else is a bug, which is logged and tolerated. */
-function checkPrefix({ view, prefix, claimed }: TurnState, deps: TurnDeps, { messages }: ModelRequest): void {
-  const prints = fingerprints(prefix.hash, messages);
+function checkPrefix({ view, claimed }: TurnState, deps: TurnDeps, prints: string[]): void {
   // A new prefix starts a new comparison: it is used only where nothing is bound to the old one.
   const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
   const changed = continues ? firstDifference(view.sent, prints) : undefined;

@@ -28,6 +28,8 @@ export interface DecideContext {
   okToken?: string | undefined;
   /** A compaction would free space. */
   canCompact: boolean;
+  /** The limit of tokens that a reply can reach is that of the caller, who wants what there is. */
+  isCallersLimit?: boolean | undefined;
 }
 
 /** How often an empty answer is requested again. */
@@ -93,6 +95,8 @@ const goOn = "Continue where you stopped, more briefly, and do not repeat earlie
 /** A call in a reply that was cut off may be incomplete, so all its calls are dropped. */
 function cutOff(parts: Part[], context: DecideContext, notice: string): Decision {
   const kept = withoutCalls(parts);
+  if (context.isCallersLimit === true)
+    return { next: "finish", parts: kept, finish: cutByCaller(joined(context.before, kept)) };
   for (const way of context.onMaxTokens) {
     if (way === "nudge" && context.rounds.nudges < context.maxNudges) {
       return { next: "again", parts: kept, note: note("nudge", goOn), compact: false };
@@ -103,6 +107,11 @@ function cutOff(parts: Part[], context: DecideContext, notice: string): Decision
     if (way === "exit") break;
   }
   return cutEnd(parts, context, notice);
+}
+
+/** The end of a turn whose caller allows no further tokens. */
+export function cutByCaller(text: string): Finish {
+  return { state: "done", exitReason: "max_tokens", text };
 }
 
 function cutEnd(parts: Part[], { before }: DecideContext, notice: string): Decision {

@@ -1,6 +1,6 @@
 // Runs before a turn's first model call: start and prompt hooks, document changes, recalled memory. All added text is
 // stored in the log as notes after the input.
-import { textOf, type Finish, type Message } from "@parley/contracts";
+import { store, textOf, type Finish, type Message } from "@parley/contracts";
 import { recallNotes } from "../memory/auto-recall.ts";
 import { unansweredMessages } from "../session/log-records.ts";
 import { appendToLog } from "./commit.ts";
@@ -75,9 +75,14 @@ async function beginHooks(
   const hookContext = hookContextOf(turn);
   const contexts: string[] = [];
   const isFirst = view.record === null && view.messages.every(({ turnId }) => turnId === claimed.turnId);
-  if (isFirst) {
-    const started = await deps.runHooks("SessionStart", hookContext, { source: "startup" }, signal);
+  const source = turn.session.overrides.start ?? (isFirst ? "startup" : undefined);
+  if (source !== undefined) {
+    const started = await deps.runHooks("SessionStart", hookContext, { source }, signal);
     contexts.push(...started.contexts);
+  }
+  if (turn.session.overrides.start !== undefined) {
+    const { sessionId } = claimed;
+    await deps.leaderStore.request(store.sessionUpdate, { sessionId, overrides: { start: null } });
   }
   if (claimed.parent !== null) {
     const facts = {

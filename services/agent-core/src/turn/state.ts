@@ -171,6 +171,17 @@ export function headingsOf(
   return { timeZone: settings.agent.time_zone, source: showsSource(settings, policy, claimed.sessionKey) };
 }
 
+/** How many tokens the caller lets the turn generate from now on; undefined: there is no such limit. */
+export function outputTokensLeft({ claimed, usage }: TurnState): number | undefined {
+  const limit = claimed.answer?.maxOutputTokens;
+  return limit === undefined ? undefined : Math.max(0, limit - usage.totals.usage.outputTokens);
+}
+
+/** Where the answer of the turn is: a caller that requires JSON gets the final text in any case. */
+export function outputOf({ claimed, policy }: TurnState): TurnPolicy["output"] {
+  return claimed.answer?.jsonSchema === undefined ? policy.output : "final_text";
+}
+
 /** Texts that the tool `message` has sent in this turn; `here`: only those to its own conversation. */
 export function textsSent(turn: TurnState, here = false): string[] {
   const isMessageTool = (name: string) => turn.toolbox.find(name)?.descriptor.name === "message";

@@ -238,7 +238,7 @@ async function run(
             rootTurnId: turn.root.turnId,
             audience: audienceOf(turn, context.taint),
             role: roleOf(turn.root.trust),
-            workspace: workspaceOf(turn, deps.settings.workspace),
+            workspace: workspaceOf(turn, deps.settings.workspace, context.policy.folder),
             tainted: isTainted(turn, context.taint),
             documents: documentRights(descriptor, audienceOf(turn, context.taint)),
             minIsolation: context.policy.minIsolation,

@@ -10,14 +10,14 @@ const blocks = new Set(["paragraph", "heading", "listItem", "tableRow", "code", 
 /** At most `max` characters, truncated at the end of a sentence if one is near. Empty if nothing can be spoken. */
 export function speakable(markdown: string, max: number): string {
   const tree = fromMarkdown(markdown, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
-  const words = spoken(tree)
+  const words = speakableText(tree)
     .replaceAll(/[^\S\n]+/g, " ")
     .replaceAll(/ ?\n[\s]*/g, "\n")
     .trim();
   return /[\p{L}\p{N}]/u.test(words) ? cut(words, max) : "";
 }
 
-function spoken(node: Nodes): string {
+function speakableText(node: Nodes): string {
   switch (node.type) {
     case "code":
       return "\n(Code omitted.)\n";
@@ -36,9 +36,9 @@ function spoken(node: Nodes): string {
     case "inlineCode":
       return node.value;
     case "tableCell":
-      return `${node.children.map(spoken).join("")}, `;
+      return `${node.children.map(speakableText).join("")}, `;
     default: {
-      const inner = "children" in node ? node.children.map(spoken).join("") : "";
+      const inner = "children" in node ? node.children.map(speakableText).join("") : "";
       return blocks.has(node.type) ? `\n${inner}\n` : inner;
     }
   }

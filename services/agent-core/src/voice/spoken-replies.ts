@@ -27,26 +27,26 @@ type Outcome = InputOf<typeof store.spokenSettle>["outcome"];
 export async function speakPending(deps: SpokenDeps): Promise<void> {
   const { bus, signal } = deps;
   for (;;) {
-    const { spoken } = await bus.request(store.spokenPending, { limit: batch }, { signal });
-    if (spoken.length === 0) return;
+    const { spoken: replies } = await bus.request(store.spokenPending, { limit: batch }, { signal });
+    if (replies.length === 0) return;
     // All must have ended before the next request, so that no answer is synthesized twice concurrently.
-    const sessions = [...Map.groupBy(spoken, ({ sessionId }) => sessionId).values()];
+    const sessions = [...Map.groupBy(replies, ({ sessionId }) => sessionId).values()];
     const ends = await Promise.allSettled(sessions.map((each) => inOrder(deps, each)));
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 }
 
-async function inOrder(deps: SpokenDeps, spoken: readonly SpokenReply[]): Promise<void> {
+async function inOrder(deps: SpokenDeps, replies: readonly SpokenReply[]): Promise<void> {
   const { bus, epoch, storeTimeoutMs, signal } = deps;
-  for (const each of spoken) {
+  for (const each of replies) {
     const outcome = await outcomeOf(deps, each);
     const order = { opId: newId(), epoch, spokenId: each.spokenId, outcome };
     await bus.request(store.spokenSettle, order, { timeoutMs: storeTimeoutMs, signal });
   }
 }
 
-async function outcomeOf({ bus, log, synthesizer, signal }: SpokenDeps, spoken: SpokenReply): Promise<Outcome> {
-  const { turnId, text, attempts } = spoken;
+async function outcomeOf({ bus, log, synthesizer, signal }: SpokenDeps, reply: SpokenReply): Promise<Outcome> {
+  const { turnId, text, attempts } = reply;
   if (synthesizer === null) {
     log.warn({ turnId }, "answer not spoken: [voice.speech] is not configured");
     return { state: "dropped" };

@@ -6,8 +6,8 @@ export function listensText({ source }: VoiceSession): string {
   return `I am listening now (${source}). Stop with /voice stop.`;
 }
 
-export function failedText(problem: string, heard: boolean): string {
-  const what = heard ? "Voice failed" : "Voice could not be started";
+export function failedText(problem: string, started: boolean): string {
+  const what = started ? "Voice failed" : "Voice could not be started";
   return `${what}: ${sentence(problem)} Start again with /voice start.`;
 }
 

@@ -53,10 +53,10 @@ async function noteFor(
     const cut = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()} [truncated]` : text;
     return `${begins} transcript:]\n${cut}`;
   } catch (error) {
-    const gone = WireError.is(error, "NOT_FOUND", "INTERNAL");
-    if (!(error instanceof TranscriptionError) && !gone) throw error;
+    const isMissing = WireError.is(error, "NOT_FOUND", "INTERNAL");
+    if (!(error instanceof TranscriptionError) && !isMissing) throw error;
     log.warn({ err: error, sha256: recording.sha256 }, "recording not transcribed");
-    const why = gone ? "the recording is no longer available" : error instanceof Error ? error.message : "";
+    const why = isMissing ? "the recording is no longer available" : error instanceof Error ? error.message : "";
     return `${begins} transcription failed: ${why}. Tell the person, and ask them to write the message if you need it.]`;
   }
 }

@@ -1,5 +1,5 @@
 // Speech to text through an OpenAI-compatible server.
-import type { Attachment, TranscriptionSettings } from "@parley/contracts";
+import type { Attachment } from "@parley/contracts";
 import { z } from "zod";
 
 export interface Transcriber {
@@ -16,10 +16,18 @@ export class TranscriptionError extends Error {
   override readonly name = "TranscriptionError";
 }
 
+/** A service that transcribes as OpenAI's does. */
+export interface TranscriptionService {
+  url: string;
+  model: string;
+  language?: string | undefined;
+  timeout_seconds: number;
+}
+
 const Answer = z.object({ text: z.string() });
 
 /** `key`: undefined if the server requires none. */
-export function httpTranscriber(settings: TranscriptionSettings, key: string | undefined): Transcriber {
+export function httpTranscriber(settings: TranscriptionService, key: string | undefined): Transcriber {
   const url = `${settings.url.replace(/\/+$/, "")}/audio/transcriptions`;
   return {
     async transcribe({ name, mediaType }, content, signal) {
@@ -46,10 +54,10 @@ export function httpTranscriber(settings: TranscriptionSettings, key: string | u
         const why = timeout.aborted ? "timed out" : "does not respond";
         throw new TranscriptionError(`the transcription service ${why}`, { cause: error });
       });
-      const said: unknown = await response.json().catch(() => undefined);
+      const responseBody: unknown = await response.json().catch(() => undefined);
       signal.throwIfAborted();
       if (!response.ok) throw new TranscriptionError(`the transcription service returned status ${response.status}`);
-      const answer = Answer.safeParse(said);
+      const answer = Answer.safeParse(responseBody);
       if (!answer.success) throw new TranscriptionError("the transcription service returned no transcript");
       return answer.data.text.trim();
     },
@@ -57,7 +65,7 @@ export function httpTranscriber(settings: TranscriptionSettings, key: string | u
 }
 
 /** Servers detect the format by the extension, which voice messages often lack. */
-function fileName(name: string, mediaType: string): string {
+export function fileName(name: string, mediaType: string): string {
   if (/\.\w{2,5}$/.test(name)) return name;
   const subtype = (mediaType.split("/")[1] ?? "").replace(/^x-/, "");
   return `${name}.${subtype === "mpeg" ? "mp3" : subtype}`;

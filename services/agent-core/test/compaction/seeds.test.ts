@@ -1,8 +1,8 @@
-// The compaction behavior of five agent designs, reproduced by settings only.
+// The compaction of the five designs, with the settings of their presets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ParleySettingsSchema, type CompactionSettings, type Message, type ViewRecord } from "@parley/contracts";
-import type { z } from "zod";
+import { loadSettings } from "@parley/chassis";
+import type { CompactionSettings, Message, presetNames, ViewRecord } from "@parley/contracts";
 import { estimateTokens } from "../../src/model/tokens.ts";
 import { nextRecord } from "../../src/compaction/next-record.ts";
 import { planCompaction } from "../../src/compaction/plan.ts";
@@ -11,8 +11,8 @@ import { viewMessages } from "../../src/compaction/view-messages.ts";
 import { buildPrompt } from "../../src/prompt/build-prompt.ts";
 import { illegal, Log } from "./histories.ts";
 
-function compaction(given: z.input<typeof ParleySettingsSchema>["compaction"]): CompactionSettings {
-  return ParleySettingsSchema.parse({ compaction: given }).compaction;
+function compactionOf(preset: (typeof presetNames)[number]): CompactionSettings {
+  return loadSettings(undefined, { PARLEY_PRESET: preset }).compaction;
 }
 
 /** Turns of a request, a call with its result, and an answer. */
@@ -25,8 +25,6 @@ function talk(turns: number, chars = 3_000): Log {
   }
   return log;
 }
-
-const noTriggers = { trigger_share: 0, trigger_tokens: 0, keep_share: 0, keep_last: 0 };
 
 function plan(log: Log, settings: CompactionSettings, given: Partial<PlanInput> = {}) {
   return planCompaction({
@@ -63,7 +61,7 @@ function after(
 
 // design: 000.26, 000.41, 000.26d
 test("000: shows only the summary and the last request after 200,000 counted tokens", () => {
-  const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 200_000 });
+  const settings = compactionOf("singleton");
   const log = talk(20);
   log.asks(21, "and now?");
   const asked = { turnId: "turn-21", usableTokens: 1_000_000, estimate: (m: readonly Message[]) => m.length * 2_000 };
@@ -78,7 +76,7 @@ test("000: shows only the summary and the last request after 200,000 counted tok
 });
 
 test("000: shows the summary, the turn's request and the open round when compacted mid-turn", () => {
-  const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 10_000 });
+  const settings = { ...compactionOf("singleton"), trigger_tokens: 10_000 };
   const log = talk(5);
   log.asks(6, "do the long thing");
   for (let round = 1; round <= 6; round++) log.uses(6, `round ${round} ${"r".repeat(3_000)}`);
@@ -93,7 +91,7 @@ test("000: shows the summary, the turn's request and the open round when compact
 
 // design: 001.25, switch.7
 test("001: summarizes all but the last five turns every twenty turns", () => {
-  const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_turns: 20, keep_last_turns: 5 });
+  const settings = compactionOf("delegate");
   const log = talk(19, 300);
   assert.equal(plan(log, settings), null);
   log.asks(20, "request 20");
@@ -118,13 +116,7 @@ test("001: summarizes all but the last five turns every twenty turns", () => {
 
 // design: 002.12, switch.8
 test("002: keeps the first message, a summary and the last six messages, and splits no pair", () => {
-  const settings = compaction({
-    ...noTriggers,
-    strategies: ["summarize"],
-    trigger_tokens: 80_000,
-    keep_first: 1,
-    keep_last: 6,
-  });
+  const settings = compactionOf("repl");
   const log = talk(80);
   const made = plan(log, settings);
   // The sixth message from the end holds results: their call stays as well.
@@ -147,13 +139,7 @@ test("002: keeps the first message, a summary and the last six messages, and spl
 
 // design: 002.8
 test("002: trims by count without orphaned results and keeps the first message", () => {
-  const settings = compaction({
-    ...noTriggers,
-    strategies: ["summarize"],
-    keep_first: 1,
-    keep_last: 6,
-    max_messages: 50,
-  });
+  const settings = compactionOf("repl");
   const log = talk(13, 60);
   const made = plan(log, settings);
   assert.equal(made?.trigger, "messages");
@@ -166,14 +152,7 @@ test("002: trims by count without orphaned results and keeps the first message",
 
 // design: 003.27, switch.7
 test("003: keeps the newest 40 % of the window when 80 % are full", () => {
-  const settings = compaction({
-    ...noTriggers,
-    strategies: ["summarize"],
-    trigger_share: 0.8,
-    keep_share: 0.4,
-    keep_last: 1,
-    append_last_request: false,
-  });
+  const settings = compactionOf("goat");
   const log = talk(100);
   const tokens = estimateTokens(log.messages);
   assert.equal(plan(log, settings, { usableTokens: Math.ceil(tokens / 0.79) }), null);
@@ -187,7 +166,7 @@ test("003: keeps the newest 40 % of the window when 80 % are full", () => {
 
 // design: 004.14
 test("004: drops the oldest complete rounds without a summary when the window is full", () => {
-  const settings = compaction({ ...noTriggers, strategies: ["trim"], trigger_share: 1, keep_share: 1, keep_last: 1 });
+  const settings = compactionOf("nanobot");
   const log = talk(20);
   log.asks(21, "and now?");
   const usableTokens = estimateTokens(log.messages);
@@ -201,7 +180,7 @@ test("004: drops the oldest complete rounds without a summary when the window is
 
 // design: 004.15
 test("004: halves the prompt in one plan on overflow during a round and splits no pair", () => {
-  const settings = compaction({ ...noTriggers, strategies: ["trim"], keep_last: 1 });
+  const settings = compactionOf("nanobot");
   const log = new Log();
   log.asks(1, "look at all of it");
   for (let round = 1; round <= 12; round++) log.uses(1, "r".repeat(3_000));

@@ -103,6 +103,18 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("sessions_spawn"), { prompt: "x" }), "low");
   });
 
+  // design: 003.20b
+  test("is low for a command that only reads, also when contained calls ask", async () => {
+    const asking = async (command: string, tool = walledExec) =>
+      assessRisk(await parseCall({ ...tool, risk: "high" }, { command }), [], "ask").risk;
+    for (const command of ["ls", "ls -la src | head -5", "cat a.txt && wc -l a.txt", "grep -rn 'x y' . < a.txt"]) {
+      assert.equal(await asking(command), "low", command);
+    }
+    const others = ["ls > list.txt", "ls; rm a", "./ls", "X=1 ls", "ls $(rm a)", "find . -delete", "$P a", "ls & make"];
+    for (const command of others) assert.equal(await asking(command), "high", command);
+    assert.equal(await asking("ls", bareExec), "high");
+  });
+
   test("is the tool's own within the sandbox and the workspace when contained calls ask", async () => {
     const riskWhenAsked = async (tool: PermissionTool, input: unknown) =>
       assessRisk(await parseCall(tool, input), [], "ask").risk;
@@ -281,6 +293,14 @@ describe("the waterfall", () => {
       assert.equal(await decide(name, elsewhere, { ask: [`${name}(irc:*)`] }), "ask ask");
       assert.equal(await decide(name, elsewhere, { allow: [`${name}(irc:*)`] }), "ask risk");
       assert.equal(await decide(name, { text: "x" }, { deny: [`${name}(irc:*)`] }), "allow risk");
+    }
+    const ofAccount = { to: "irc:#a", text: "x" };
+    for (const name of ["message", "speak"]) {
+      assert.equal(await decide(name, ofAccount, { deny: [`${name}(irc:net:#a)`] }), "deny deny");
+      assert.equal(
+        await decide(name, { ...ofAccount, to: "irc:net:#b" }, { deny: [`${name}(irc:net:#a)`] }),
+        "ask risk",
+      );
     }
     assert.equal(await decide("speak", { to: "irc:#a" }, { deny: ["text_to_speech(irc:*)"] }), "deny deny");
     assert.equal(await decide("speak", { text: "x" }, { deny: ["text_to_speech"] }), "deny deny");

@@ -45,6 +45,16 @@ test("shares the main workspace with users but not guests when the settings enab
   }
 });
 
+test("gives the owner the folder of the session, and other people their own workspaces as before", () => {
+  assert.equal(workspaceOf(turnOf("owner", "main"), apart, "project"), "folder-project");
+  for (const trust of ["user", "guest", "webhook"] as const) {
+    assert.equal(
+      workspaceOf(turnOf(trust, "irc:net:bob"), apart, "project"),
+      workspaceOf(turnOf(trust, "irc:net:bob"), apart),
+    );
+  }
+});
+
 test("accepts no workspace id that could be a path", () => {
   for (const bad of ["", "..", "../main", "MAIN", "a".repeat(33), `${"a".repeat(32)}/..`, "g".repeat(32)]) {
     assert.equal(toolCall.input.shape.workspace.safeParse(bad).success, false, bad);

@@ -30,7 +30,7 @@ test("returns audio in the voice and format of the settings or of the request", 
   assert.deepEqual(Buffer.from(await synthesizer.synthesize("hello", { signal })), peer.soundOf("hello"));
   await synthesizer.synthesize("hello", { voice: "onyx", signal });
   const order = { model: "tts-1", input: "hello", response_format: "opus" };
-  assert.deepEqual(peer.spoken, [
+  assert.deepEqual(peer.synthesized, [
     { ...order, voice: "echo" },
     { ...order, voice: "onyx" },
   ]);

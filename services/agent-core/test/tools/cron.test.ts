@@ -103,9 +103,9 @@ async function jobIn(content: string) {
 describe("add", () => {
   const shapes: [string, object, string][] = [
     ["schedule and prompt", { schedule: "0 9 * * 1-5", prompt: "look" }, "cron 0 9 * * 1-5"],
-    ["message and every_seconds", { message: "look", every_seconds: 90 }, "every 90s"],
+    ["message and every_seconds", { message: "look", every_seconds: 90 }, "every 1m30s"],
     ["message and cron_expr", { message: "look", cron_expr: "*/5 * * * *" }, "cron */5 * * * *"],
-    ["a duration", { prompt: "look", schedule: "every 1h30m" }, "every 5400s"],
+    ["a duration", { prompt: "look", schedule: "every 1h30m" }, "every 1h30m"],
     ["a moment", { prompt: "look", at: "2038-05-01T09:00" }, "at 2038-05-01T07:00:00.000Z"],
   ];
   for (const [what, args, schedule] of shapes) {
@@ -213,7 +213,7 @@ test("updates, runs, lists and removes a job by its id or name", async () => {
   });
   assert.equal(changed.status, "done");
   const now = await jobIn(changed.content);
-  assert.deepEqual([now.schedule, now.prompt, now.name], ["every 60s", "water them", "plants"]);
+  assert.deepEqual([now.schedule, now.prompt, now.name], ["every 1m", "water them", "plants"]);
   assert.match((await call({ action: "update", id: job.id })).content, /no field to change/);
 
   assert.match((await call({ action: "history", id: "plants" })).content, /has not been due yet\. Next run:/);
@@ -225,7 +225,7 @@ test("updates, runs, lists and removes a job by its id or name", async () => {
     /^[^\n]*started manually, queued$/,
     "the repeated call ran the job twice",
   );
-  assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id} "plants": every 60s`, "m"));
+  assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id} "plants": every 1m`, "m"));
   assert.equal((await call({ action: "remove", id: "plants" })).status, "done");
   assert.match((await call({ action: "remove", id: "plants" })).content, /id: there is no job "plants"/);
   assert.match((await call({ action: "remove" })).content, /id: missing/);

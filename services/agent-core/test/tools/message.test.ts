@@ -26,12 +26,16 @@ async function sent(args: object): Promise<ReplyAddress[] | string> {
 
 const at = (channel: string, account: string, conversation: string) => [{ channel, account, conversation }];
 
+// design: 000.17b
 describe("message is sent", () => {
   const ways: [what: string, args: object, to: ReplyAddress[]][] = [
     ["to the current conversation when no address is given", {}, at("irc", "net", "owner")],
     ["to the current conversation when only its channel is given", { channel: "irc" }, at("irc", "net", "owner")],
     ["to the address in `to`", { to: "telegram:main:-100:7" }, at("telegram", "main", "-100:7")],
     ["to the account default when `to` contains no account", { to: "telegram:42" }, at("telegram", "default", "42")],
+    ["to the only account of a channel when `to` contains no account", { to: "signal:7" }, at("signal", "home", "7")],
+    ["to the turn's account when `to` contains no account", { to: "irc:#team" }, at("irc", "net", "#team")],
+    ["to a chat of a channel with one account", { channel: "signal", chat_id: "7" }, at("signal", "home", "7")],
     ["to a chat of the current channel and account", { chat_id: "#team" }, at("irc", "net", "#team")],
     ["to a chat of another channel", { channel: "telegram", chat_id: "42" }, at("telegram", "default", "42")],
     [
@@ -59,7 +63,7 @@ test("rejects an unknown account, lists the configured ones, and accepts the tur
     assert.ok(typeof refused === "string", JSON.stringify(refused));
     assert.match(
       refused,
-      /^Not sent: .* there is no account .* \(configured: irc:net, telegram:default, telegram:main\)\.$/,
+      /^Not sent: .* there is no account .* \(configured: irc:net, signal:home, telegram:default, telegram:main\)\.$/,
     );
   }
   const call = await room.call("message", "idempotent", "elsewhere");

@@ -26,6 +26,7 @@ const telegram = { token_env: "PARLEY_CHANNEL_TELEGRAM" };
 const channels = {
   telegram: { default: telegram, main: telegram },
   irc: { net: { host: "irc.example", nick: "parley" } },
+  signal: { home: { number: "+491700000001" } },
 };
 
 const log = createLogger({ service: "test", replica: "test", level: "silent" });

@@ -29,7 +29,7 @@ const reply = (stopReason: StopReason, parts: Part[]): ModelReply => ({
 const context = (overrides: Partial<DecideContext> = {}): DecideContext => ({
   output: "final_text",
   sentTexts: [],
-  rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false, emptyAnswers: 0 },
+  rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false, emptyAnswers: 0, mismatches: 0 },
   before: "",
   onMaxTokens: ["nudge", "exit"],
   maxNudges: 3,
@@ -58,6 +58,7 @@ const contexts: fc.Arbitrary<DecideContext> = fc.record({
     stopHookActive: fc.boolean(),
     reprompted: fc.boolean(),
     emptyAnswers: fc.nat(3),
+    mismatches: fc.nat(3),
   }),
   before: fc.constantFrom("", "begun"),
   onMaxTokens: fc.array(fc.constantFrom("nudge" as const, "compact" as const, "exit" as const), { maxLength: 3 }),
@@ -189,7 +190,14 @@ describe("an answer that reaches its length limit", () => {
 
   // design: 002.4, 004.36c
   test("counts consecutive nudges and marks the last answer as cut off", () => {
-    const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false, emptyAnswers: 0 };
+    const rounds = {
+      withoutTools: 3,
+      nudges: 3,
+      stopHookActive: false,
+      reprompted: false,
+      emptyAnswers: 0,
+      mismatches: 0,
+    };
     const decision = nextAction(reply("max_tokens", [said, call]), context({ rounds }));
     assert.ok(decision.next === "finish" && decision.finish.exitReason === "max_tokens");
     assert.match(decision.finish.text, /^text\n\n\[.*length limit/);
@@ -213,7 +221,14 @@ describe("people who see only messages of the tool `message`", () => {
     const first = nextAction(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
     assert.match(noteOf(first), /Nothing was said/);
-    const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true, emptyAnswers: 0 };
+    const rounds = {
+      withoutTools: 1,
+      nudges: 0,
+      stopHookActive: false,
+      reprompted: true,
+      emptyAnswers: 0,
+      mismatches: 0,
+    };
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, sentTexts: ["hello"] })).next, "finish");
   });

@@ -20,7 +20,14 @@ describe("rounds without tools", () => {
   // design: 002.4
   test("counts consecutive nudges and resets after a tool call or a person's message", () => {
     const nudged = [person("go"), answer("a"), nudge(), answer("b"), nudge()];
-    const expected = { withoutTools: 2, nudges: 2, stopHookActive: false, reprompted: false, emptyAnswers: 0 };
+    const expected = {
+      withoutTools: 2,
+      nudges: 2,
+      stopHookActive: false,
+      reprompted: false,
+      emptyAnswers: 0,
+      mismatches: 0,
+    };
     assert.deepEqual(roundsOf(nudged), expected);
     for (const between of [used("read", {}, "x"), [person("and?")]]) {
       const { withoutTools, nudges } = roundsOf([...nudged, ...between, answer("c"), nudge()]);

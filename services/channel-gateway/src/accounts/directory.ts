@@ -115,6 +115,10 @@ export class AccountDirectory implements ChannelDirectory {
     return this.#added === undefined ? "not_read" : "unknown";
   }
 
+  hasConnection(ref: AccountRef): boolean {
+    return this.#find(ref)?.adapter?.connect !== undefined;
+  }
+
   async check(ref: AccountRef, signal: AbortSignal): Promise<{ as: string } | null> {
     return (await this.#find(ref)?.adapter?.check?.(signal)) ?? null;
   }

@@ -100,7 +100,7 @@ function valuesToStore(
   }
   if (toStore.size > 0 && !known.canWrite)
     throw invalid(
-      "this gateway has no folder for secrets: set PARLEY_SECRETS_DIR, or put each secret in an environment variable that the settings name",
+      "this gateway has no folder for secrets that it may write: set PARLEY_SECRETS_DIR, or put each secret in an environment variable that the settings name",
     );
   return toStore;
 }

@@ -1,6 +1,7 @@
 // The values of channel secrets: environment variables, and files of the same names in one folder, readable by their owner only. A file is
 // read when an account starts, and watched while it runs, so a replica sees secrets that another process wrote.
 import { createHash, randomUUID } from "node:crypto";
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessage } from "@parley/contracts";
@@ -40,6 +41,26 @@ export class ChannelSecrets {
     }
   }
 
+  /** All values as they are now, by variable, for webhooks and observers, which do not change while the service runs. Skips unusable files. */
+  all(): ReadonlyMap<string, string> {
+    const folder = this.#folder;
+    const all = new Map(this.#variables);
+    if (folder === undefined || !existsSync(folder)) return all;
+    for (const name of readdirSync(folder)) {
+      if (!/^PARLEY_CHANNEL_[A-Z0-9_]+$/.test(name) || all.has(name)) continue;
+      try {
+        if ((statSync(join(folder, name)).mode & forbiddenMode) !== 0) continue;
+        const content = readFileSync(join(folder, name), "utf8").trim();
+        if (content === "") continue;
+        this.#remember(content);
+        all.set(name, content);
+      } catch {
+        // The account or webhook that names it reports it.
+      }
+    }
+    return all;
+  }
+
   /** A value that changes when the file of one of the variables changes; undefined: none of them has a file. */
   async versionOf(variables: readonly string[]): Promise<string | undefined> {
     const folder = this.#folder;
@@ -56,7 +77,14 @@ export class ChannelSecrets {
 
   /** Whether `write` is possible. */
   get canWrite(): boolean {
-    return this.#folder !== undefined;
+    if (this.#folder === undefined) return false;
+    try {
+      accessSync(this.#folder, constants.W_OK);
+      return true;
+    } catch (error) {
+      // The first write creates a missing folder. A mounted Kubernetes Secret is read-only.
+      return isMissing(error);
+    }
   }
 
   /** Stores a value in the file of a variable. */

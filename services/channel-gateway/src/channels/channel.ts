@@ -41,6 +41,8 @@ export interface InboundDraft {
   conversation: string;
   /** The group to look up in the settings when it is larger than the conversation: a topic belongs to its group. */
   group?: string;
+  /** The message is in the group itself, and an answer to it opens the thread `conversation`. */
+  opensThread?: true;
   contact: { id: string; name?: string };
   /** A conversation with one person, as opposed to a group. */
   direct: boolean;

@@ -70,7 +70,7 @@ export async function observe(
   signal: AbortSignal,
 ): Promise<void> {
   const batches = new Batches(settings.buffer);
-  const heard = bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
+  const subscription = bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
     if (isDelta(event) && !settings.deltas) return;
     if (!batches.push(session, event)) count("dropped", 1);
   });
@@ -91,7 +91,7 @@ export async function observe(
       }
     }
   } finally {
-    heard.close();
+    subscription.close();
   }
 }
 

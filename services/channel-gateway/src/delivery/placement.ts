@@ -11,7 +11,12 @@ export interface LeaseMember {
 
 /** Returns the owner of each name. */
 export function placeLeases(members: readonly LeaseMember[]): Map<string, string> {
-  const names = [...new Set(members.flatMap((member) => member.names))].sort();
+  const counts = new Map<string, number>();
+  for (const name of members.flatMap((member) => member.names)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  // Those that few replicas can hold first: the others fill the shares up.
+  const names = [...counts.keys()].sort(
+    (one, other) => (counts.get(one) ?? 0) - (counts.get(other) ?? 0) || (one < other ? -1 : 1),
+  );
   const share = Math.floor(names.length / Math.max(1, members.length));
   // So many replicas hold one lease more than the others.
   let larger = names.length - share * members.length;

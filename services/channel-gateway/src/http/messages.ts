@@ -33,8 +33,8 @@ const MessageBody = z
     path: ["text"],
     error: "must not be empty",
   });
-const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
-const CarriedOut = z.object({ command: z.string(), text: z.string() });
+const StoredResult = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
+const CommandResult = z.object({ command: z.string(), text: z.string() });
 
 export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   endpoints.add(
@@ -48,8 +48,8 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       headers: { "Idempotency-Key": "A repeated key is the same message; with a different text it is refused." },
       body: MessageBody,
       answers: {
-        202: { description: "Stored durably", schema: Kept },
-        200: { description: "The text was a command and has been executed", schema: CarriedOut },
+        202: { description: "Stored durably", schema: StoredResult },
+        200: { description: "The text was a command and has been executed", schema: CommandResult },
         409: {
           description:
             "idempotency_key_reused: the key was used with a different text; busy: the mode is reject and a turn is running, try again after Retry-After",
@@ -57,25 +57,25 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       },
     },
     async ({ body, request, reply }) => {
-      const spoken = parseInput(body.text);
+      const parsed = parseInput(body.text);
       const route = body.session === undefined ? undefined : await routeOfSession(deps, body.session);
       const { conversation, profile } = body;
-      const said = {
+      const owned = {
         ...ownerInput(accessOf(request), conversation, body.text, request.headers["idempotency-key"]),
         route,
       };
-      const input = inputFor(deps.settings, said, profile);
-      if (spoken.kind === "command") {
+      const input = inputFor(deps.settings, owned, profile);
+      if (parsed.kind === "command") {
         deps.events.inbound(input.channel, "command");
-        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(input));
-        return { command: spoken.command.name, text };
+        const text = await deps.inbound.runCommand(parsed.command, deps.inbound.speakerOf(input));
+        return { command: parsed.command.name, text };
       }
       const attachments = await attachmentsOf(deps.bus, body.attachments);
-      const mode = spoken.mode ?? body.mode;
+      const mode = parsed.mode ?? body.mode;
       const approvals = body.interactive ? undefined : ("none" as const);
       const kept = await deps.inbound.store({
         ...input,
-        text: spoken.text,
+        text: parsed.text,
         mode,
         attachments,
         exclusive: body.exclusive,

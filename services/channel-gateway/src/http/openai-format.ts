@@ -2,6 +2,7 @@
 import type { ExitReason, Usage } from "@parley/contracts";
 import { z } from "zod";
 import { invalid } from "./errors.ts";
+import { readFormat, readStop, requirementsOf } from "./openai-answer.ts";
 import {
   agentRequest,
   fileOf,
@@ -25,8 +26,15 @@ export const ChatBody = z.looseObject({
   n: z.number().nullish(),
   tools: z.array(z.unknown()).nullish(),
   functions: z.array(z.unknown()).nullish(),
-  response_format: z.looseObject({ type: z.string() }).nullish(),
+  /** The value must be an object for `json_object`, and match the schema for `json_schema`. */
+  response_format: z.looseObject({ type: z.string(), json_schema: z.unknown().optional() }).nullish(),
+  /** Up to four texts; the answer ends before the first of them. */
   stop: z.union([z.string(), z.array(z.string())]).nullish(),
+  /** Tokens that all model calls of the turn may generate together. */
+  max_completion_tokens: z.number().int().positive().nullish(),
+  /** The earlier name of `max_completion_tokens`. */
+  max_tokens: z.number().int().positive().nullish(),
+  tool_choice: z.unknown().optional(),
   logprobs: z.boolean().nullish(),
   modalities: z.array(z.string()).nullish(),
 });
@@ -37,6 +45,12 @@ const ChatMessage = z.looseObject({
   content: z.union([z.string(), z.array(Part)]).nullish(),
   tool_calls: z.array(z.unknown()).nullish(),
 });
+
+/** Throws HttpError 400 for a choice that requires a tool of the caller. */
+export function refuseToolChoice(choice: unknown): void {
+  if (choice == null || choice === "auto" || choice === "none") return;
+  throw unsupported("tool_choice", "the agent uses its own tools; omit `tool_choice`");
+}
 
 export interface ChatRequest extends AgentRequest {
   /** Undefined when the request names none. */
@@ -58,16 +72,20 @@ export function readChatRequest(body: unknown): ChatRequest {
   if ((request.functions?.length ?? 0) > 0) {
     throw unsupported("functions", "the agent uses its own tools; omit `functions`");
   }
-  if ((request.response_format?.type ?? "text") !== "text") {
-    throw unsupported("response_format", "answers are text; omit `response_format`");
-  }
-  if ((request.stop?.length ?? 0) > 0) throw unsupported("stop", "stop sequences are not supported; omit `stop`");
+  refuseToolChoice(request.tool_choice);
   if (request.logprobs === true)
     throw unsupported("logprobs", "token probabilities are not available; omit `logprobs`");
   if (request.modalities?.some((each) => each !== "text") === true)
     throw unsupported("modalities", "answers are text; omit `modalities`");
+  const { type, json_schema: schema } = request.response_format ?? { type: "text" };
+  const given = typeof schema === "object" && schema !== null ? schema : {};
+  const format = readFormat({ ...given, type }, "response_format");
+  const content = agentRequest(request.messages.map(readMessage), "messages");
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens;
   return {
-    ...agentRequest(request.messages.map(readMessage), "messages"),
+    ...content,
+    instructions: [...content.instructions, ...(format === undefined ? [] : [format.instructions])],
+    answer: requirementsOf(maxTokens, format, readStop(request.stop)),
     conversation: request.user ?? undefined,
     model: request.model ?? modelId,
     stream: request.stream ?? false,
@@ -82,10 +100,10 @@ function readMessage(message: unknown, index: number): RequestMessage {
     throw unsupported(param, "results of tools are not supported: the agent uses its own tools");
   const parsed = ChatMessage.safeParse(message);
   if (!parsed.success) throw invalid(parsed.error, param);
-  const { content, tool_calls: calls, role: said } = parsed.data;
+  const { content, tool_calls: calls, role: givenRole } = parsed.data;
   if ((calls?.length ?? 0) > 0)
     throw unsupported(`${param}.tool_calls`, "calls of tools are not supported: the agent uses its own tools");
-  const as = said === "system" || said === "developer" ? "instructions" : said;
+  const as = givenRole === "system" || givenRole === "developer" ? "instructions" : givenRole;
   if (typeof content === "string") return { role: as, text: content, files: [] };
   const parts = (content ?? []).map((part, at) => readPart(part, `${param}.content.${at}`));
   const text = parts.flatMap((part) => (typeof part === "string" ? [part] : [])).join("\n");

@@ -1,5 +1,5 @@
 // Messages in OpenAI's formats as input of the agent: instructions, earlier messages, the new text and its files.
-import { attachmentName, maxAttachments } from "@parley/contracts";
+import { attachmentName, maxAttachments, type AnswerRequirements } from "@parley/contracts";
 import { instructionsText, type AuthorizedInput } from "../ingress/authorized-input.ts";
 import { keep } from "./attachments.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -24,6 +24,7 @@ export interface AgentRequest {
   history: RequestMessage[];
   text: string;
   files: RequestFile[];
+  answer?: AnswerRequirements | undefined;
 }
 
 export function unsupported(param: string, message: string): HttpError {
@@ -33,12 +34,12 @@ export function unsupported(param: string, message: string): HttpError {
 /** Splits messages at the last one, which must be a user's. `param`: their place in the request. Throws HttpError 400. */
 export function agentRequest(messages: readonly RequestMessage[], param: string): AgentRequest {
   const instructions = messages.filter(({ role }) => role === "instructions").map(({ text }) => text);
-  const said = messages.filter(({ role }) => role !== "instructions");
-  const newest = said.at(-1);
+  const conversation = messages.filter(({ role }) => role !== "instructions");
+  const newest = conversation.at(-1);
   if (newest === undefined) throw unsupported(param, `\`${param}\` contains no message of role user`);
   if (newest.role !== "user") throw unsupported(param, "the last message must be of role user");
   if (newest.text === "" && newest.files.length === 0) throw unsupported(param, "the last user message is empty");
-  return { instructions, history: said.slice(0, -1), text: newest.text, files: newest.files };
+  return { instructions, history: conversation.slice(0, -1), text: newest.text, files: newest.files };
 }
 
 /** Earlier messages as text for the agent. Lines after the first are indented, so that none looks like another message. */
@@ -96,5 +97,5 @@ export async function agentInput(
   const attachments = await Promise.all(
     files.map(async ({ name, content }) => ({ ...(await keep(deps, content)), name: attachmentName(name, "file") })),
   );
-  return { ...input, before, attachments };
+  return { ...input, before, attachments, answer: request.answer };
 }

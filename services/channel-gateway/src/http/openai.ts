@@ -10,6 +10,7 @@ import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import { callInput } from "./owner-input.ts";
 import { accessOf } from "./api-access.ts";
+import { ClientRetries } from "./client-retries.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, toHttpError } from "./errors.ts";
@@ -25,6 +26,7 @@ import {
   type CompletionHead,
 } from "./openai-format.ts";
 import { SseWriter } from "./sse.ts";
+import { StopCut } from "./stop-cut.ts";
 
 const ModelSchema = z.object({
   id: z.string(),
@@ -36,6 +38,7 @@ const ModelSchema = z.object({
 const model: z.infer<typeof ModelSchema> = { id: modelId, object: "model", created: 0, owned_by: "parley" };
 
 export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  const retries = new ClientRetries();
   endpoints.add(
     {
       method: "POST",
@@ -61,10 +64,10 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     async ({ request, reply }) => {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
-      const spoken = parseInput(chat.text);
-      const call = callInput(accessOf(request), chat.conversation, spoken, request.headers["idempotency-key"]);
-      if (spoken.kind === "command") {
-        const text = await deps.inbound.runCommand(spoken.command, deps.inbound.speakerOf(call));
+      const parsed = parseInput(chat.text);
+      const call = callInput(accessOf(request), chat.conversation, parsed, retries.keyOf(request, reply));
+      if (parsed.kind === "command") {
+        const text = await deps.inbound.runCommand(parsed.command, deps.inbound.speakerOf(call));
         deps.events.inbound(call.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
@@ -122,6 +125,8 @@ async function stream(
   reply: FastifyReply,
 ): Promise<undefined> {
   const text = new AnswerText();
+  const { jsonSchema, stop = [] } = chat.answer ?? {};
+  const cut = new StopCut(stop);
   const { promise: opened, resolve: open } = Promise.withResolvers<{ writer: SseWriter; frames: ChunkFrames }>();
   let show = (_piece: string): void => undefined;
   const pending = await deps.inbound.storeAndFollow(input, signal, {
@@ -133,9 +138,14 @@ async function stream(
       open({ writer, frames });
     },
     event: (event) => {
-      if (event.type === "turn.started") text.restart();
-      if (event.type !== "text.delta") return;
-      const piece = text.delta(event.step, event.attempt, event.text);
+      if (event.type === "turn.started") {
+        text.restart();
+        cut.restart();
+      }
+      // An answer that must be JSON is shown when it has been checked.
+      if (event.type !== "text.delta" || jsonSchema !== undefined) return;
+      const { step, attempt } = event;
+      const piece = text.delta(step, attempt, cut.delta(step, attempt, event.text));
       if (piece !== "") show(piece);
     },
   });

@@ -1,6 +1,6 @@
 // Generates the OpenAPI document from the route definitions.
 import { z } from "zod";
-import { version } from "../version.ts";
+import { version } from "@parley/chassis";
 import type { AnswerDoc, EndpointDoc } from "./endpoint.ts";
 
 type Json = Record<string, unknown>;

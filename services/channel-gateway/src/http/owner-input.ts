@@ -47,10 +47,10 @@ export function ownerInput(
 export function callInput(
   access: ApiAccess,
   conversation: string | undefined,
-  spoken: ParsedInput,
+  parsed: ParsedInput,
   key: string | string[] | undefined,
 ): AuthorizedInput {
-  const { text, mode } = spoken.kind === "message" ? spoken : { text: "", mode: undefined };
+  const { text, mode } = parsed.kind === "message" ? parsed : { text: "", mode: undefined };
   const input = {
     ...ownerInput(access, conversation ?? defaultConversation, text, key),
     mode,
@@ -58,7 +58,7 @@ export function callInput(
     // The caller of this request cannot answer approval questions.
     approvals: "owner" as const,
   };
-  if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
+  if (conversation !== undefined || parsed.kind === "command" || mode !== undefined) return input;
   return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
 }
 

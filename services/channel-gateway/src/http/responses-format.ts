@@ -1,8 +1,9 @@
 // The format of OpenAI's Responses API: parses a request, and serializes a response, complete or as streamed events. Pure.
-import type { ExitReason, Usage } from "@parley/contracts";
+import type { ExitReason, TurnState, Usage } from "@parley/contracts";
 import { z } from "zod";
 import { invalid } from "./errors.ts";
-import { modelId } from "./openai-format.ts";
+import { modelId, refuseToolChoice } from "./openai-format.ts";
+import { readFormat, requirementsOf } from "./openai-answer.ts";
 import {
   agentRequest,
   fileOf,
@@ -25,6 +26,10 @@ export const ResponseBody = z.looseObject({
   stream: z.boolean().nullish(),
   tools: z.array(z.unknown()).nullish(),
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+  /** Tokens that all model calls of the turn may generate together. */
+  max_output_tokens: z.number().int().positive().nullish(),
+  truncation: z.enum(["auto", "disabled"]).nullish(),
+  tool_choice: z.unknown().optional(),
   store: z.boolean().nullish(),
   background: z.boolean().nullish(),
   conversation: z.unknown().optional(),
@@ -37,17 +42,36 @@ export interface ResponseRequest extends AgentRequest {
   /** The inbox id of the previous message. */
   previous: string | undefined;
   stream: boolean;
+  /** The caller does not wait for the answer. */
+  background: boolean;
   head: ResponseHead;
 }
 
 /** Fields of the request that the response repeats. */
 interface ResponseHead {
+  background: boolean | null;
   model: string;
   instructions: string | null;
   previous_response_id: string | null;
   user: string | null;
   metadata: Readonly<Record<string, string>>;
+  max_output_tokens: number | null;
+  text: { format: object };
+  truncation: "auto" | "disabled";
 }
+
+/** The head of a response whose request is not known: it was not stored. */
+export const unknownHead: ResponseHead = {
+  background: null,
+  model: modelId,
+  instructions: null,
+  previous_response_id: null,
+  user: null,
+  metadata: {},
+  max_output_tokens: null,
+  text: { format: { type: "text" } },
+  truncation: "disabled",
+};
 
 const prefix = "resp_";
 
@@ -67,11 +91,8 @@ export function readResponseRequest(body: unknown): ResponseRequest {
   if (!parsed.success) throw invalid(parsed.error);
   const request = parsed.data;
   if ((request.tools?.length ?? 0) > 0) throw unsupported("tools", "the agent uses its own tools; omit `tools`");
-  if ((request.text?.format?.type ?? "text") !== "text")
-    throw unsupported("text.format", "answers are text; omit `text.format`");
+  refuseToolChoice(request.tool_choice);
   if (request.store === false) throw unsupported("store", "Parley stores every turn; omit `store`");
-  if (request.background === true)
-    throw unsupported("background", "use POST /api/messages for a message without waiting; omit `background`");
   if (request.conversation != null)
     throw unsupported("conversation", "name the conversation by `user`, or continue with `previous_response_id`");
   if (request.prompt != null) throw unsupported("prompt", "prompt templates are not supported; send `instructions`");
@@ -82,20 +103,29 @@ export function readResponseRequest(body: unknown): ResponseRequest {
   if (before != null && previous === undefined)
     throw unsupported("previous_response_id", `there is no response "${before}"`);
   const { input } = request;
-  const said: RequestMessage[] =
+  const items: RequestMessage[] =
     typeof input === "string" ? [{ role: "user", text: input, files: [] }] : input.flatMap(readItem);
   const own: RequestMessage[] = instructions == null ? [] : [{ role: "instructions", text: instructions, files: [] }];
+  const format = readFormat(request.text?.format, "text.format");
+  const content = agentRequest([...own, ...items], "input");
   return {
-    ...agentRequest([...own, ...said], "input"),
+    ...content,
+    instructions: [...content.instructions, ...(format === undefined ? [] : [format.instructions])],
+    answer: requirementsOf(request.max_output_tokens, format),
     conversation: user ?? undefined,
     previous,
     stream: request.stream ?? false,
+    background: request.background ?? false,
     head: {
+      background: request.background ?? false,
       model: request.model ?? modelId,
       instructions: instructions ?? null,
       previous_response_id: before ?? null,
       user: user ?? null,
       metadata: request.metadata ?? {},
+      max_output_tokens: request.max_output_tokens ?? null,
+      text: { format: request.text?.format ?? { type: "text" } },
+      truncation: request.truncation ?? "disabled",
     },
   };
 }
@@ -145,12 +175,14 @@ function readPart(part: z.infer<typeof Part>, param: string): string | RequestFi
 
 /** The end of a turn. */
 export interface ResponseEnd {
+  /** Of the turn. */
+  state: Exclude<TurnState, "running">;
   text: string;
   exitReason: ExitReason;
   usage: Usage;
 }
 
-function messageItem(inboxId: string, { text, exitReason }: ResponseEnd) {
+export function messageItem(inboxId: string, { text, exitReason }: ResponseEnd) {
   const part =
     exitReason === "refusal"
       ? { type: "refusal", refusal: text }
@@ -177,93 +209,42 @@ export interface ResponseIdentity {
   head: ResponseHead;
 }
 
-/** A response. `end` null: it is in progress; a text: it failed with it. */
+/** The answer is whole: it was neither cut off nor stopped. */
+export function isComplete({ state, exitReason }: ResponseEnd): boolean {
+  return state !== "cancelled" && exitReason !== "max_tokens";
+}
+
+function statusOf(end: ResponseEnd | { failure: string } | "queued" | null) {
+  if (end === null) return "in_progress";
+  if (end === "queued") return "queued";
+  if ("failure" in end) return "failed";
+  if (end.state === "cancelled") return "cancelled";
+  return isComplete(end) ? "completed" : "incomplete";
+}
+
+/** A response. `end` null: it is in progress; `queued`: its turn has not begun. */
 export function responseObject(
   { inboxId, createdAt, head }: ResponseIdentity,
-  end: ResponseEnd | string | null,
+  end: ResponseEnd | { failure: string } | "queued" | null,
 ): object {
-  const done = end !== null && typeof end !== "string" ? end : null;
-  const isCut = done?.exitReason === "max_tokens";
-  const status =
-    typeof end === "string" ? "failed" : done === null ? "in_progress" : isCut ? "incomplete" : "completed";
+  const failure = typeof end === "object" && end !== null && "failure" in end ? end.failure : null;
+  const done = typeof end === "object" && end !== null && "text" in end && end.state !== "cancelled" ? end : null;
   return {
     id: responseId(inboxId),
     object: "response",
     created_at: createdAt,
-    status,
-    error: typeof end === "string" ? { code: "server_error", message: end } : null,
-    incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
+    status: statusOf(end),
+    error: failure === null ? null : { code: "server_error", message: failure },
+    incomplete_details: done?.exitReason === "max_tokens" ? { reason: "max_output_tokens" } : null,
     ...head,
     output: done === null ? [] : [messageItem(inboxId, done)],
     usage: done === null ? null : usageOf(done.usage),
-    max_output_tokens: null,
     parallel_tool_calls: true,
     reasoning: { effort: null, summary: null },
     store: true,
     temperature: null,
-    text: { format: { type: "text" } },
     tool_choice: "auto",
     tools: [],
     top_p: null,
-    truncation: "disabled",
   };
-}
-
-/** The events of one streamed response, numbered in order, as server-sent events. */
-export class ResponseEvents {
-  readonly #identity: ResponseIdentity;
-  #number = 0;
-  #text = "";
-
-  constructor(identity: ResponseIdentity) {
-    this.#identity = identity;
-  }
-
-  begin(): string {
-    const response = responseObject(this.#identity, null);
-    const item = { type: "message", id: this.#itemId, status: "in_progress", role: "assistant", content: [] };
-    return [
-      this.#event("response.created", { response }),
-      this.#event("response.in_progress", { response }),
-      this.#event("response.output_item.added", { output_index: 0, item }),
-      this.#event("response.content_part.added", {
-        ...this.#place,
-        part: { type: "output_text", text: "", annotations: [], logprobs: [] },
-      }),
-    ].join("");
-  }
-
-  text(delta: string): string {
-    this.#text += delta;
-    return this.#event("response.output_text.delta", { ...this.#place, delta, logprobs: [] });
-  }
-
-  finish(end: ResponseEnd): string {
-    const shown = this.#text;
-    const item = messageItem(this.#identity.inboxId, { ...end, text: shown });
-    const response = responseObject(this.#identity, { ...end, text: shown });
-    return [
-      this.#event("response.output_text.done", { ...this.#place, text: shown, logprobs: [] }),
-      this.#event("response.content_part.done", { ...this.#place, part: item.content[0] }),
-      this.#event("response.output_item.done", { output_index: 0, item }),
-      this.#event(end.exitReason === "max_tokens" ? "response.incomplete" : "response.completed", { response }),
-    ].join("");
-  }
-
-  fail(message: string): string {
-    return this.#event("response.failed", { response: responseObject(this.#identity, message) });
-  }
-
-  get #itemId(): string {
-    return `msg_${this.#identity.inboxId}`;
-  }
-
-  get #place() {
-    return { item_id: this.#itemId, output_index: 0, content_index: 0 };
-  }
-
-  #event(type: string, fields: object): string {
-    const data = { type, sequence_number: this.#number++, ...fields };
-    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
-  }
 }

@@ -4,31 +4,36 @@ import { AnswerText } from "@parley/projections";
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
+import { followTurn } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import { accessOf } from "./api-access.ts";
+import { ClientRetries } from "./client-retries.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, toHttpError } from "./errors.ts";
-import { modelId } from "./openai-format.ts";
 import { beginsSession, refuseFailed } from "./openai.ts";
 import { callInput } from "./owner-input.ts";
 import {
   inboxIdOf,
   readResponseRequest,
   ResponseBody,
-  ResponseEvents,
   responseObject,
   type ResponseIdentity,
   type ResponseRequest,
+  unknownHead,
 } from "./responses-format.ts";
+import { ResponseEvents } from "./responses-events.ts";
 import { SseWriter } from "./sse.ts";
 
 const ownPrefix = "http:default:";
+/** How long a cancellation waits for the end of the turn. */
+const cancelWaitMs = 10_000;
 /** Messages per page when the place of a response in its session is searched. */
 const pageSize = 200;
 
 export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  const retries = new ClientRetries();
   endpoints.add(
     {
       method: "POST",
@@ -36,7 +41,7 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       scope: "talk",
       summary: "Send a message and get the answer in the format of OpenAI's Responses API",
       description:
-        "Each request gets its own turn. `previous_response_id` continues the session of that response; if the session has gone on since, a copy of it up to that response. `user` names a conversation, as for /v1/chat/completions. Otherwise the request begins a session, and earlier messages of `input` are used. Images and files are data URLs.",
+        "Each request gets its own turn. `previous_response_id` continues the session of that response; if the session has gone on since, a copy of it up to that response. `user` names a conversation, as for /v1/chat/completions. Otherwise the request begins a session, and earlier messages of `input` are used. Images and files are data URLs. With `background` the answer is the response as queued: read it again, or cancel it.",
       headers: {
         "Idempotency-Key": "A repeated key is the same message; with a different text it is refused.",
       },
@@ -45,25 +50,29 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The response; with `stream`, server-sent events", schema: z.looseObject({}) } },
     },
     async ({ request, reply }) => {
-      const asked = readResponseRequest(request.body);
-      const spoken = parseInput(asked.text);
-      const key = request.headers["idempotency-key"];
-      const call = callInput(accessOf(request), asked.conversation, { kind: "message", text: asked.text }, key);
+      const chat = readResponseRequest(request.body);
+      const parsed = parseInput(chat.text);
+      const key = retries.keyOf(request, reply);
+      const call = callInput(accessOf(request), chat.conversation, { kind: "message", text: chat.text }, key);
       const createdAt = Math.floor(Date.now() / 1_000);
-      if (spoken.kind === "command") {
+      if (parsed.kind === "command") {
         throw new HttpError(400, "unsupported_value", "input: send commands with POST /api/messages", {
           param: "input",
         });
       }
-      const placed = asked.previous === undefined ? call : await continued(deps, call, asked.previous);
-      const begins = asked.previous === undefined && beginsSession(deps, call);
-      const input = await agentInput(deps, placed, asked, begins);
+      const placed = chat.previous === undefined ? call : await continued(deps, call, chat.previous);
+      const begins = chat.previous === undefined && beginsSession(deps, call);
+      const input = await agentInput(deps, placed, chat, begins);
       const signal = deps.waiters.signalFor(reply);
-      if (asked.stream) return stream(deps, { asked, input, createdAt }, signal, reply);
+      if (chat.background && !chat.stream) {
+        const { inboxId } = await deps.inbound.store(input);
+        return responseObject({ inboxId, createdAt, head: chat.head }, "queued");
+      }
+      if (chat.stream) return stream(deps, { chat, input, createdAt }, signal, reply);
       const pending = await deps.inbound.storeAndFollow(input, signal);
       const end = await pending.end;
       refuseFailed(end);
-      return responseObject({ inboxId: pending.kept.inboxId, createdAt, head: asked.head }, end);
+      return responseObject({ inboxId: pending.kept.inboxId, createdAt, head: chat.head }, end);
     },
   );
 
@@ -76,18 +85,66 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       answers: { 200: { description: "The response", schema: z.looseObject({}) } },
     },
     async ({ params }) => {
-      const inboxId = inboxIdOf(params.id);
-      if (inboxId === undefined) throw new HttpError(404, "not_found", `there is no response "${params.id}"`);
-      const { turn } = await deps.bus.request(store.inboxGet, { inboxId });
-      const head = { model: modelId, instructions: null, previous_response_id: null, user: null, metadata: {} };
-      const createdAt = Math.floor((turn === null ? Date.now() : Date.parse(turn.startedAt)) / 1_000);
-      const identity = { inboxId, createdAt, head };
-      if (turn === null || turn.state === "running") return responseObject(identity, null);
-      const text = turn.text ?? "";
-      if (turn.exitReason === "error") return responseObject(identity, text);
-      return responseObject(identity, { text, exitReason: turn.exitReason ?? "error", usage: turn.usage ?? noUsage });
+      return read(deps, rowIdOf(params.id));
     },
   );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/v1/responses/:id/cancel",
+      scope: "talk",
+      summary: "Stop the turn of a response, or withdraw it from the queue",
+      description: "A response that has ended is returned as it is.",
+      params: z.object({ id: z.string() }),
+      answers: { 200: { description: "The response", schema: z.looseObject({}) } },
+    },
+    async ({ params, reply }) => {
+      const inboxId = rowIdOf(params.id);
+      await cancel(deps, inboxId, AbortSignal.any([deps.waiters.signalFor(reply), AbortSignal.timeout(cancelWaitMs)]));
+      return read(deps, inboxId);
+    },
+  );
+}
+
+/** Throws HttpError 404 for what is not the id of a response. */
+function rowIdOf(id: string): string {
+  const inboxId = inboxIdOf(id);
+  if (inboxId === undefined) throw new HttpError(404, "not_found", `there is no response "${id}"`);
+  return inboxId;
+}
+
+/** The response as it is now. */
+async function read({ bus }: HttpDeps, inboxId: string): Promise<object> {
+  const { state, turn } = await bus.request(store.inboxGet, { inboxId });
+  const createdAt = Math.floor((turn === null ? Date.now() : Date.parse(turn.startedAt)) / 1_000);
+  const identity = { inboxId, createdAt, head: unknownHead };
+  if (turn === null) {
+    const withdrawn = { state: "cancelled", text: "", exitReason: "aborted", usage: noUsage } as const;
+    return responseObject(identity, state === "cancelled" ? withdrawn : "queued");
+  }
+  if (turn.state === "running") return responseObject(identity, null);
+  const text = turn.text ?? "";
+  if (turn.exitReason === "error") return responseObject(identity, { failure: text });
+  const { state: ended, exitReason, usage } = turn;
+  return responseObject(identity, { state: ended, text, exitReason: exitReason ?? "error", usage });
+}
+
+/** Stops the turn, or withdraws the input, and waits for the end until `signal` aborts. */
+async function cancel(deps: HttpDeps, inboxId: string, signal: AbortSignal): Promise<void> {
+  const { bus, sessions } = deps;
+  const { state, sessionId, turn } = await bus.request(store.inboxGet, { inboxId });
+  if (turn === null && state === "queued") {
+    const { changed } = await bus.request(store.inboxEdit, { inboxId, change: { do: "cancel" } });
+    // Its turn may have begun meanwhile.
+    return changed ? deps.live.refresh() : cancel(deps, inboxId, signal);
+  }
+  if (turn?.state !== "running") return;
+  const session = await sessions.find(sessionId);
+  const stored = { inboxId, sessionId, duplicate: true, same: true };
+  const { end } = await followTurn(deps, session?.key ?? "", async () => stored, signal);
+  await deps.inbound.cancel({ sessionId, turnId: turn.turnId, queued: false });
+  await end.catch(() => undefined);
 }
 
 /** The input in the session of an earlier response, or in a copy if that session has gone on since. */
@@ -130,7 +187,7 @@ async function seqAfter({ bus }: HttpDeps, sessionId: string, turnId: string): P
 }
 
 interface Streamed {
-  asked: ResponseRequest;
+  chat: ResponseRequest;
   input: AuthorizedInput;
   createdAt: number;
 }
@@ -138,7 +195,7 @@ interface Streamed {
 /** Streams the answer. The headers are sent after the message is stored; an earlier failure is an ordinary error response. */
 async function stream(
   deps: HttpDeps,
-  { asked, input, createdAt }: Streamed,
+  { chat, input, createdAt }: Streamed,
   signal: AbortSignal,
   reply: FastifyReply,
 ): Promise<undefined> {
@@ -147,7 +204,7 @@ async function stream(
   let show = (_piece: string): void => undefined;
   const pending = await deps.inbound.storeAndFollow(input, signal, {
     kept: ({ inboxId }) => {
-      const identity: ResponseIdentity = { inboxId, createdAt, head: asked.head };
+      const identity: ResponseIdentity = { inboxId, createdAt, head: chat.head };
       const events = new ResponseEvents(identity);
       const writer = new SseWriter(reply, () => deps.events.slowClient("sse"));
       writer.write(events.begin());
@@ -156,7 +213,8 @@ async function stream(
     },
     event: (event) => {
       if (event.type === "turn.started") text.restart();
-      if (event.type !== "text.delta") return;
+      // An answer that must be JSON is shown when it has been checked.
+      if (event.type !== "text.delta" || chat.answer?.jsonSchema !== undefined) return;
       const piece = text.delta(event.step, event.attempt, event.text);
       if (piece !== "") show(piece);
     },

@@ -34,12 +34,12 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
-      const spoken = parseInput(body.message);
-      const call = callInput(accessOf(request), body.session_id, spoken, request.headers["idempotency-key"]);
-      const said = inputFor(settings, call, body.profile);
-      if (spoken.kind === "command") {
-        events.inbound(said.channel, "command");
-        const text = await inbound.runCommand(spoken.command, inbound.speakerOf(said));
+      const parsed = parseInput(body.message);
+      const call = callInput(accessOf(request), body.session_id, parsed, request.headers["idempotency-key"]);
+      const input = inputFor(settings, call, body.profile);
+      if (parsed.kind === "command") {
+        events.inbound(input.channel, "command");
+        const text = await inbound.runCommand(parsed.command, inbound.speakerOf(input));
         new SseWriter(reply).end(frame({ type: "token", data: text }) + frame({ type: "done", data: commandDone }));
         return undefined;
       }
@@ -47,7 +47,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const { promise: opened, resolve: open } = Promise.withResolvers<SseWriter>();
       let write = (_event: SessionEvent): void => undefined;
       // The headers are sent after the message is stored; an earlier failure is an ordinary error response.
-      const pending = await inbound.storeAndFollow(said, waiters.signalFor(reply), {
+      const pending = await inbound.storeAndFollow(input, waiters.signalFor(reply), {
         kept: () => {
           const writer = new SseWriter(reply, () => events.slowClient("sse"));
           write = (event) => writer.write(view.event(event).map(frame).join(""));

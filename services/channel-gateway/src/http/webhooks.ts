@@ -12,7 +12,7 @@ import type { StoredMessage } from "../live/follow-turn.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
-import { verifyDelivery } from "../webhooks/signature-check.ts";
+import { replayedBodyMs, verifyDelivery, type SignatureCheck } from "../webhooks/signature-check.ts";
 import { messageText } from "../webhooks/message-text.ts";
 
 const maxBodyBytes = 256 * 1024;
@@ -70,7 +70,7 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
         }
         const body = rawBody.toString("utf8");
         const texts = [messageText(hook.settings, body, header), body];
-        const kept = await keepDelivery(deps, id, hook.settings, verdict.deliveryId, texts);
+        const kept = await keepDelivery(deps, id, hook.settings, verdict, texts);
         deps.events.hook(id, kept.duplicate ? "duplicate" : "stored");
         reply.code(202);
         return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
@@ -84,9 +84,10 @@ async function keepDelivery(
   deps: HttpDeps,
   id: string,
   settings: WebhookAccount,
-  externalId: string,
+  delivery: Extract<SignatureCheck, { genuine: true }>,
   [text = "", ...shorter]: readonly string[],
 ): Promise<StoredMessage> {
+  const { deliveryId: externalId, contentId } = delivery;
   const input: AuthorizedInput = {
     channel: "hook",
     account: id,
@@ -97,6 +98,7 @@ async function keepDelivery(
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
     ...placeOf(deps.settings.session, id, settings, externalId),
+    ...(contentId === undefined ? {} : { content: { id: contentId, sameWithinMs: replayedBodyMs } }),
     // An error would only make the sender of the webhook retry.
     keyed: false,
   };
@@ -107,7 +109,7 @@ async function keepDelivery(
   } catch (error) {
     // The indentation may have made the message too large.
     if (!(error instanceof MessageTooLargeError) || shorter.length === 0) throw error;
-    return keepDelivery(deps, id, settings, externalId, shorter);
+    return keepDelivery(deps, id, settings, delivery, shorter);
   }
 }
 
@@ -118,6 +120,7 @@ async function leaveNote(deps: HttpDeps, input: AuthorizedInput, text: string, s
   await deps.inbound.store({
     ...input,
     externalId: `note:${input.externalId}`,
+    content: input.content && { ...input.content, id: `note:${input.content.id}` },
     text: `[note: webhook:${input.account} is handled in session ${sessionId}] ${oneLine(text, maxNoteChars)}`,
     replyTo: null,
     thread: "main",

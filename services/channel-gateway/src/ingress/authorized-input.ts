@@ -1,11 +1,14 @@
 // Converts input from an authenticated sender (API, webhook) to the message that is stored, and limits its size. Pure.
 import {
   maxInboundBytes,
+  type AnswerRequirements,
   type ApprovalAnswerer,
   type Attachment,
   type InboundMessage,
+  type InputOf,
   type QueueMode,
   type ReplyAddress,
+  type store,
 } from "@parley/contracts";
 import type { ApiAccess } from "../operations/operation.ts";
 
@@ -22,6 +25,8 @@ export interface AuthorizedInput {
   account: string;
   conversation: string;
   externalId: string;
+  /** Identifies the message when its sender does not sign `externalId`. */
+  content?: InputOf<typeof store.inboxPut>["content"];
   /** Texts that precede `text`: instructions and earlier messages of the calling program. */
   before?: readonly string[];
   text: string;
@@ -45,6 +50,8 @@ export interface AuthorizedInput {
   profile?: string | undefined;
   /** Who can answer approval questions about this input; undefined: the sender. */
   approvals?: ApprovalAnswerer | undefined;
+  /** What the caller requires of the answer. */
+  answer?: AnswerRequirements | undefined;
   /** Attachments whose content is already in the store. */
   attachments?: readonly Attachment[];
 }
@@ -58,6 +65,7 @@ export function messageOf(input: AuthorizedInput): InboundMessage {
   const {
     before = [],
     text,
+    content: ______,
     keyed: _,
     thread: __,
     route: ___,
@@ -66,17 +74,19 @@ export function messageOf(input: AuthorizedInput): InboundMessage {
     mode,
     exclusive,
     approvals,
+    answer,
     attachments = [],
     ...rest
   } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
-  const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
+  const textParts = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
   return {
     ...rest,
-    parts: [...before.map((each) => ({ type: "text" as const, text: each })), ...said, ...files],
+    parts: [...before.map((each) => ({ type: "text" as const, text: each })), ...textParts, ...files],
     ...(mode === undefined ? {} : { mode }),
     ...(exclusive === true ? { exclusive } : {}),
     ...(approvals === undefined ? {} : { approvals }),
+    ...(answer === undefined ? {} : { answer }),
   };
 }
 

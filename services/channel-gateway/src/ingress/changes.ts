@@ -127,8 +127,8 @@ function draftOf(
 
 /** Without a prefix that chooses the queue mode, as in the stored message. A command is text here: an edit runs nothing. */
 function textOf(written: string, commandPrefix: string | undefined): string {
-  const spoken = parseInput(written, commandPrefix);
-  return spoken.kind === "message" ? spoken.text : written;
+  const parsed = parseInput(written, commandPrefix);
+  return parsed.kind === "message" ? parsed.text : written;
 }
 
 function reachesAgent(edits: PeoplePolicy["edits"], running: boolean): boolean {

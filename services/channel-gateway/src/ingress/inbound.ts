@@ -9,9 +9,9 @@ import {
   type OutputOf,
   type ReplyAddress,
 } from "@parley/contracts";
-import { nameUuid } from "@parley/kit";
+import { nameUuid, omitUndefined } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
-import { SessionBusyError } from "../operations/session-busy.ts";
+import { awaitingApprovalText, SessionBusyError } from "../operations/session-busy.ts";
 import type {
   AcceptResult,
   ActionResult,
@@ -29,8 +29,9 @@ import { typedCommands } from "../channels/text/typed-commands.ts";
 import { accessOf, authorizeSender, type AccessPolicy, type Admitted } from "./authorize.ts";
 import { fileTimes, isPendingFile, partsOfFiles } from "./attachments.ts";
 import { applyChange } from "./changes.ts";
+import { contextOf, keepAsContext } from "./group-context.ts";
 import { messageOfDraft } from "./draft-message.ts";
-import { InboxWriter, type InboxWriterDeps } from "./inbox-writer.ts";
+import { InboxWriter, leaseOf, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
 import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
@@ -81,7 +82,12 @@ export class InboundHandler {
   ): Promise<AcceptResult> {
     const { channel, account } = policy;
     const sender = await authorizeSender(this.#deps, policy, draft);
-    if (sender === null) return "ignored";
+    if (sender === null) {
+      const routeFor = (admitted: Admitted) =>
+        this.#routeFor(policy, { channel, account, ...draft, ...admitted }, admitted);
+      await keepAsContext(this.#deps.bus, policy, draft, routeFor);
+      return "ignored";
+    }
     const { role } = sender;
 
     const from = { channel, account, ...draft, role };
@@ -92,13 +98,13 @@ export class InboundHandler {
     const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
     // A forwarded message is never a command, because the sender did not write it.
     const isOwnText = literal === undefined && draft.forwarded === undefined;
-    const spoken: ParsedInput = isOwnText
+    const parsed: ParsedInput = isOwnText
       ? parseInput(draft.text, policy.commandPrefix)
       : (literal ?? { kind: "message", text: draft.text });
     const speaker = { ...from, route: this.#commandRoute(policy, from, sender), ref };
     const result =
-      spoken.kind === "command"
-        ? await this.runCommand(spoken.command, speaker)
+      parsed.kind === "command"
+        ? await this.runCommand(parsed.command, speaker)
         : role === "owner" && isOwnText
           ? await answerApproval(this.operations, draft.text, speaker)
           : undefined;
@@ -107,26 +113,24 @@ export class InboundHandler {
       this.#deps.events.inbound(channel, "command");
       return "executed";
     }
-    if (spoken.kind === "command") return "executed";
-    const asked = shared ? "queue" : "mode" in spoken ? spoken.mode : undefined;
-    const mode = draft.album === true && (shared || asked === undefined) ? "coalesce" : asked;
+    if (parsed.kind === "command") return "executed";
+    const requested = shared ? "queue" : "mode" in parsed ? parsed.mode : undefined;
+    const mode = draft.album === true && (shared || requested === undefined) ? "coalesce" : requested;
     const files = await this.#partsOf(draft);
     const pending = files.filter(isPendingFile);
-    const message = messageOfDraft({ channel, account, role }, draft, spoken.text, files, mode);
+    const message = messageOfDraft({ channel, account, role }, draft, parsed.text, files, mode);
     try {
-      const lease =
-        position === undefined
-          ? {}
-          : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
-      const put = () =>
+      const lease = leaseOf(position);
+      const store = () =>
         this.#writer.put({
           message,
           sessionKey,
           ...lease,
+          ...contextOf(policy, draft),
           ...(pending.length === 0 ? {} : { files: fileTimes }),
           ...(profile === undefined ? {} : { profile }),
         });
-      const { inboxId, duplicate, heldUpBy } = await this.#putAndShow(policy.indicators, draft, sessionKey, put);
+      const { inboxId, duplicate, heldUpBy } = await this.#putAndShow(policy.indicators, draft, sessionKey, store);
       if (pending.length > 0 && !duplicate) policy.fetchFiles?.(inboxId, pending);
       if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt")
         await answer(awaitingApprovalText(heldUpBy));
@@ -162,16 +166,16 @@ export class InboundHandler {
     const access = await accessOf(this.#deps, policy, { ...draft, addressed: true });
     this.#deps.events.inbound(channel, "action");
     if (access.verdict !== "let_in") return { text: "You may not decide this.", done: false };
-    const spoken = parseInput(input);
-    if (spoken.kind === "message") {
+    const parsed = parseInput(input);
+    if (parsed.kind === "message") {
       const result = await this.accept(policy, { ...draft, addressed: true, text: input }, position);
       return { text: result === "duplicate" ? "Already answered." : input, done: result !== "ignored" };
     }
     const from = { channel, account, ...draft, role: access.role };
     const ref = `${channel}:${account}:${draft.externalId}`;
     const speaker = { ...from, route: this.#commandRoute(policy, from, access), ref };
-    const refusal = accessRefusal(spoken.command.name, spoken.command.rest.split(/\s+/), speaker);
-    const text = refusal ?? (await this.runCommand(spoken.command, speaker));
+    const refusal = accessRefusal(parsed.command.name, parsed.command.rest.split(/\s+/), speaker);
+    const text = refusal ?? (await this.runCommand(parsed.command, speaker));
     return { text: typedCommands(text, policy.commandPrefix), done: refusal === undefined };
   }
 
@@ -223,19 +227,19 @@ export class InboundHandler {
 
   /** Stores a message and follows the turn that answers it. */
   async storeAndFollow(input: AuthorizedInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
-    const put = this.#putOf(input);
-    return followTurn(this.#deps, put.sessionKey, () => this.#writer.put(put, input.keyed), signal, listener);
+    const request = this.#putOf(input);
+    return followTurn(this.#deps, request.sessionKey, () => this.#writer.put(request, input.keyed), signal, listener);
   }
 
   #putOf(input: AuthorizedInput): InputOf<typeof store.inboxPut> {
     const sessionKey = this.sessionKeyOf(input);
     const isCall = input.thread === "own" || input.thread === "separate";
     const singleCall = isCall && sessionKey === conversationKey(input);
-    const { profile } = input;
+    const { profile, content } = input;
     return {
       message: messageOf(input),
       sessionKey,
-      ...(profile === undefined ? {} : { profile }),
+      ...omitUndefined({ profile, content }),
       ...(singleCall ? { singleCall } : {}),
     };
   }
@@ -264,15 +268,15 @@ export class InboundHandler {
     indicators: TurnIndicators | undefined,
     draft: InboundDraft,
     sessionKey: string,
-    put: () => Promise<StoredMessage>,
+    store: () => Promise<StoredMessage>,
   ): Promise<StoredMessage> {
-    if (indicators === undefined) return put();
+    if (indicators === undefined) return store();
     // A session that this replica does not know is looked up first, so that its events are followed from before the message is stored.
     if (this.#deps.sessions.remembered(sessionKey) === undefined) await this.#deps.sessions.find(sessionKey);
     const followed = indicators.follow(draft);
     const listener: TurnListener = { kept: () => undefined, event: (event) => followed.event(event) };
     try {
-      const { kept, end } = await followTurn(this.#deps, sessionKey, put, followed.signal, listener);
+      const { kept, end } = await followTurn(this.#deps, sessionKey, store, followed.signal, listener);
       void followed.until(end);
       return kept;
     } catch (error) {
@@ -293,8 +297,4 @@ export class InboundHandler {
       outgoing: { address, text, expiresInMs: commandAnswerExpiresMs },
     });
   }
-}
-
-function awaitingApprovalText(approval: string): string {
-  return `Queued. I am waiting for your decision on ${approval} first: /approve ${approval}, /deny ${approval} or /stop.`;
 }

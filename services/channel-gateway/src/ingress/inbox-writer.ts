@@ -14,6 +14,7 @@ import type { AwaitDeps, StoredMessage } from "../live/follow-turn.ts";
 import { busyText, SessionBusyError } from "../operations/session-busy.ts";
 import type { GatewayEvents } from "../events.ts";
 import { assertMessageSize } from "./authorized-input.ts";
+import type { Position } from "../channels/channel.ts";
 import { joinsOthers, queueModeOf } from "./queue-mode.ts";
 import { startedByOf } from "../operations/started-by.ts";
 
@@ -107,10 +108,10 @@ export class InboxWriter {
   /** Returns the message with its queue mode. */
   async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
     const { sessions, settings } = this.#deps;
-    const { origin, mode: asked, exclusive = false, ...rest } = message;
-    const open = asked === undefined && origin === "user" && !exclusive;
+    const { origin, mode: requested, exclusive = false, ...rest } = message;
+    const open = requested === undefined && origin === "user" && !exclusive;
     const session = open ? await sessions.queueModeOf(sessionKey) : null;
-    const mode = queueModeOf({ origin, asked, exclusive, session, setting: settings.queue.mode });
+    const mode = queueModeOf({ origin, requested, exclusive, session, setting: settings.queue.mode });
     return {
       ...rest,
       origin,
@@ -137,4 +138,11 @@ export class InboxWriter {
     await Promise.all(outcome.turns.map(say));
     return outcome;
   }
+}
+
+/** Saves the cursor of the connection together with the message. */
+export function leaseOf(position: Position | undefined): Pick<InputOf<typeof store.inboxPut>, "lease"> {
+  if (position === undefined) return {};
+  const { lease, cursor } = position;
+  return { lease: { name: lease.name, fence: lease.fence, cursor } };
 }

@@ -7,14 +7,14 @@ import type { Origin, QueueMode } from "@parley/contracts";
  */
 export function queueModeOf(message: {
   origin: Origin;
-  asked: QueueMode | undefined;
+  requested: QueueMode | undefined;
   exclusive: boolean;
   session: QueueMode | null;
   setting: QueueMode;
 }): QueueMode {
   if (message.origin !== "user") return "queue";
-  if (message.exclusive) return message.asked ?? "queue";
-  return message.asked ?? message.session ?? message.setting;
+  if (message.exclusive) return message.requested ?? "queue";
+  return message.requested ?? message.session ?? message.setting;
 }
 
 /** Whether a message in this mode may share a turn with others. Its caller then receives the answer of the joined turn. */

@@ -57,7 +57,7 @@ export interface TurnListener {
 export async function followTurn(
   deps: AwaitDeps,
   sessionKey: string,
-  put: () => Promise<StoredMessage>,
+  store: () => Promise<StoredMessage>,
   signal: AbortSignal,
   listener?: TurnListener,
 ): Promise<PendingTurn> {
@@ -65,7 +65,7 @@ export async function followTurn(
   try {
     const expected = deps.sessions.remembered(sessionKey);
     if (expected !== undefined) follower.listen(expected);
-    const kept = await put();
+    const kept = await store();
     deps.sessions.remember(sessionKey, kept.sessionId);
     const heardAll = (expected === kept.sessionId || deps.live.hasBeginning(kept.sessionId)) && !kept.duplicate;
     if (expected !== kept.sessionId) follower.listen(kept.sessionId);
@@ -166,10 +166,10 @@ class Follower {
   /** A user message within another turn may be ours, because it joined that turn. The end of that turn may settle ours as well. */
   #hearOther(event: SessionEvent): void {
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
-    const said = event.type === "message" && event.message.role === "user";
-    const joined = said && turnId === this.#otherTurn;
+    const isUserMessage = event.type === "message" && event.message.role === "user";
+    const joined = isUserMessage && turnId === this.#otherTurn;
     // The first messages of a turn arrive before its `turn.started` event.
-    if (!said) this.#otherTurn = turnId;
+    if (!isUserMessage) this.#otherTurn = turnId;
     if (joined || (event.type === "turn.finished" && this.#inboxId !== undefined)) void this.#ask();
   }
 

@@ -71,13 +71,14 @@ export const approvalOperations = [
       }
       return decided;
     },
-    ({ outcome, approval }, _call, { decision }) => {
+    ({ outcome, approval }, _call, { decision, always: wanted }) => {
       const what = approval === null ? "" : callText(approval, 200);
       if (outcome === "already") {
         return `${approval?.id ?? ""} was already ${approval?.state ?? ""} by ${approval?.decidedBy ?? "somebody"}. ${what}`;
       }
-      const always = approval?.always === true ? ", along with similar calls in this session from now on" : "";
-      return `${decision === "allow" ? "Allowed" : "Denied"}${always}. ${what}`;
+      if (decision === "deny") return `Denied. ${what}`;
+      if (approval?.always === true) return `Allowed, along with similar calls in this session from now on. ${what}`;
+      return `Allowed${wanted ? ", only this once: such calls require approval each time" : ""}. ${what}`;
     },
   ),
 ];

@@ -1,8 +1,10 @@
 // Accounts of channels: their state across replicas, tests of credentials, pauses.
 import {
+  accountLogs,
   accountReports,
   channelEntries,
   errorMessage,
+  healthReports,
   neededSecrets,
   operations,
   settingNamesOf,
@@ -29,6 +31,15 @@ export function bestReport(reports: readonly Report[], of: Pick<Report, "channel
 
 const isSame = (one: AccountRef, other: AccountRef) => one.channel === other.channel && one.account === other.account;
 
+function accountText({ channel, account, state, owner, waiting, reason }: operations.ChannelAccountStatus): string {
+  const more = [
+    ...(owner === null ? [] : [`on ${owner.split("/", 1)[0]}`]),
+    ...(waiting === 0 ? [] : [`${waiting} texts wait`]),
+    ...(reason === null ? [] : [reason]),
+  ];
+  return [`${channel}:${account}  ${state}`, ...more].join(", ");
+}
+
 export const channelOperations = [
   implement(operations.channelsKinds, () => ({
     kinds: channelEntries.map((entry) => ({
@@ -54,29 +65,33 @@ export const channelOperations = [
     return { removed: true };
   }),
 
-  implement(operations.channelsList, async (_input, { deps: { bus, channels } }) => {
-    const accounts = channels.list();
-    const [reports, status] = await Promise.all([
-      bus.gather(accountReports, {}, gatherMs),
-      bus.request(store.accountStatus, { accounts: accounts.map(({ channel, account }) => ({ channel, account })) }),
-    ]);
-    const all = reports.flatMap(({ accounts: reported }) => reported);
-    return {
-      accounts: status.accounts.map((each) => {
-        const { state, as, reason, since } = bestReport(all, each);
-        const isPaused = each.paused !== null && state !== "disabled";
-        const origin = accounts.find((listed) => isSame(listed, each))?.origin ?? "added";
-        return {
-          ...each,
-          origin,
-          state: isPaused ? ("paused" as const) : state,
-          as: isPaused ? null : as,
-          reason,
-          since,
-        };
-      }),
-    };
-  }),
+  implement(
+    operations.channelsList,
+    async (_input, { deps: { bus, channels } }) => {
+      const accounts = channels.list();
+      const [reports, status] = await Promise.all([
+        bus.gather(accountReports, {}, gatherMs),
+        bus.request(store.accountStatus, { accounts: accounts.map(({ channel, account }) => ({ channel, account })) }),
+      ]);
+      const all = reports.flatMap(({ accounts: reported }) => reported);
+      return {
+        accounts: status.accounts.map((each) => {
+          const { state, as, reason, since } = bestReport(all, each);
+          const isPaused = each.paused !== null && state !== "disabled";
+          const origin = accounts.find((listed) => isSame(listed, each))?.origin ?? "added";
+          return {
+            ...each,
+            origin,
+            state: isPaused ? ("paused" as const) : state,
+            as: isPaused ? null : as,
+            reason,
+            since,
+          };
+        }),
+      };
+    },
+    ({ accounts }) => accounts.map(accountText).join("\n") || "There is no account.",
+  ),
 
   implement(operations.channelsTest, async (account, { deps }) => {
     try {
@@ -90,11 +105,44 @@ export const channelOperations = [
     }
   }),
 
+  implement(operations.channelsLogs, async ({ level, since, limit, ...account }, { deps: { bus, channels } }) => {
+    // A disabled account has the lines that say why.
+    if (!channels.list().some((listed) => isSame(listed, account))) channels.require(account);
+    const from = since === undefined ? {} : { since: new Date(since).toISOString() };
+    const replies = await bus.gather(accountLogs, { ...account, ...from, level, limit }, gatherMs);
+    const lines = replies.flatMap((reply) => reply.lines).toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+    return { lines: lines.slice(-limit) };
+  }),
+
   implement(operations.channelsPause, async (account, { deps, actor: by }) => {
     deps.channels.require(account);
     await deps.bus.request(store.accountPause, { ...account, paused: true, by });
     return { paused: true };
   }),
+
+  implement(
+    operations.channelsMove,
+    async ({ replica, ...account }, { deps: { bus, channels }, actor: by }) => {
+      channels.require(account);
+      if (!channels.hasConnection(account))
+        throw new OperationError("conflict", "the platform calls any gateway: this account has no connection to move");
+      if (replica !== null) {
+        const names = (await bus.gather(healthReports["channel-gateway"], {}, gatherMs)).map(
+          (report) => report.replica,
+        );
+        if (!names.includes(replica))
+          throw new OperationError(
+            "not_found",
+            `there is no gateway "${replica}"; there are: ${names.sort().join(", ")}`,
+          );
+      }
+      await bus.request(store.accountMove, { ...account, replica, by });
+      const { accounts } = await bus.request(store.accountStatus, { accounts: [account] });
+      return { movedTo: replica, owner: accounts[0]?.owner ?? null };
+    },
+    ({ movedTo }) =>
+      movedTo === null ? "The gateways choose who holds it." : `It moves to ${movedTo} within seconds.`,
+  ),
 
   implement(operations.channelsResume, async (account, { deps, actor: by }) => {
     deps.channels.require(account);

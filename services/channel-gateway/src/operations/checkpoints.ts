@@ -1,5 +1,13 @@
 // Checkpoints: list them, and restore files from one.
-import { checkpointRewind, operations, store, type OutputOf, type RewindReport } from "@parley/contracts";
+import {
+  checkpointRewind,
+  folderWorkspaceId,
+  operations,
+  store,
+  type OutputOf,
+  type RewindReport,
+  type SessionSummary,
+} from "@parley/contracts";
 import { oneLine, pluralize } from "@parley/kit";
 import { formatAge, shortId } from "./format.ts";
 import { implement, OperationError, type OperationCall } from "./operation.ts";
@@ -16,16 +24,17 @@ type Checkpoint = OutputOf<typeof store.checkpointList>["checkpoints"][number];
 /** The store issues a permit, and a tool-runner executes the rewind with it. */
 async function rewind(
   call: OperationCall,
-  sessionId: string,
+  { sessionId, overrides: { workspace: folder } }: SessionSummary,
   target: { checkpointId: string; dryRun: boolean },
   timeoutMs: number,
 ): Promise<RewindReport> {
   const { bus } = call.deps;
   const opId = call.requestId("rewind");
   const { checkpointId: turnId, dryRun } = target;
+  const workspace = folder === undefined ? {} : { workspace: folderWorkspaceId(folder) };
   const request = async () => {
     const { secret } = await bus.request(store.rewindPermit, { rewindId: opId, sessionId, turnId });
-    return bus.request(checkpointRewind, { opId, sessionId, turnId, dryRun, secret }, { timeoutMs });
+    return bus.request(checkpointRewind, { opId, sessionId, turnId, dryRun, secret, ...workspace }, { timeoutMs });
   };
   return awaitService("tool-runner", request());
 }
@@ -63,12 +72,12 @@ export const checkpointOperations = [
   ),
 
   implement(operations.checkpointsRewind, async ({ id, checkpointId, dryRun }, call) => {
-    const { sessionId } = await call.session(id);
-    return rewind(call, sessionId, { checkpointId, dryRun }, rewindTimeoutMs);
+    return rewind(call, await call.session(id), { checkpointId, dryRun }, rewindTimeoutMs);
   }),
 
   implement(operations.checkpointsRewindListed, async ({ id, checkpoint: named, dryRun }, call) => {
-    const { sessionId } = await call.session(id);
+    const session = await call.session(id);
+    const { sessionId } = session;
     const { checkpoints } = await call.deps.bus.request(store.checkpointList, { sessionId, limit: shownCheckpoints });
     const found = /^\d{1,3}$/.test(named)
       ? checkpoints[Number(named) - 1]
@@ -77,6 +86,6 @@ export const checkpointOperations = [
       throw new OperationError("not_found", `there is no checkpoint "${named}"; /checkpoint list shows them`);
     }
     const { checkpointId } = found;
-    return reportText(await rewind(call, sessionId, { checkpointId, dryRun }, commandTimeoutMs));
+    return reportText(await rewind(call, session, { checkpointId, dryRun }, commandTimeoutMs));
   }),
 ];

@@ -1,25 +1,31 @@
 // The deployment: its state, the model, usage, deliveries and contacts; and the commands about commands.
 import {
+  controlModelRequest,
   controlModels,
   healthReports,
   operations,
   slashCommands,
   store,
   toolCatalog,
+  type OperationOutput,
   type ReplicaReport,
 } from "@parley/contracts";
 import { pairingCodeHash } from "./pairing-code.ts";
-import { version } from "../version.ts";
+import { version } from "@parley/chassis";
 import { accessRules, maySee } from "./access.ts";
 import { settingRows } from "./setting-rows.ts";
-import { implement, UsageError, type Speaker } from "./operation.ts";
+import { implement, UsageError, type OperationCall, type Speaker } from "./operation.ts";
 
 /** How long replicas have to report their status. */
 const gatherMs = 250;
 const statusModelMs = 500;
 /** Timeout for services that answer from memory. */
 const agentMs = 1_000;
+/** Timeout for a request that is built again: a long session's log is read. */
+const rebuildMs = 10_000;
 const dayMs = 86_400_000;
+
+type SentRequest = NonNullable<OperationOutput<typeof operations.turnsRequest>["request"]>;
 
 function helpText(speaker: Speaker, about: string | undefined): string {
   if (about === undefined) {
@@ -36,12 +42,31 @@ function helpText(speaker: Speaker, about: string | undefined): string {
   return `${command.usage}\n${command.summary}${ownerOnly ? " (owner only)" : ""}`;
 }
 
+/** What somebody reads who writes to the agent for the first time. It needs no model call. */
+async function greetingText({ speaker, deps }: OperationCall): Promise<string> {
+  const model = await deps.acts.model();
+  const useful = slashCommands.filter(({ name }) => greeted.has(name) && maySee(name, speaker));
+  const isRehearsal = model?.provider === "rehearsal";
+  return [
+    "Hello, I am an AI agent. Write to me as you would to a person: ask a question, or tell me what to do.",
+    ...(isRehearsal
+      ? ["No language model is set up yet: a built-in rehearsal model answers, without understanding."]
+      : []),
+    ...useful.map(({ name, summary }) => `${name}: ${summary}`),
+  ].join("\n");
+}
+
+/** The commands that a greeting names. */
+const greeted = new Set(["/help", "/new", "/stop", "/status"]);
+
 function byServiceAndName(a: ReplicaReport, b: ReplicaReport): number {
   return a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica);
 }
 
 export const clusterOperations = [
   implement(operations.commandsHelp, ({ command }, { speaker }) => helpText(speaker, command)),
+
+  implement(operations.commandsStart, (_input, call) => greetingText(call)),
 
   implement(operations.commandsList, () => ({
     commands: slashCommands.map(({ name, usage, summary }) => ({ name, usage, summary })),
@@ -81,10 +106,10 @@ export const clusterOperations = [
     };
   }),
 
-  implement(operations.usageGet, async ({ days, session }, call) => {
+  implement(operations.usageGet, async ({ days, session, by }, call) => {
     const of = session === undefined ? {} : { sessionId: (await call.session(session)).sessionId };
     const sinceDay = new Date(Date.now() - (days - 1) * dayMs).toISOString().slice(0, 10);
-    return call.deps.bus.request(store.usageReport, { sinceDay, ...of });
+    return call.deps.bus.request(store.usageReport, { sinceDay, ...of, ...(by === undefined ? {} : { by }) });
   }),
 
   implement(operations.messagesGet, async ({ id }, { deps }) => ({
@@ -97,6 +122,20 @@ export const clusterOperations = [
   implement(operations.turnsTrace, ({ id }, { deps }) =>
     deps.bus.request(store.turnTrace, { turnId: id === "last" ? null : id }),
   ),
+
+  implement(operations.turnsRequest, async ({ id, step }, { deps }) => {
+    const read = (offset: number) =>
+      deps.bus.request(controlModelRequest, { turnId: id, step, offset }, { timeoutMs: rebuildMs });
+    const { model, exact, note, text: first, length } = await read(0);
+    if (first === null) return { model, exact, note, request: null };
+    let text = first;
+    while (text.length < length) {
+      const { text: part } = await read(text.length);
+      if (part === null || part === "") break;
+      text += part;
+    }
+    return { model, exact, note, request: JSON.parse(text) as SentRequest };
+  }),
 
   implement(operations.settingsGet, (_input, { deps }) => ({
     settings: settingRows(deps.settings, deps.originOf),

@@ -12,7 +12,7 @@ import {
   type ParleySettings,
 } from "@parley/contracts";
 import { nameUuid, oneLine, pluralize } from "@parley/kit";
-import { version } from "../version.ts";
+import { version } from "@parley/chassis";
 import { costText, count, formatAge, tokensText } from "./format.ts";
 import { implement, UsageError, type OperationCall } from "./operation.ts";
 import { startedByOf } from "./started-by.ts";
@@ -236,6 +236,21 @@ export const conversationOperations = [
     const permissionMode = choice(value, permissionModes) ?? "default";
     await acts.override((await call.ensureSession(id)).sessionId, { permissionMode });
     return `The permission mode is ${permissionMode} from now on.`;
+  }),
+
+  implement(operations.sessionsWorkspace, async ({ id, value }, call) => {
+    const { acts, sessions, settings } = call.deps;
+    if (value === undefined) {
+      const now = (await sessions.find(id))?.overrides.workspace;
+      const names = Object.keys(settings.workspace.folders);
+      const others = names.length === 0 ? "The settings name no other one." : `Others: ${names.join(", ")}.`;
+      return `This session works in ${now === undefined ? "the workspace" : `the workspace "${now}"`}. ${others}`;
+    }
+    const workspace = value === "default" ? null : value;
+    await acts.override((await call.ensureSession(id)).sessionId, { workspace });
+    return workspace === null
+      ? "This session works in the workspace."
+      : `This session works in the workspace "${workspace}".`;
   }),
 
   implement(operations.todosList, async ({ id }, { deps }) => {

@@ -160,8 +160,8 @@ function serverNamed({ mcp }: McpDeps["settings"], named: string): string {
 function noServerText(named: string, names: readonly string[]): string {
   if (names.length === 0) return "no MCP servers are configured; add one to parley.toml as [mcp.servers.<name>]";
   const near = nearestName(named, names);
-  const meant = near === null ? "" : ` Did you mean ${near}?`;
-  return `there is no MCP server "${named}".${meant} Configured servers: ${names.toSorted().join(", ")}; add others to parley.toml`;
+  const suggestion = near === null ? "" : ` Did you mean ${near}?`;
+  return `there is no MCP server "${named}".${suggestion} Configured servers: ${names.toSorted().join(", ")}; add others to parley.toml`;
 }
 
 /** Returns the tool's name at the server. When the server is off or failing and lists no tools, the given name is accepted. */

@@ -65,6 +65,8 @@ export interface ChannelDirectory {
   peopleOf(account: AccountRef): PeoplePolicy | null;
   /** Throws OperationError when no adapter serves an account: a text for it would wait until it expires. */
   require(account: AccountRef): void;
+  /** The account has connections of its own, each held by one gateway. */
+  hasConnection(account: AccountRef): boolean;
   /** The account's own name on its platform; null: the channel has no check. Rejects with a readable reason. */
   check(account: AccountRef, signal: AbortSignal): Promise<{ as: string } | null>;
   /** Adds or replaces an account on all replicas; on this one it runs when the promise resolves. Throws OperationError. */

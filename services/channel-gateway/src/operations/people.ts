@@ -12,6 +12,9 @@ function noteFor({ channels }: Pick<OperationDeps, "channels">, contact: store.C
   return `[channels.${contact.channel}.${contact.account}] ${list} names them and decides first: remove them from the list`;
 }
 
+/** How long the news of a linked chat waits for the owner's channel. */
+const linkNewsMs = 7 * 24 * 3_600_000;
+
 function personText({
   name,
   contactId,
@@ -62,7 +65,10 @@ export const peopleOperations = [
       const isOwn = speaker.access === undefined;
       const route = isOwn ? speaker.route : routeOfKey((await call.session(session)).key);
       const admitted = { codeSha256: pairingCodeHash(code), role: isOwn ? speaker.role : role, route };
-      return deps.bus.request(store.contactLink, admitted);
+      // An owner knows what they have linked.
+      const isOwner = speaker.role === "owner";
+      const toOwner = { text: `${call.actor} has linked another chat, with the same rights:`, expiresInMs: linkNewsMs };
+      return deps.bus.request(store.contactLink, isOwner ? admitted : { ...admitted, toOwner });
     },
     ({ contact }) => `${personText(contact)} is linked: direct messages from there join this conversation.`,
   ),

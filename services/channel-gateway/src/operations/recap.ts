@@ -6,15 +6,18 @@ const maxCharacters = 300;
 
 /** Returns at most two lines; none for an empty conversation. Notes of the loop and tool results are left out. */
 export function recap(messages: readonly Message[]): string[] {
-  const asked = messages.findLast(({ role, from }) => role === "user" && from !== undefined);
+  const lastInput = messages.findLast(({ role, from }) => role === "user" && from !== undefined);
   const answered = messages.findLast(({ role, parts }) => role === "assistant" && textOf(parts).trim() !== "");
   const line = (who: string, message: Message | undefined) => {
     const text = message === undefined ? "" : oneLine(textOf(message.parts), maxCharacters);
     return text === "" ? [] : [`${who}: ${text}`];
   };
-  const question = line(`Last from ${asked?.from?.contact.name ?? asked?.from?.contact.id ?? "you"}`, asked);
+  const question = line(
+    `Last from ${lastInput?.from?.contact.name ?? lastInput?.from?.contact.id ?? "you"}`,
+    lastInput,
+  );
   // An answer older than the last message belongs to an earlier one.
-  const behind = answered !== undefined && answered.seq > (asked?.seq ?? 0);
+  const behind = answered !== undefined && answered.seq > (lastInput?.seq ?? 0);
   return [...question, ...(behind ? line("My answer", answered) : question.length === 0 ? [] : ["Not answered yet."])];
 }
 

@@ -23,6 +23,11 @@ export async function busyText(bus: Bus, sessionId: string, turnId: string | nul
   if (turnId === null) return null;
   const range = { sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };
   const { messages } = await bus.request(store.sessionMessages, range);
-  const asked = messages.find((message) => message.turnId === turnId && message.from !== undefined);
-  return asked === undefined ? null : oneLine(textOf(asked.parts), 80);
+  const request = messages.find((message) => message.turnId === turnId && message.from !== undefined);
+  return request === undefined ? null : oneLine(textOf(request.parts), 80);
+}
+
+/** Tells the owner why their message waits. */
+export function awaitingApprovalText(approval: string): string {
+  return `Queued. I am waiting for your decision on ${approval} first: /approve ${approval}, /deny ${approval} or /stop.`;
 }

@@ -126,13 +126,15 @@ export class SessionService {
     return existing(session, sessionId);
   }
 
-  /** Changes the overrides of one session. Throws INVALID_INPUT for a model that is unknown or a mode that is not allowed. */
+  /** Changes the overrides of one session. Throws INVALID_INPUT for an unknown model or workspace, or a mode that is not allowed. */
   async override(sessionId: string, overrides: Overrides): Promise<SessionSummary> {
     const { bus, sessions } = this.#deps;
     if (overrides.permissionMode !== undefined && overrides.permissionMode !== null) {
       this.#refuseMode(overrides.permissionMode);
     }
     if (overrides.model !== undefined && overrides.model !== null) await this.#refuseModel(overrides.model);
+    for (const model of overrides.fallbackModels ?? []) await this.#refuseModel(model);
+    if (overrides.workspace !== undefined && overrides.workspace !== null) this.#refuseFolder(overrides.workspace);
     for (const { model } of Object.values(overrides.programAgents ?? {})) {
       if (model !== undefined) await this.#refuseModel(model);
     }
@@ -158,6 +160,14 @@ export class SessionService {
       "INVALID_INPUT",
       'the mode "bypass" is not allowed; set [permissions] allow_bypass = true in parley.toml to allow it',
     );
+  }
+
+  #refuseFolder(name: string): void {
+    const names = Object.keys(this.#deps.settings.workspace.folders);
+    if (names.includes(name)) return;
+    const known =
+      names.length === 0 ? "[workspace.folders] in parley.toml names none" : `there are ${names.join(", ")}`;
+    throw new WireError("INVALID_INPUT", `there is no workspace "${name}"; ${known}`);
   }
 
   async #refuseModel(name: string): Promise<void> {

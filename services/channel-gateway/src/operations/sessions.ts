@@ -9,13 +9,16 @@ import { awaitService } from "./session-service.ts";
 /** How many messages back the recap searches. */
 const recapMessages = 100;
 
+/** A number in a list of sessions. */
+const listNumber = /^[1-9]\d?$/;
+
 /** The name of a session in an answer. */
 function named(session: SessionSummary): string {
   return `${session.title === null ? "without a title" : `"${session.title}"`} (${shortId(session.sessionId)})`;
 }
 
-function line(session: SessionSummary, currentId: string | undefined): string {
-  const mark = session.sessionId === currentId ? "→" : " ";
+function line(session: SessionSummary, index: number, currentId: string | undefined): string {
+  const mark = `${session.sessionId === currentId ? "→" : " "}${String(index + 1).padStart(3)}.`;
   const archived = session.status === "archived" ? ", archived" : "";
   const at = formatAge(session.updatedAt, Date.now());
   return `${mark} ${shortId(session.sessionId)}  ${session.title ?? "(no messages yet)"} · ${pluralize(session.messageCount, "message")} · ${at}${archived}`;
@@ -43,8 +46,10 @@ async function resumedText({ deps }: OperationCall, session: SessionSummary): Pr
   return [`This conversation continues with session ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
 }
 
+/** `wanted`: the number of a session in /session list, else its id, key or title. */
 async function resume({ deps }: OperationCall, route: string, wanted: string): Promise<SessionSummary> {
-  const bound = await deps.acts.resume(route, wanted);
+  const listed = listNumber.test(wanted) ? await deps.bus.request(store.sessionList, { limit: Number(wanted) }) : null;
+  const bound = await deps.acts.resume(route, listed?.sessions[Number(wanted) - 1]?.sessionId ?? wanted);
   if (bound.outcome === "found") return bound.session;
   if (bound.outcome === "not_found") throw new OperationError("not_found", `there is no session "${wanted}"`);
   const ids = bound.sessions.map(({ sessionId }) => sessionId).join(", ");
@@ -68,7 +73,7 @@ export const sessionOperations = [
     async ({ sessions }, { deps, speaker }) => {
       if (sessions.length === 0) return "There are no sessions yet.";
       const current = await deps.sessions.find(speaker.route);
-      return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> continues one.`;
+      return `${sessions.map((session, index) => line(session, index, current?.sessionId)).join("\n")}\n/session resume <number or id> continues one.`;
     },
   ),
 

@@ -21,42 +21,42 @@ export function outcomeText(voice: VoiceSession): string {
 }
 
 export function stopText(voice: VoiceSession): string {
-  const heard = `${pluralize(voice.utterances, "utterance")} received.`;
+  const received = `${pluralize(voice.utterances, "utterance")} received.`;
   switch (voice.state) {
     case "stopping":
-      return `Voice is stopping; ${heard}`;
+      return `Voice is stopping; ${received}`;
     case "failed":
       return `Voice had already failed: ${sentence(voice.problem ?? "")}`;
     default:
-      return voice.problem === null ? `Voice stopped; ${heard}` : `Voice stopped, but ${sentence(voice.problem)}`;
+      return voice.problem === null ? `Voice stopped; ${received}` : `Voice stopped, but ${sentence(voice.problem)}`;
   }
 }
 
 /** `now`: milliseconds since 1970. */
 export function statusText(voice: VoiceSession, now: number): string {
-  const heard = pluralize(voice.utterances, "utterance", "utterances");
+  const received = pluralize(voice.utterances, "utterance", "utterances");
   const since = formatAge(voice.startedAt, now);
   switch (voice.state) {
     case "starting":
       return `Voice is starting (${voice.source}).`;
     case "listening":
-      return `Voice is listening to ${voice.source} through the MCP server ${voice.server ?? ""}, started ${since}; ${heard}.`;
+      return `Voice is listening to ${voice.source} through the MCP server ${voice.server ?? ""}, started ${since}; ${received}.`;
     case "stopping":
-      return `Voice is stopping; ${heard}.`;
+      return `Voice is stopping; ${received}.`;
     case "stopped": {
       const problem = voice.problem === null ? "" : ` ${sentence(voice.problem)}`;
-      return `Voice is stopped; it was started ${since} and received ${heard}.${problem}`;
+      return `Voice is stopped; it was started ${since} and received ${received}.${problem}`;
     }
     case "failed":
-      return `Voice failed after ${heard}: ${sentence(voice.problem ?? "")}`;
+      return `Voice failed after ${received}: ${sentence(voice.problem ?? "")}`;
     default:
       return voice.state satisfies never;
   }
 }
 
 export function eventLine({ seq, type, text, at }: { seq: number; type: string; text: string; at: string }): string {
-  const said = text === "" ? "" : `: ${oneLine(text, 200)}`;
-  return `${seq}. ${at.slice(11, 19)} ${type}${said}`;
+  const detail = text === "" ? "" : `: ${oneLine(text, 200)}`;
+  return `${seq}. ${at.slice(11, 19)} ${type}${detail}`;
 }
 
 /** `configured`: a speech service is configured. `sent`: answers are sent to this conversation instead of being read from the session. */

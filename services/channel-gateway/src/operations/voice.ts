@@ -17,20 +17,20 @@ const maxEvents = 100;
 async function start({ deps, speaker }: OperationCall, named: string): Promise<string> {
   const source = sourceOf(named);
   const { channel, account, conversation, contact, role, replyTo, direct } = speaker;
-  const heard = source === "loopback" ? deps.settings.voice.loopback_role : role;
+  const voiceRole = source === "loopback" ? deps.settings.voice.loopback_role : role;
   const { opened, voice } = await deps.bus.request(store.voiceOpen, {
     opId: nameUuid(`voice:${speaker.ref}`),
     route: speaker.route,
     source,
-    sender: { channel, account, conversation, contact, role: heard, origin: "user", direct, spoken: true },
+    sender: { channel, account, conversation, contact, role: voiceRole, origin: "user", direct, spoken: true },
     replyTo: replyTo === null ? null : { ...replyTo, replyToId: undefined },
   });
   if (!opened) throw new OperationError("conflict", `${statusText(voice, Date.now())} /voice stop ends it.`);
   const { voiceId } = voice;
   // A repeated request is the same start, also for a new leader.
-  const asked = deps.bus.request(controlVoice, { do: "start", voiceId }, { timeoutMs: startTimeoutMs });
+  const response = deps.bus.request(controlVoice, { do: "start", voiceId }, { timeoutMs: startTimeoutMs });
   try {
-    const { voice: begun } = await awaitService("agent-core", asked);
+    const { voice: begun } = await awaitService("agent-core", response);
     return outcomeText(begun ?? voice);
   } catch (error) {
     if (!(error instanceof ServiceUnavailableError)) throw error;
@@ -65,10 +65,10 @@ async function status({ deps, speaker }: OperationCall): Promise<string> {
   if (voice.state !== "listening") return words;
   const order = { do: "status" as const, voiceId: voice.voiceId };
   // Without a leader the state from the store is still shown.
-  const asked = await deps.bus
+  const report = await deps.bus
     .request(controlVoice, order, { timeoutMs: askTimeoutMs, attemptMs: askTimeoutMs })
     .catch(() => null);
-  return asked === null || asked.text === null ? words : `${words}\nReport of the server: ${asked.text}`;
+  return report === null || report.text === null ? words : `${words}\nReport of the server: ${report.text}`;
 }
 
 async function replies(call: OperationCall, on: boolean | undefined): Promise<string> {
@@ -97,17 +97,17 @@ export const voiceOperations = [
 
   implement(operations.voiceEvents, async ({ count }, { deps, speaker }) => {
     const events = Math.min(count, maxEvents);
-    const heard = await deps.bus.request(store.voiceGet, { route: speaker.route, events });
-    if (heard.voice === null || heard.events.length === 0) return "No voice events yet.";
-    return heard.events.map(eventLine).join("\n");
+    const found = await deps.bus.request(store.voiceGet, { route: speaker.route, events });
+    if (found.voice === null || found.events.length === 0) return "No voice events yet.";
+    return found.events.map(eventLine).join("\n");
   }),
 
   implement(operations.voiceDevices, async (_input, { deps }) => {
-    const asked = deps.bus.request(
+    const response = deps.bus.request(
       controlVoice,
       { do: "devices" },
       { timeoutMs: askTimeoutMs, attemptMs: askTimeoutMs },
     );
-    return (await awaitService("agent-core", asked)).text ?? "";
+    return (await awaitService("agent-core", response)).text ?? "";
   }),
 ];

@@ -15,7 +15,13 @@ export const replayWindowMs = 5 * 60 * 1_000;
 /** A plain HMAC has neither id nor time: the same body within this time is the same delivery. */
 const sameBodyMs = 10 * 60 * 1_000;
 
-export type SignatureCheck = { genuine: true; deliveryId: string } | { genuine: false; reason: string };
+/** An unsigned id can be exchanged. A signed body that arrives again within this time is the same delivery under any id. */
+export const replayedBodyMs = 12 * 60 * 60 * 1_000;
+
+/** `contentId`: the same for every delivery of one body, when the sender signs the body without the id. */
+export type SignatureCheck =
+  | { genuine: true; deliveryId: string; contentId?: string }
+  | { genuine: false; reason: string };
 
 export interface Delivery {
   header: (name: string) => string | undefined;
@@ -30,7 +36,11 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   if (scheme.signs === "body") {
     if (proof === undefined) return { genuine: false, reason: `${displayName(scheme.header)} is required` };
     if (!isProof(scheme, secret, proof, [delivery.rawBody])) return wrongSignature;
-    return { genuine: true, deliveryId: deliveryId(signer, scheme, delivery, nowMs) };
+    return {
+      genuine: true,
+      deliveryId: deliveryId(signer, scheme, delivery, nowMs),
+      ...(scheme.uniqueBodies === true ? { contentId: bodyId(delivery, "") } : {}),
+    };
   }
   const id = idOf(scheme, delivery);
   const timestamp = delivery.header(scheme.timestampHeader ?? "");

@@ -9,6 +9,8 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { temporaryFolder, Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { parseSettings } from "@parley/chassis";
+import { mcpAuthorize, sealedCodeContext, type InputOf } from "@parley/contracts";
+import { createSealingKeys, open } from "@parley/kit";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "../support/stack.ts";
 
 const cleanup = new Cleanup();
@@ -148,6 +150,30 @@ describe("errors", () => {
     assert.equal(response.status, 503);
     assert.match(await response.text(), /The authorization cannot be completed now/);
     assert.equal((await fetch(`${replica.url}/oauth/mcp/somewhere/callback?code=c`)).status, 400);
+  });
+
+  test("sends the code of an OAuth callback so that no listener on the bus can read it", async () => {
+    const keys = createSealingKeys();
+    const link = { server: "somewhere", state: `random.${keys.publicKey}` };
+    const heard: InputOf<typeof mcpAuthorize>[] = [];
+    // Any holder of a tool-runner's credential can join the queue group.
+    const bus = await gateway.stack.bus("tool-runner");
+    const served = bus.serve(mcpAuthorize, async (input) => {
+      heard.push(input);
+      return { outcome: "done" as const, message: "The agent may now use somewhere." };
+    });
+    await bus.permitted();
+    const callback = `${replica.url}/oauth/mcp/somewhere/callback?code=the-authorization-code&state=`;
+    try {
+      assert.equal((await fetch(`${callback}${link.state}`)).status, 200);
+      // A link of a version whose links had no key.
+      await fetch(`${callback}random`);
+    } finally {
+      served.close();
+    }
+    assert.doesNotMatch(JSON.stringify(heard), /the-authorization-code/);
+    assert.equal(open(heard[0]?.sealedCode ?? "", keys, sealedCodeContext(link)), "the-authorization-code");
+    assert.equal(heard[1]?.sealedCode, null);
   });
 
   test("serves a client metadata document only for OAuth servers without a client id", async () => {

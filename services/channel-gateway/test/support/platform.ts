@@ -14,6 +14,7 @@ import type { PeoplePolicy } from "@parley/contracts";
 export interface ReceivedText {
   conversation: string;
   group?: string;
+  opensThread?: true;
   from: string;
   text: string;
   direct?: boolean;
@@ -145,12 +146,13 @@ export class Platform {
 
   #draftOf(
     id: number,
-    { conversation, group, from, text, direct = true, addressed = direct }: ReceivedText,
+    { conversation, group, opensThread, from, text, direct = true, addressed = direct }: ReceivedText,
   ): InboundDraft {
     return {
       externalId: String(id),
       conversation,
       ...(group === undefined ? {} : { group }),
+      ...(opensThread === undefined ? {} : { opensThread }),
       contact: { id: from, name: `Name of ${from}` },
       direct,
       addressed,

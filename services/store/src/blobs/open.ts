@@ -24,12 +24,12 @@ async function openBucket(config: BucketConfig, log: Logger): Promise<BlobBacken
 }
 
 /** New content is written to the first one. */
-export function backendsOf(places: readonly BlobBackend[]): BlobBackends {
+export function backendsOf(backends: readonly BlobBackend[]): BlobBackends {
   return {
-    preferred: places[0] ?? null,
+    preferred: backends[0] ?? null,
     named(name) {
-      const place = places.find((each) => each.name === name);
-      if (place !== undefined) return place;
+      const backend = backends.find((each) => each.name === name);
+      if (backend !== undefined) return backend;
       const variable = name === "bucket" ? "PARLEY_BLOB_BUCKET" : "PARLEY_BLOB_DIR";
       throw new WireError("UNAVAILABLE", `the content is in a ${name}, but none is configured: set ${variable}`);
     },

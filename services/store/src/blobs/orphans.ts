@@ -62,7 +62,7 @@ export async function release(client: PoolClient, sha256: string): Promise<strin
 }
 
 /** Removes one batch of due objects, outside of a transaction; returns how many are certainly gone. */
-export async function removeOrphans(database: Database, places: BlobBackends, log: Logger): Promise<number> {
+export async function removeOrphans(database: Database, backends: BlobBackends, log: Logger): Promise<number> {
   const { rows } = await database.pool.query<OrphanedObject>(
     `UPDATE parley.blob_strays SET removing = true WHERE (place, object) IN (
        SELECT place, object FROM parley.blob_strays WHERE remove_at <= now() ORDER BY remove_at LIMIT ${batch} FOR UPDATE SKIP LOCKED)
@@ -71,7 +71,7 @@ export async function removeOrphans(database: Database, places: BlobBackends, lo
   let removed = 0;
   for (const stray of rows) {
     try {
-      await places.named(stray.place).remove(stray.object);
+      await backends.named(stray.place).remove(stray.object);
       await database.pool.query("DELETE FROM parley.blob_strays WHERE place = $1 AND object = $2", [
         stray.place,
         stray.object,

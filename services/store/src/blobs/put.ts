@@ -1,7 +1,7 @@
 // Turns an upload into stored content: verifies its hash, detects its type, and writes it to its backend.
 import { createHash } from "node:crypto";
 import { allowsType, newId, store, WireError } from "@parley/contracts";
-import type { Database, PoolClient } from "../db/database.ts";
+import type { Database, PoolClient, Queryable } from "../db/database.ts";
 import { signatureType, TextCheck } from "./media-type.ts";
 import type { BlobBackend, BlobBackends } from "./backend.ts";
 import { adopt, register, release } from "./orphans.ts";
@@ -11,7 +11,7 @@ export interface BlobRules {
   /** Patterns of accepted types. */
   types: readonly string[];
   /** For content above `databaseBytes`. */
-  places: BlobBackends;
+  backends: BlobBackends;
 }
 
 /** Content up to this size stays in the database even if there is another backend. */
@@ -75,8 +75,8 @@ async function insert(
 }
 
 /** The backend for an upload; null: the database. */
-export function placeFor({ bytes }: Pick<Upload, "bytes">, { places }: BlobRules): BlobBackend | null {
-  return bytes > databaseBytes ? places.preferred : null;
+export function backendFor({ bytes }: Pick<Upload, "bytes">, { backends }: BlobRules): BlobBackend | null {
+  return bytes > databaseBytes ? backends.preferred : null;
 }
 
 /**
@@ -85,15 +85,15 @@ export function placeFor({ bytes }: Pick<Upload, "bytes">, { places }: BlobRules
  */
 export async function writeOutside(
   database: Database,
-  place: BlobBackend,
+  backend: BlobBackend,
   upload: Upload,
   rules: BlobRules,
 ): Promise<OutsideContent> {
   const { sha256, bytes } = upload;
   const mediaType = await inspect(chunksOf(database.pool, upload), upload, rules);
-  const written = { mediaType, place: place.name, object: `${sha256}.${newId()}` };
+  const written = { mediaType, place: backend.name, object: `${sha256}.${newId()}` };
   await register(database, written);
-  await place.write({ object: written.object, sha256, bytes, chunks: () => chunksOf(database.pool, upload) });
+  await backend.write({ object: written.object, sha256, bytes, chunks: () => chunksOf(database.pool, upload) });
   return written;
 }
 
@@ -119,7 +119,7 @@ async function inspect(chunks: AsyncIterable<Buffer>, upload: Upload, { types }:
   return mediaType;
 }
 
-async function* chunksOf(client: Pick<PoolClient, "query">, { id, bytes }: Upload): AsyncGenerator<Buffer> {
+async function* chunksOf(client: Queryable, { id, bytes }: Upload): AsyncGenerator<Buffer> {
   const count = Math.ceil(bytes / store.blobChunkBytes);
   for (let n = 0; n < count; n++) {
     const { rows } = await client.query<{ data: Buffer }>(

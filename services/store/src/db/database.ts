@@ -21,6 +21,9 @@ export interface Database {
   query<R extends QueryResultRow>(statement: string | QueryConfig, values?: unknown[]): Promise<QueryResult<R>>;
 }
 
+/** The database, or a client in a transaction. */
+export type Queryable = Pick<Database, "query">;
+
 const int8 = types.builtins.INT8;
 const timestamptz = types.builtins.TIMESTAMPTZ;
 

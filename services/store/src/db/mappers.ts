@@ -33,7 +33,7 @@ export const messageColumns = "seq, role, turn_id, parts, model, sender, tainted
 
 export function messageOf(row: MessageRow): Message {
   const parts = JSON.parse(row.parts) as Message["parts"];
-  const from = row.sender === null ? undefined : senderOf(row.sender);
+  const from = row.sender === null ? undefined : loggedSender(row.sender);
   return {
     seq: row.seq,
     role: row.role,
@@ -45,6 +45,12 @@ export function messageOf(row: MessageRow): Message {
     ...(from === undefined ? {} : { from }),
     ...(isTainted(row.tainted, from, parts) ? { tainted: true } : {}),
   };
+}
+
+/** The sender without what its turn alone needs. */
+function loggedSender(stored: string): Sender {
+  const { answer: _, ...sender } = senderOf(stored);
+  return sender;
 }
 
 /** Whether a message is tainted: by the leader's mark or by its sender and files. */

@@ -4,7 +4,7 @@
 import { faultPoint } from "@parley/chassis";
 import { WireError, type InlineSettlement } from "@parley/contracts";
 import { z } from "zod";
-import type { QueryConfig } from "pg";
+import { DatabaseError, type QueryConfig } from "pg";
 import { inOneWrite, withClient, type Database, type PoolClient } from "./database.ts";
 
 /** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
@@ -79,6 +79,48 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
   });
 }
 
+/**
+ * Runs an operation that is one statement: everything goes to PostgreSQL in one write, the commit included. The statement remembers the
+ * operation itself, as null where it may not be committed: parley.ops refuses that, and the transaction is rolled back. Returns the
+ * statement's row; undefined after a rollback, for a known operation as well: `runOperation` then finds out why.
+ */
+export async function runInOneWrite<R>(
+  database: Database,
+  guard: Guard,
+  name: string,
+  statement: QueryConfig,
+): Promise<R | undefined> {
+  const opId = Uuid.parse(guard.opId);
+  return withClient(database, async (client) => {
+    faultPoint(`store.before_${name}`);
+    const sent = inOneWrite(client, () => [
+      client.query(opening(client, opId, guard)),
+      client.query<object>(statement),
+      client.query("COMMIT"),
+    ]);
+    // After a failure the last statement is a rollback.
+    const [opened, ran, ended] = await Promise.allSettled(sent);
+    const failure = [opened, ran, ended].find((each) => each?.status === "rejected");
+    if (failure?.status === "rejected") {
+      if (isConstraintViolation(failure.reason)) return undefined;
+      throw failure.reason;
+    }
+    faultPoint(`store.after_${name}`);
+    return singleRow(ran?.status === "fulfilled" ? ran.value.rows : []) as R;
+  });
+}
+
+function isConstraintViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code?.startsWith("23") === true;
+}
+
+/** The statements that open a transaction, take the fence and settle results. */
+function opening(client: PoolClient, opId: string, guard: Guard): string {
+  const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
+  const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
+  return `BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`;
+}
+
 /** Opens the transaction, checks the fence, looks up the operation and runs `first` in one round trip; see `parley.enter` in migrations/. */
 async function begin(
   client: PoolClient,
@@ -86,14 +128,13 @@ async function begin(
   guard: Guard,
   first: QueryConfig | undefined,
 ): Promise<{ known: unknown; session: LockedSession | undefined; rows: object[] }> {
-  const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
-  const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
   // The connection is pipelined: the second statement is sent without waiting, and PostgreSQL runs it after the fence was taken.
-  const { opening, running } = inOneWrite(client, () => ({
-    opening: client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`),
-    running: first === undefined ? undefined : client.query<object>(first),
-  }));
-  const [opened, ran] = await Promise.allSettled([opening, running]);
+  const [opened, ran] = await Promise.allSettled(
+    inOneWrite(client, () => [
+      client.query<object>(opening(client, opId, guard)),
+      first === undefined ? Promise.resolve(undefined) : client.query<object>(first),
+    ]),
+  );
   if (opened.status === "rejected") throw opened.reason;
   const row = singleRow((opened.value as unknown as { rows: EnterRow[] }[])[1]?.rows ?? []);
   if (guard.epoch !== null && row.current_epoch !== guard.epoch) {

@@ -19,6 +19,7 @@ import { callDocumentHandlers } from "./documents/call-documents.ts";
 import { documentHandlers } from "./documents/documents.ts";
 import { rewindDocumentHandlers } from "./documents/rewind-documents.ts";
 import { changeHandlers } from "./inbox/changes.ts";
+import { groupContextHandlers } from "./inbox/group-context.ts";
 import { groupHandlers } from "./inbox/left-group.ts";
 import { fileHandlers } from "./inbox/files.ts";
 import { inboxHandlers } from "./inbox/inbox.ts";
@@ -75,6 +76,7 @@ const handlers: Handlers = combined(
   documentHandlers,
   rewindDocumentHandlers,
   changeHandlers,
+  groupContextHandlers,
   groupHandlers,
   fileHandlers,
   inboxHandlers,

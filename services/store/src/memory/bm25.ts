@@ -27,14 +27,14 @@ export async function findByWords(
   query: string,
   limit: number,
 ): Promise<TextMatch[]> {
-  const { rows: asked } = await client.query<{ word: string; known: boolean }>(
+  const { rows: queryWords } = await client.query<{ word: string; known: boolean }>(
     `SELECT q.lexeme AS word, EXISTS (SELECT FROM parley.memory_words w WHERE w.scope = ANY($3) AND w.word = q.lexeme) AS known
      FROM unnest(to_tsvector($1::regconfig, $2)) AS q`,
     [language, searchable(query), scopes],
   );
-  if (asked.length === 0) return [];
-  const known = asked.filter((each) => each.known).map(({ word }) => ({ word, weight: 1 }));
-  const strange = asked.filter((each) => !each.known).map(({ word }) => word);
+  if (queryWords.length === 0) return [];
+  const known = queryWords.filter((each) => each.known).map(({ word }) => ({ word, weight: 1 }));
+  const strange = queryWords.filter((each) => !each.known).map(({ word }) => word);
   const words = [...known, ...(await similarWords(client, scopes, strange))];
   const { rows } = await client.query<TextMatch>(
     `WITH size AS (

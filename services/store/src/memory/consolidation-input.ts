@@ -29,11 +29,11 @@ export function noteCandidate({ path, date, version, text, authors, before, part
     .filter(({ number, text: line }) => number > partLine && line.trim() !== "")
     .filter(({ number }) => authorAt(authors, number - 1) !== "untrusted");
   // Headings alone are not material.
-  const said = lines.some(({ text: line }) => !/^#{1,6}\s/.test(line));
+  const hasText = lines.some(({ text: line }) => !/^#{1,6}\s/.test(line));
   return {
     place: path,
     date,
-    lines: said ? lines : [],
+    lines: hasText ? lines : [],
     whole: { kind: "note", path, version, toLine: null },
     upTo: (number) => ({ kind: "note", path, version, toLine: number }),
   };

@@ -61,7 +61,7 @@ async function notesAfter(client: PoolClient, after: string): Promise<Candidate[
   );
 }
 
-interface SaidRow {
+interface UtteranceRow {
   session_id: string;
   seq: number;
   turn_id: string;
@@ -71,14 +71,14 @@ interface SaidRow {
   at: string;
 }
 
-type Said = Omit<SaidRow, "parts" | "sender"> & { text: string };
+type Utterance = Omit<UtteranceRow, "parts" | "sender"> & { text: string };
 
 /** One candidate per day and conversation, in chronological order, up to `maxChars` characters. */
 export async function newMessages(client: PoolClient, maxChars: number): Promise<Candidate[]> {
-  const said: Said[] = [];
+  const utterances: Utterance[] = [];
   let after: { at: string; sessionId: string; seq: number } | undefined;
   for (let chars = 0; chars <= maxChars;) {
-    const { rows } = await client.query<SaidRow>(
+    const { rows } = await client.query<UtteranceRow>(
       `SELECT m.session_id, m.seq, m.turn_id, m.parts, m.sender, to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, m.created_at::text AS at
        FROM parley.sessions s LEFT JOIN parley.memory_consolidated_sessions c ON c.session_id = s.id
        JOIN parley.messages m ON m.session_id = s.id AND m.seq > coalesce(c.seq, 0) AND m.role = 'user' AND m.sender IS NOT NULL
@@ -95,16 +95,16 @@ export async function newMessages(client: PoolClient, maxChars: number): Promise
       const own = scopes.get(row.turn_id) === "said:owner";
       const text = own && !isUntrustedInput(senderOf(sender), parts) ? textOf(parts) : "";
       chars += text.length;
-      said.push({ ...row, text });
+      utterances.push({ ...row, text });
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < pageSize) break;
     after = { at: last.at, sessionId: last.session_id, seq: last.seq };
   }
-  return [...Map.groupBy(said, (row) => `${row.day} ${row.session_id}`).values()].flatMap(conversationDay);
+  return [...Map.groupBy(utterances, (row) => `${row.day} ${row.session_id}`).values()].flatMap(conversationDay);
 }
 
-function conversationDay(rows: readonly Said[]): Candidate[] {
+function conversationDay(rows: readonly Utterance[]): Candidate[] {
   const first = rows[0];
   if (first === undefined) return [];
   const upTo = (seq: number) => ({ kind: "conversation" as const, sessionId: first.session_id, seq });

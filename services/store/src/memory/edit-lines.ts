@@ -19,13 +19,13 @@ export function editLines(
   { remove, add, maxChars }: LineEdit,
 ): { text: string } | { problem: string } {
   const lines = linesOf(before.text);
-  const gone = new Set<number>();
+  const removed = new Set<number>();
   for (const { from, to } of remove) {
     if (from > to || to > lines.length) return { problem: `lines ${from} to ${to} do not exist` };
     for (let number = from; number <= to; number++) {
       if (authorAt(before.authors, number - 1) === "untrusted" && lines[number - 1]?.trim() !== "")
         return { problem: `line ${number} was withheld and cannot be removed` };
-      gone.add(number);
+      removed.add(number);
     }
   }
   const added = new Map<number, string[]>();
@@ -35,7 +35,7 @@ export function editLines(
   }
   const result = [
     ...(added.get(0) ?? []),
-    ...lines.flatMap((line, index) => [...(gone.has(index + 1) ? [] : [line]), ...(added.get(index + 1) ?? [])]),
+    ...lines.flatMap((line, index) => [...(removed.has(index + 1) ? [] : [line]), ...(added.get(index + 1) ?? [])]),
   ];
   const text = result.map((line) => `${line}\n`).join("");
   if (text.length > maxChars && text.length >= before.text.length)

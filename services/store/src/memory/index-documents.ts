@@ -36,16 +36,16 @@ export async function indexDocument(client: PoolClient, language: string, path: 
   const document = rows[0];
   if (document === undefined) return "";
   const authors = await authorsOfVersion(client, document);
-  const made = madeBy(language);
+  const version = madeBy(language);
   const before = await client.query<{ same: boolean }>(
     "SELECT made_by = $2 AS same FROM parley.memory_documents WHERE path = $1",
-    [path, made],
+    [path, version],
   );
   await replaceChunks(client, language, document, authors, before.rows[0]?.same === true);
   await client.query(
     `INSERT INTO parley.memory_documents (path, version, made_by, authors) VALUES ($1, $2, $3, $4)
      ON CONFLICT (path) DO UPDATE SET version = excluded.version, made_by = excluded.made_by, authors = excluded.authors`,
-    [path, document.version, made, authors],
+    [path, document.version, version, authors],
   );
   return authors;
 }

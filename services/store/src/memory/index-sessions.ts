@@ -18,7 +18,7 @@ interface Behind {
   made_by: string | null;
 }
 
-interface Said {
+interface MessageRow {
   seq: number;
   turn_id: string;
   role: string;
@@ -41,7 +41,7 @@ export async function sessionsBehind(client: PoolClient, language: string): Prom
 
 /** Indexes one page of a session, within the caller's transaction; true when there is more. */
 export async function indexSession(client: PoolClient, language: string, sessionId: string): Promise<boolean> {
-  const made = madeBy(language);
+  const version = madeBy(language);
   const { rows } = await client.query<Behind>(
     `SELECT s.id, s.seq, coalesce(m.seq, 0) AS after, m.made_by
      FROM parley.sessions s LEFT JOIN parley.memory_sessions m ON m.session_id = s.id WHERE s.id = $1`,
@@ -49,23 +49,23 @@ export async function indexSession(client: PoolClient, language: string, session
   );
   const session = rows[0];
   if (session === undefined) return false;
-  const rebuilds = session.made_by !== null && session.made_by !== made;
+  const rebuilds = session.made_by !== null && session.made_by !== version;
   if (rebuilds) await client.query("DELETE FROM parley.memory_chunks WHERE session_id = $1", [sessionId]);
   const after = rebuilds ? 0 : session.after;
-  const said = await client.query<Said>(
+  const messages = await client.query<MessageRow>(
     `SELECT m.seq, m.turn_id, m.role, m.parts, m.sender, m.tainted, to_char(m.created_at, 'YYYY-MM-DD') AS day, t.trust
      FROM parley.messages m JOIN parley.turns t ON t.id = m.turn_id
      WHERE m.session_id = $1 AND m.seq > $2 AND m.seq <= $3 AND m.role IN ('user', 'assistant') ORDER BY m.seq LIMIT ${pageSize}`,
     [sessionId, after, session.seq],
   );
-  const scopes = await scopesByTurn(client, [...new Set(said.rows.map((row) => row.turn_id))]);
-  const chunks = said.rows.flatMap((row) => chunksOfSaid(row, sessionId, scopes.get(row.turn_id) ?? null));
+  const scopes = await scopesByTurn(client, [...new Set(messages.rows.map((row) => row.turn_id))]);
+  const chunks = messages.rows.flatMap((row) => chunksOfMessage(row, sessionId, scopes.get(row.turn_id) ?? null));
   await insertChunks(client, language, inContext(chunks, rebuilds ? null : await lastChunk(client, sessionId)));
-  const more = said.rows.length === pageSize;
+  const more = messages.rows.length === pageSize;
   await client.query(
     `INSERT INTO parley.memory_sessions (session_id, seq, made_by) VALUES ($1, $2, $3)
      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, made_by = excluded.made_by`,
-    [sessionId, more ? (said.rows.at(-1)?.seq ?? session.seq) : session.seq, made],
+    [sessionId, more ? (messages.rows.at(-1)?.seq ?? session.seq) : session.seq, version],
   );
   return more;
 }
@@ -81,7 +81,7 @@ export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promi
   return new Map(
     [...byTurn].map(([turnId, inputs]) => {
       const senders = inputs.map(({ sender }) => senderOf(sender));
-      return [turnId, audienceOf(inputs[0]?.trust ?? "guest", senders).said];
+      return [turnId, audienceOf(inputs[0]?.trust ?? "guest", senders).conversations];
     }),
   );
 }
@@ -111,7 +111,7 @@ async function lastChunk(client: PoolClient, sessionId: string): Promise<Before 
   return rows[0] ?? null;
 }
 
-function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece[] {
+function chunksOfMessage(row: MessageRow, sessionId: string, scope: string | null): Piece[] {
   const sender = row.sender === null ? null : senderOf(row.sender);
   // Excludes messages of the loop and reports of sub-agents.
   if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];

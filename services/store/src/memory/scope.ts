@@ -6,13 +6,13 @@ import { senderOf } from "../db/mappers.ts";
 export interface Audience {
   kind: "owner" | "contact" | "none";
   /** Scope of conversations; null: none. */
-  said: string | null;
+  conversations: string | null;
 }
 
 /** Scope of the owner's notes. */
 export const notesScope = "notes";
 
-const nobody: Audience = { kind: "none", said: null };
+const nobody: Audience = { kind: "none", conversations: null };
 /** Trust values that read the owner's memory, including jobs and heartbeats. */
 const owners: ReadonlySet<string> = new Set(["owner", "cron", "heartbeat"]);
 
@@ -22,10 +22,10 @@ const owners: ReadonlySet<string> = new Set(["owner", "cron", "heartbeat"]);
  */
 export function audienceOf(trust: TrustLevel, senders: readonly Sender[]): Audience {
   if (senders.length === 0 || senders.some((sender) => sender.direct === false)) return nobody;
-  if (owners.has(trust)) return { kind: "owner", said: "said:owner" };
+  if (owners.has(trust)) return { kind: "owner", conversations: "said:owner" };
   if (trust !== "user" && trust !== "guest") return nobody;
-  const [said, ...others] = new Set(senders.map(contactScope));
-  return said === undefined || others.length > 0 ? nobody : { kind: "contact", said };
+  const [only, ...others] = new Set(senders.map(contactScope));
+  return only === undefined || others.length > 0 ? nobody : { kind: "contact", conversations: only };
 }
 
 function contactScope({ channel, account, contact }: Sender): string {
@@ -47,6 +47,6 @@ export async function audienceOfTurn(client: PoolClient, turnId: string): Promis
 }
 
 /** The index scopes that an audience may search. */
-export function scopesOf({ kind, said }: Audience, sessions: boolean): string[] {
-  return [...(kind === "owner" ? [notesScope] : []), ...(sessions && said !== null ? [said] : [])];
+export function scopesOf({ kind, conversations }: Audience, sessions: boolean): string[] {
+  return [...(kind === "owner" ? [notesScope] : []), ...(sessions && conversations !== null ? [conversations] : [])];
 }

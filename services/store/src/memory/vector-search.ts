@@ -25,9 +25,9 @@ export async function findByVector(
     "SELECT id, packed FROM parley.nearest_by_signs($1, $2, $3::bit varying, $4)",
     [scopes, model, signsOf(vector), limit],
   );
-  const asked = pointing(vector);
+  const queryVector = pointing(vector);
   return rows
-    .map(({ id, packed }) => ({ id, cosine: product(pointing(unpacked(packed)), asked) }))
+    .map(({ id, packed }) => ({ id, cosine: product(pointing(unpacked(packed)), queryVector) }))
     .sort((one, other) => other.cosine - one.cosine || other.id - one.id);
 }
 

@@ -16,7 +16,7 @@ const unneeded = "NOT EXISTS (SELECT FROM parley.blob_refs WHERE blob_refs.sha25
 
 export interface BlobCollection {
   keepHours: number;
-  places: BlobBackends;
+  backends: BlobBackends;
 }
 
 /** Deletes one batch; returns how many contents are certainly gone, in the database or elsewhere. */
@@ -30,11 +30,11 @@ export async function collectUnreferenced(database: Database, options: BlobColle
     `SELECT sha256 FROM parley.blobs WHERE ${over} AND ${unneeded} ORDER BY touched_at LIMIT ${batch}`,
     [options.keepHours],
   );
-  let gone = 0;
+  let deleted = 0;
   for (const { sha256 } of rows) {
-    if (await runTransaction(database, (client) => forget(client, sha256, options.keepHours))) gone += 1;
+    if (await runTransaction(database, (client) => forget(client, sha256, options.keepHours))) deleted += 1;
   }
-  return gone + (await removeOrphans(database, options.places, log));
+  return deleted + (await removeOrphans(database, options.backends, log));
 }
 
 /** Returns true when no external object remains. Two statements, because the second one sees the references of the previous lock holder. */

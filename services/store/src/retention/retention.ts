@@ -1,7 +1,8 @@
-// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, rewinds
-// and send limits in small batches, on one replica at a time.
+// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, audit
+// entries, rewinds, context of groups and send limits in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { collectUnreferenced, type BlobCollection } from "./blobs.ts";
+import { contextDays } from "../handlers/inbox/group-context.ts";
 import type { Database } from "../db/database.ts";
 import { deleteExpiredSessions, type SessionRetention } from "./sessions.ts";
 import { runTransaction } from "../db/operation.ts";
@@ -10,6 +11,8 @@ const retentionLock = 7_305_510_220;
 const batch = 5_000;
 /** How long ended background processes are kept, so that a late retry about one stays idempotent. */
 const processDays = 7;
+/** How long prefixes that no session uses are kept: with them, the requests of earlier turns can be shown. */
+const prefixDays = 30;
 /** Checkpoints deleted at a time; small because each has many files. */
 const checkpointBatch = 500;
 /** How long consolidation calls are kept: only their cost per day is reported, for at most 366 days including today. */
@@ -18,6 +21,8 @@ const consolidationDays = 367;
 export interface RetentionOptions {
   opRetentionHours: number;
   eventRetentionDays: number;
+  /** 0: entries of the audit log are never deleted. */
+  auditRetentionDays: number;
   /** 0: checkpoints are never deleted. */
   checkpointDays: number;
 }
@@ -33,7 +38,7 @@ interface ExpiredRows {
 
 function expired(options: RetentionOptions): ExpiredRows[] {
   const older = (column: string, unit: string) => `${column} < now() - $1 * interval '1 ${unit}'`;
-  const { opRetentionHours: hours, eventRetentionDays: days, checkpointDays } = options;
+  const { opRetentionHours: hours, eventRetentionDays: days, auditRetentionDays, checkpointDays } = options;
   return [
     {
       table: "ops",
@@ -47,12 +52,13 @@ function expired(options: RetentionOptions): ExpiredRows[] {
       condition: `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
       values: [days],
     },
-    // A leader stores a prefix again at least every hour before it refers to it, so a day-old prefix is not about to be referenced.
+    // A leader stores a prefix again at least every hour before it refers to it, so an old one is not about to be referenced.
     {
       table: "prefixes",
       key: "hash",
-      condition: `created_at < now() - interval '1 day'
+      condition: `${older("created_at", "day")}
         AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = prefixes.hash) LIMIT ${batch}`,
+      values: [prefixDays],
     },
     {
       table: "processes",
@@ -72,10 +78,22 @@ function expired(options: RetentionOptions): ExpiredRows[] {
       condition: `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
       values: [consolidationDays],
     },
+    // Its numbers follow the time, so only the oldest entries are looked at.
+    {
+      table: "audit_log",
+      key: "n",
+      condition: `$1 > 0 AND ${older("at", "day")} AND n IN (SELECT n FROM parley.audit_log ORDER BY n LIMIT ${batch})`,
+      values: [auditRetentionDays],
+    },
     {
       table: "rewind_permits",
       key: "rewind_id, secret_hash",
       condition: `created_at < now() - interval '1 day' LIMIT ${batch}`,
+    },
+    {
+      table: "group_context",
+      key: "n",
+      condition: `created_at < now() - interval '${contextDays} days' LIMIT ${batch}`,
     },
     {
       table: "send_limits",
@@ -121,8 +139,8 @@ async function forgetAll(
   sessions: SessionRetention,
   log: Logger,
 ): Promise<void> {
-  const gone = await deleteExpiredSessions(database, sessions);
-  if (gone.sessions + gone.messages > 0) log.info({ counts: gone }, "expired sessions and messages deleted");
+  const deleted = await deleteExpiredSessions(database, sessions);
+  if (deleted.sessions + deleted.messages > 0) log.info({ counts: deleted }, "expired sessions and messages deleted");
   while ((await deleteExpired(database, options)) >= batch);
   while ((await collectUnreferenced(database, options, log)) > 0);
 }

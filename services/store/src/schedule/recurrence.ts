@@ -145,6 +145,26 @@ export function toText(when: Recurrence): string {
   }
 }
 
+const intervalUnits = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+] as const;
+
+/** The normalized form as people write it: `every 5400s` is `every 1h30m`. `parseRecurrence` reads it too. */
+export function readableText(normalized: string): string {
+  const when = fromText(normalized);
+  if (when.kind !== "every") return normalized;
+  let restMs = when.everyMs;
+  let text = "";
+  for (const [unit, ms] of intervalUnits) {
+    const count = Math.floor(restMs / ms);
+    if (count > 0) text += `${count}${unit}`;
+    restMs -= count * ms;
+  }
+  return `every ${text}${restMs > 0 ? `${restMs / 1_000}s` : ""}`;
+}
+
 /** Parses the normalized form. */
 export function fromText(text: string): Recurrence {
   const space = text.indexOf(" ");

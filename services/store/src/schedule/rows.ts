@@ -1,5 +1,6 @@
 // Mapping of job and run rows to wire objects.
 import type { JobPerson, Schedule, ScheduleRun, Sender } from "@parley/contracts";
+import { readableText } from "./recurrence.ts";
 
 interface RunFields {
   due: string;
@@ -108,7 +109,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
   return {
     id: row.id,
     name: row.name,
-    schedule: row.schedule,
+    schedule: readableText(row.schedule),
     timeZone: row.time_zone,
     prompt: JSON.parse(row.prompt) as string,
     target: row.target,

@@ -26,7 +26,7 @@ export interface PendingQuestion {
 }
 
 /** Interval between polls; the store's hint usually arrives earlier. */
-const lookMs = 1_000;
+const pollMs = 1_000;
 /** After this long without a poll, the store considers the runner gone and closes the question. */
 const heldForMs = 5_000;
 
@@ -60,7 +60,7 @@ export function createPersonPrompt(
       });
       if (raised.status === "nobody") return { kind: "nobody", reason: raised.reason };
       const { questionId } = raised;
-      const look = (holdMs: number) =>
+      const poll = (holdMs: number) =>
         bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
           // Only the question's own expiry counts: an unavailable store changes nothing until then.
           if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
@@ -68,13 +68,13 @@ export function createPersonPrompt(
         });
       const over = performance.now() + expiresInMs;
       while (!signal.aborted) {
-        const { state, answer } = await look(heldForMs);
+        const { state, answer } = await poll(heldForMs);
         if (state === "answered") return { kind: "said", text: answer ?? "" };
         if (state === "over" || performance.now() >= over) return { kind: "silent" };
-        await Promise.race([answered.promise, delay(lookMs, undefined, { signal }).catch(() => undefined)]);
+        await Promise.race([answered.promise, delay(pollMs, undefined, { signal }).catch(() => undefined)]);
         answered = Promise.withResolvers();
       }
-      await look(0);
+      await poll(0);
       throw signal.reason;
     } finally {
       subscription.close();
@@ -85,9 +85,9 @@ export function createPersonPrompt(
 
   return {
     ask: (question, options, signal) => {
-      const asked = last.then(() => ask(question, options, signal));
-      last = asked.catch(() => undefined);
-      return asked;
+      const answer = last.then(() => ask(question, options, signal));
+      last = answer.catch(() => undefined);
+      return answer;
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Checkpoint } from "../snapshots/recorder.ts";
 import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../tool/registry.ts";
 import type { Searcher } from "../search/search.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 import type { Workspaces } from "../workspace/workspaces.ts";
 import type { RunnerId } from "../tool/claim-decision.ts";
 import type { EpochGate } from "./epoch.ts";
@@ -49,8 +50,8 @@ export interface CallDependencies {
   documents: ((request: GrantedCall) => Documents) | null;
   attachmentStore?: (request: GrantedCall) => AttachmentStore;
   searcher: Searcher;
-  /** The checkpoint of the user's turn that a call belongs to; only the main workspace has checkpoints. */
-  checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
+  /** The checkpoint of the user's turn that a call belongs to; only the owner's workspaces have checkpoints. */
+  checkpoint: (request: GrantedCall, workspace: Workspace, signal: AbortSignal) => Checkpoint;
   steps: StepClient;
   epochs: EpochGate;
   line: FairSemaphore;

@@ -39,13 +39,16 @@ export function cancelled(): Outcome {
 /** The outcome of a stopped call, with the tool's last output. */
 export function stopped(request: ToolCallRequest, stop: Stop | undefined, output: ToolOutput | undefined): Outcome {
   const seconds = Math.round(request.timeoutMs / 1_000);
-  const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
+  const outputText = output === undefined || output.content === "" ? "" : `\n${output.content}`;
   if (stop === "cancelled") return cancelled();
   const flags = { isError: true, ...omitUndefined({ untrusted: output?.untrusted }) };
   if (stop === "drain") {
-    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, ...flags });
+    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${outputText}`, ...flags });
   }
-  return outcome("failed", { content: `Stopped: the tool did not finish within ${seconds} seconds.${said}`, ...flags });
+  return outcome("failed", {
+    content: `Stopped: the tool did not finish within ${seconds} seconds.${outputText}`,
+    ...flags,
+  });
 }
 
 /** The error for a call that a previous instance of this replica had started. */

@@ -1,12 +1,13 @@
 // Runs the tool of one call on this replica, until it ends, exceeds its deadline or is stopped.
 import { capturesContent, failSpan, genAi, genAiOperation, inSpan, parleyAttribute } from "@parley/chassis";
-import { callToken, errorMessage, mainWorkspaceId, type ToolProgress } from "@parley/contracts";
+import { callToken, errorMessage, isOwnersWorkspace, type ToolProgress } from "@parley/contracts";
 import { throttle } from "@parley/kit";
 import { noCheckpoint } from "../snapshots/recorder.ts";
 import { viewFor } from "../documents/viewer.ts";
 import { runTool } from "../tool/registry.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { describeFileError } from "../workspace/errors.ts";
+import type { Workspace } from "../workspace/workspace.ts";
 import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { CallDependencies, GrantedCall } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
@@ -69,12 +70,12 @@ async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> 
   });
   const { denyPaths = [] } = request;
   const key = callToken(request.turnId, request.n);
-  const contextOf = (ground: GuardedContext): ToolContext => ({
+  const contextOf = (ground: GuardedContext, whole: Workspace): ToolContext => ({
     ...ground,
     documents: documents === null ? null : viewFor(documents(request), request),
     ...(contents === undefined ? {} : { attachmentStore: contents(request) }),
     searcher,
-    checkpoint: ground.workspace.id === mainWorkspaceId ? checkpoint(request, control.signal) : noCheckpoint,
+    checkpoint: isOwnersWorkspace(whole.id) ? checkpoint(request, whole, control.signal) : noCheckpoint,
     ...(asksMs === 0 || deps.askPerson === undefined
       ? {}
       : { askPerson: deps.askPerson(request, { asksMs, waits }, call.claim()) }),
@@ -91,13 +92,12 @@ async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> 
     idempotencyKey: `${request.turnId}:${request.n}`,
     callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
   });
-  const runGuarded = (ground: GuardedContext) =>
-    runTool(registry, request.tool, request.input, contextOf(ground), (error) => onBug(error, request));
   const work = inWorkspace(workspaces, request.workspace, ({ workspace, tainted }) =>
     withTaint(
       tainted,
       { descriptor, workspace: workspace.without(denyPaths), tainted: request.tainted ?? false },
-      runGuarded,
+      (ground) =>
+        runTool(registry, request.tool, request.input, contextOf(ground, workspace), (error) => onBug(error, request)),
     ).catch((error: unknown) => {
       onBug(error, request);
       return failure(

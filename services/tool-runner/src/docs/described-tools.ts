@@ -16,7 +16,13 @@ export function describedTools(): Tool[] {
   const notRun = () => Promise.reject(new Error("described only"));
   return builtInTools({
     exec: {
-      executor: { isolation: { kind: "container" }, limitedBy: "", start: notRun, confine: () => undefined },
+      executor: {
+        isolation: { kind: "container" },
+        limitedBy: "",
+        mountPaths: [],
+        start: notRun,
+        confine: () => undefined,
+      },
       limits,
       processes,
       times: execTimes(settings.exec),

@@ -22,7 +22,7 @@ export interface Edited<R> {
   answer: R;
 }
 
-interface Kept {
+interface CachedDocument {
   document: StoredDocument;
   /** Authors of its lines; undefined until requested, and while the store cannot provide them. */
   authors?: LineAuthors;
@@ -31,7 +31,7 @@ interface Kept {
 /** Cache shared by calls of the same audience. */
 export class DocumentCache {
   readonly known = new Map<string, DocumentMeta>();
-  readonly kept = new Map<string, Kept>();
+  readonly kept = new Map<string, CachedDocument>();
   keptCharacters = 0;
   position = 0;
 }
@@ -117,7 +117,7 @@ export class Documents {
   }
 
   /** Versions are immutable, so cached data of a version stays valid. */
-  #keptAt(path: string, version: number): Kept | undefined {
+  #keptAt(path: string, version: number): CachedDocument | undefined {
     const kept = this.#cache.kept.get(path);
     return kept?.document.version === version ? kept : undefined;
   }

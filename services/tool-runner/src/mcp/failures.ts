@@ -8,7 +8,7 @@ import {
   UrlElicitationRequiredError,
 } from "@modelcontextprotocol/client";
 import type { McpServerStatus } from "@parley/contracts";
-import { SamplingRefused } from "./sampling.ts";
+import { SamplingRefusedError } from "./sampling.ts";
 
 /** The result of a call that waited for the server without success. */
 export function notReadyText({ server, state, problem }: McpServerStatus): string {
@@ -57,7 +57,7 @@ export function callFailure(call: FailedCall): CallFailure {
     const text = `${name} did nothing yet. Ask the user to open this link, then try again: ${wanted}`;
     return { server: "lives", well: true, text };
   }
-  if (error instanceof SamplingRefused) {
+  if (error instanceof SamplingRefusedError) {
     const text = `${name} stopped because its sampling request was refused: ${error.reason}.`;
     return { server: "lives", well: true, text };
   }

@@ -9,7 +9,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import type { PersonPrompt } from "../tool/requests.ts";
 import { elicit } from "./interaction/elicit.ts";
-import { SamplingRefused, type Sampling } from "./sampling.ts";
+import { SamplingRefusedError, type Sampling } from "./sampling.ts";
 
 /** One use of a server. */
 export interface InFlightCall {
@@ -69,7 +69,7 @@ export class InFlightCalls {
     }
   }
 
-  /** Answers a sampling request for the call it belongs to. Throws SamplingRefused. */
+  /** Answers a sampling request for the call it belongs to. Throws SamplingRefusedError. */
   async sample(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
     const use = this.#useOf();
     const concerned = use === undefined ? [...this.#running] : [use];
@@ -82,13 +82,15 @@ export class InFlightCalls {
         const why = many
           ? "several calls are running, and the request cannot be assigned to one of them"
           : "no tool of this server is being called";
-        throw new SamplingRefused(why);
+        throw new SamplingRefusedError(why);
       }
       const result = await use.sampling.answer(params, AbortSignal.any([use.signal, signal]));
       note(`${result.model} answered.`);
       return result;
     } catch (error) {
-      note(error instanceof SamplingRefused ? `The request was refused: ${error.reason}.` : "There was no answer.");
+      note(
+        error instanceof SamplingRefusedError ? `The request was refused: ${error.reason}.` : "There was no answer.",
+      );
       throw error;
     }
   }

@@ -6,7 +6,7 @@ import { oneLine } from "@parley/kit";
 import { promptContents, type AttachmentStore } from "../tool/attachments.ts";
 import { truncateContent } from "@parley/bus";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
-import { blockText, Kept } from "./result-text.ts";
+import { blockText, ResultAttachments } from "./result-text.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 
@@ -91,7 +91,7 @@ async function partsOf(
   { messages }: GetPromptResult,
   contents: Pick<AttachmentStore, "keep">,
 ) {
-  const kept = new Kept(contents);
+  const kept = new ResultAttachments(contents);
   const texts = [`[prompt "${prompt}" of the MCP server ${server}]`];
   for (const { role, content } of messages) {
     const text = await blockText(server, content, kept);
@@ -140,10 +140,10 @@ export function typedName(name: string): string {
 }
 
 /** The matching item: by its exact name, otherwise by its typed form if that is unique. */
-export function findByTypedName<T>(all: readonly T[], nameOf: (each: T) => string, said: string): T | undefined {
-  const exact = all.find((each) => nameOf(each) === said);
+export function findByTypedName<T>(all: readonly T[], nameOf: (each: T) => string, typed: string): T | undefined {
+  const exact = all.find((each) => nameOf(each) === typed);
   if (exact !== undefined) return exact;
-  const [only, second] = all.filter((each) => typedName(nameOf(each)) === typedName(said));
+  const [only, second] = all.filter((each) => typedName(nameOf(each)) === typedName(typed));
   return second === undefined ? only : undefined;
 }
 

@@ -83,10 +83,10 @@ async function list({ plan }: McpServer, client: Client): Promise<ToolOutput> {
 }
 
 function line(address: string, ...about: (string | undefined)[]): string {
-  const said = about
+  const details = about
     .filter((part) => part !== undefined && part !== "")
     .map((part) => part?.replaceAll(/\s+/g, " ").slice(0, 200));
-  return said.length === 0 ? `- ${address}` : `- ${address}: ${said.join("; ")}`;
+  return details.length === 0 ? `- ${address}` : `- ${address}: ${details.join("; ")}`;
 }
 
 function readTool(servers: McpServers): Tool {

@@ -18,13 +18,13 @@ export async function toolOutput(
   notes: readonly string[],
   contents?: AttachmentStore,
 ): Promise<ToolOutput> {
-  const kept = new Kept(contents);
+  const kept = new ResultAttachments(contents);
   const texts: string[] = [];
   for (const block of result.content) texts.push(await blockText(server, block, kept));
   const structured = structuredText(result);
   if (structured !== undefined) texts.push(structured);
-  const said = texts.filter((text) => text !== "").join("\n");
-  const content = said === "" ? "(the server returned no content)" : wrapUntrusted(`the MCP server ${server}`, said);
+  const text = texts.filter((text) => text !== "").join("\n");
+  const content = text === "" ? "(the server returned no content)" : wrapUntrusted(`the MCP server ${server}`, text);
   return { content: [content, ...notes].join("\n"), isError: result.isError === true, ...kept.shown };
 }
 
@@ -34,15 +34,15 @@ export async function readOutput(
   result: ReadResourceResult,
   contents?: AttachmentStore,
 ): Promise<ToolOutput> {
-  const kept = new Kept(contents);
+  const kept = new ResultAttachments(contents);
   const texts: string[] = [];
   for (const resource of result.contents) texts.push(await resourceText(resource, kept));
-  const said = texts.length === 0 ? "(empty)" : texts.join("\n");
-  return { content: wrapUntrusted(`${uri} of the MCP server ${server}`, said), isError: false, ...kept.shown };
+  const text = texts.length === 0 ? "(empty)" : texts.join("\n");
+  return { content: wrapUntrusted(`${uri} of the MCP server ${server}`, text), isError: false, ...kept.shown };
 }
 
 /** The attachments of one result. */
-export class Kept {
+export class ResultAttachments {
   readonly #contents: Pick<AttachmentStore, "keep"> | undefined;
   readonly #attachments: Attachment[] = [];
   #bytes = 0;
@@ -81,12 +81,12 @@ export class Kept {
 function structuredText({ content, structuredContent }: CallToolResult): string | undefined {
   if (structuredContent === undefined) return undefined;
   const json = JSON.stringify(structuredContent);
-  const said = content.some((block) => block.type === "text" && JSON.stringify(parseJson(block.text)) === json);
-  return said ? undefined : JSON.stringify(structuredContent, null, 2);
+  const isRepeated = content.some((block) => block.type === "text" && JSON.stringify(parseJson(block.text)) === json);
+  return isRepeated ? undefined : JSON.stringify(structuredContent, null, 2);
 }
 
 /** One block as text; other content is added to `kept`. */
-export async function blockText(server: string, block: ContentBlock, kept: Kept): Promise<string> {
+export async function blockText(server: string, block: ContentBlock, kept: ResultAttachments): Promise<string> {
   if (block.type === "text") return block.text;
   if (block.type === "resource") return resourceText(block.resource, kept);
   if (block.type === "resource_link") {
@@ -99,7 +99,10 @@ export async function blockText(server: string, block: ContentBlock, kept: Kept)
   return kept.keep(`${block.type}: ${block.mimeType}`, name, block.data);
 }
 
-async function resourceText(resource: ReadResourceResult["contents"][number], kept: Kept): Promise<string> {
+async function resourceText(
+  resource: ReadResourceResult["contents"][number],
+  kept: ResultAttachments,
+): Promise<string> {
   const type = resource.mimeType ?? "unknown type";
   if ("text" in resource) return `[${resource.uri}, ${type}]\n${resource.text}`;
   return kept.keep(`${resource.uri}, ${type}`, attachmentName(resource.uri, "resource"), resource.blob);

@@ -43,8 +43,8 @@ export interface SamplingContext {
 }
 
 /** The request is refused. In the protocol's newer era this also ends the call. */
-export class SamplingRefused extends ProtocolError {
-  override readonly name = "SamplingRefused";
+export class SamplingRefusedError extends ProtocolError {
+  override readonly name = "SamplingRefusedError";
   readonly reason: string;
 
   constructor(reason: string, code: number = ProtocolErrorCode.InvalidRequest) {
@@ -72,26 +72,26 @@ export class Sampling {
     this.#context = context;
   }
 
-  /** Answers one request. Throws SamplingRefused, or the signal's reason. */
+  /** Answers one request. Throws SamplingRefusedError, or the signal's reason. */
   async answer(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
     const { sampler } = this.#context;
     if (sampler === undefined)
-      throw new SamplingRefused("sampling is possible only during a call of a tool of this server");
+      throw new SamplingRefusedError("sampling is possible only during a call of a tool of this server");
     const read = readRequest(params);
-    if ("problem" in read) throw new SamplingRefused(read.problem, ProtocolErrorCode.InvalidParams);
+    if ("problem" in read) throw new SamplingRefusedError(read.problem, ProtocolErrorCode.InvalidParams);
     const { maxRequests, ask } = this.#plan;
     this.#requests += 1;
     if (this.#requests > maxRequests) {
-      throw new SamplingRefused(
+      throw new SamplingRefusedError(
         `the limit is ${maxRequests} model ${maxRequests === 1 ? "answer" : "answers"} per call (mcp.servers.${this.#server}.sampling.max_requests)`,
       );
     }
     const no = ask ? await this.#consented(read, signal) : null;
-    if (no !== null) throw new SamplingRefused(no, userRejected);
+    if (no !== null) throw new SamplingRefusedError(no, userRejected);
     const messages = await this.#keep(read.messages);
     const { system, maxTokens, stopSequences } = read;
     const sampled = await sampler.sample({ server: this.#server, system, messages, maxTokens, stopSequences }, signal);
-    if (sampled.status === "refused") throw new SamplingRefused(sampled.reason);
+    if (sampled.status === "refused") throw new SamplingRefusedError(sampled.reason);
     const { text, model, stopReason } = sampled;
     return { role: "assistant", content: { type: "text", text }, model, stopReason };
   }
@@ -99,13 +99,13 @@ export class Sampling {
   /** Null if the person of the turn consents, for the whole call; concurrent requests wait for the same answer. */
   async #consented(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
     while (this.#consent !== undefined) {
-      const asked = this.#consent;
+      const consent = this.#consent;
       try {
-        return await asked;
+        return await consent;
       } catch {
         // The request that asked was aborted or failed: this request asks for consent itself.
         signal.throwIfAborted();
-        if (this.#consent === asked) this.#consent = undefined;
+        if (this.#consent === consent) this.#consent = undefined;
       }
     }
     this.#consent = this.#ask(read, signal);
@@ -115,8 +115,8 @@ export class Sampling {
   async #ask(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
     const { askPerson: person } = this.#context;
     if (person === undefined) return "no person can consent to sampling (question_seconds is 0)";
-    const words = wordsOf(read);
-    const shown = words.length > shownCharacters ? `${words.slice(0, shownCharacters)} […]` : words;
+    const text = lastMessageText(read);
+    const shown = text.length > shownCharacters ? `${text.slice(0, shownCharacters)} […]` : text;
     const many = this.#plan.maxRequests === 1 ? "once" : `up to ${this.#plan.maxRequests} times`;
     const message = `May it request answers from a model at your cost (${many} in this call)? Its request:\n${shown}`;
     const question = {
@@ -136,7 +136,7 @@ export class Sampling {
       const parts: SampleMessage["parts"] = [];
       for (const block of blocks) {
         if (typeof block === "string") parts.push({ type: "text", text: block });
-        else if (contents === undefined) throw new SamplingRefused("pictures are not supported here");
+        else if (contents === undefined) throw new SamplingRefusedError("pictures are not supported here");
         else parts.push({ type: "blob", ...(await keepPicture(contents, block.data)), name: "picture" });
       }
       kept.push({ role, parts });
@@ -150,7 +150,7 @@ async function keepPicture(contents: AttachmentStore, data: string) {
     return await contents.keep(Buffer.from(data, "base64"));
   } catch (error) {
     if (!(error instanceof ContentRejectedError)) throw error;
-    throw new SamplingRefused(`a picture was rejected: ${error.message}`);
+    throw new SamplingRefusedError(`a picture was rejected: ${error.message}`);
   }
 }
 
@@ -186,11 +186,11 @@ export function readRequest(params: CreateMessageRequestParams): ReadRequest | {
       else if (block.type === "image" && role === "user") blocks.push({ mimeType: block.mimeType, data: block.data });
       else return { problem: `content of type ${block.type} is not supported from the ${role}` };
     }
-    const said = blocks.filter((block) => typeof block !== "string" || block.trim() !== "");
+    const nonEmptyBlocks = blocks.filter((block) => typeof block !== "string" || block.trim() !== "");
     const last = messages.at(-1);
-    if (said.length === 0) continue;
-    if (last?.role === role) last.blocks.push(...said);
-    else messages.push({ role, blocks: said });
+    if (nonEmptyBlocks.length === 0) continue;
+    if (last?.role === role) last.blocks.push(...nonEmptyBlocks);
+    else messages.push({ role, blocks: nonEmptyBlocks });
   }
   if (messages.length > maxSampleMessages) return { problem: `there are more than ${maxSampleMessages} messages` };
   if (messages.at(0)?.role !== "user" || messages.at(-1)?.role !== "user") {
@@ -210,7 +210,7 @@ export function readRequest(params: CreateMessageRequestParams): ReadRequest | {
 }
 
 /** The text of the last user message of the request. */
-export function wordsOf({ messages }: ReadRequest): string {
+export function lastMessageText({ messages }: ReadRequest): string {
   const texts = messages.at(-1)?.blocks.map((block) => (typeof block === "string" ? block : "[a picture]")) ?? [];
   return texts.join("\n");
 }
@@ -248,9 +248,9 @@ async function ask(
   signal: AbortSignal,
 ): Promise<SampleResult | "not begun"> {
   const { id, epoch } = input;
-  const gone = new AbortController();
-  const heard = bus.subscribe(leaderChanged, {}, (leader) => {
-    if (leader.epoch > epoch) gone.abort();
+  const superseded = new AbortController();
+  const subscription = bus.subscribe(leaderChanged, {}, (leader) => {
+    if (leader.epoch > epoch) superseded.abort();
   });
   const cancel = () => bus.publish(agentSampleCancel, { id });
   signal.addEventListener("abort", cancel, { once: true });
@@ -258,17 +258,17 @@ async function ask(
     return await bus.request(agentSample, input, {
       timeoutMs: longestMs,
       once: true,
-      signal: AbortSignal.any([signal, gone.signal]),
+      signal: AbortSignal.any([signal, superseded.signal]),
     });
   } catch (error) {
     signal.throwIfAborted();
     if (WireError.is(error, "STALE_EPOCH", "UNAVAILABLE")) return "not begun";
-    if (gone.signal.aborted) return refused("the leader changed during the model call");
+    if (superseded.signal.aborted) return refused("the leader changed during the model call");
     if (!WireError.is(error)) throw error;
     return refused(`the model could not be called: ${error.message}`);
   } finally {
     signal.removeEventListener("abort", cancel);
-    heard.close();
+    subscription.close();
   }
 }
 

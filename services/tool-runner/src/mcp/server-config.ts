@@ -88,6 +88,8 @@ export interface McpConfig {
 /** Where programs run, and the search path for them. */
 export interface ProgramPlace {
   workspace: string;
+  /** Further folders that the agent can change. */
+  folders?: readonly string[];
   /** An empty folder: the default working directory of programs. */
   programFolder: string;
   searchPath: string;
@@ -102,7 +104,7 @@ export function mcpConfig(settings: McpSettings, env: Environment, place: Progra
   if (key !== "") secrets.push(key);
   for (const [name, server] of Object.entries(settings.servers)) {
     if (!server.enabled) continue;
-    const problem = problemOf(server, env, place.workspace);
+    const problem = problemOf(server, env, place);
     if (problem !== undefined) off.push({ name, problem });
     else {
       secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
@@ -113,13 +115,21 @@ export function mcpConfig(settings: McpSettings, env: Environment, place: Progra
 }
 
 /** Why the server cannot be used; undefined if it can. */
-function problemOf(server: McpServerSettings, env: Environment, workspace: string): string | undefined {
+function problemOf(
+  server: McpServerSettings,
+  env: Environment,
+  { workspace, folders = [] }: ProgramPlace,
+): string | undefined {
   const { command, args, cwd, oauth } = server;
   const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
   if (missing.length > 0) return `not set in the tool-runner's environment: ${missing.join(", ")}`;
   const where = cwd === undefined ? null : resolve(workspace, cwd);
   const unsafe =
-    command === undefined ? undefined : unsandboxedProgramProblem({ command, args, cwd: where }, workspace);
+    command === undefined
+      ? undefined
+      : [workspace, ...folders]
+          .map((folder) => unsandboxedProgramProblem({ command, args, cwd: where }, folder))
+          .find((problem) => problem !== undefined);
   if (unsafe !== undefined) return unsafe;
   const signing = keyOf(oauth, env);
   if (typeof signing === "string") return `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${signing}`;

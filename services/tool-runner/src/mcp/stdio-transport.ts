@@ -29,7 +29,7 @@ export class StdioTransport implements Transport {
   readonly #plan: StdioPlan;
   readonly #mark = randomUUID();
   readonly #buffer = new ReadBuffer({ maxBufferSize: maxMessageBytes });
-  readonly #gone = Promise.withResolvers<undefined>();
+  readonly #exited = Promise.withResolvers<undefined>();
   #child: ChildProcess | undefined;
   #errors = "";
   #problem: string | undefined;
@@ -75,7 +75,7 @@ export class StdioTransport implements Transport {
     try {
       await started;
     } catch (error) {
-      this.#gone.resolve(undefined);
+      this.#exited.resolve(undefined);
       throw error;
     }
   }
@@ -98,7 +98,7 @@ export class StdioTransport implements Transport {
     signalGroup(pid, "SIGTERM");
     if (await this.#endsWithin(politeMs)) return;
     this.kill();
-    await this.#gone.promise;
+    await this.#exited.promise;
   }
 
   /** Kills the program at once. */
@@ -138,7 +138,7 @@ export class StdioTransport implements Transport {
     child?.stdio[3]?.destroy();
     await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
     for (const stream of child?.stdio ?? []) stream?.destroy();
-    this.#gone.resolve(undefined);
+    this.#exited.resolve(undefined);
     this.onclose?.();
   }
 
@@ -151,7 +151,7 @@ export class StdioTransport implements Transport {
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
-    const ended = this.#gone.promise.then(() => true);
+    const ended = this.#exited.promise.then(() => true);
     return abortable(ended, AbortSignal.timeout(ms)).catch(() => false);
   }
 }

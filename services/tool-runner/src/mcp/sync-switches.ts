@@ -7,7 +7,7 @@ import { rerunWhileRequested } from "@parley/kit";
 import type { McpServers } from "./servers.ts";
 
 /** Poll interval: the delay after a lost hint. */
-const lookMs = 2_000;
+const pollMs = 2_000;
 /** Request timeout: a store that hangs must not delay the next poll for long. */
 const askMs = 5_000;
 
@@ -36,7 +36,7 @@ export function followSwitches({ bus, log, servers }: FollowDeps): { close(): vo
     }
   }, over.signal);
   const subscription = bus.subscribe(mcpSwitched, {}, () => void follow());
-  const timer = setInterval(() => void follow(), lookMs);
+  const timer = setInterval(() => void follow(), pollMs);
   void follow();
   return {
     close: () => {

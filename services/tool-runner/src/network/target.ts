@@ -65,7 +65,7 @@ export async function findTarget(text: string, policy: TargetPolicy, resolve: Re
     );
   }
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  if (!policy.ports.has(port) && !judged.every((each) => each.meant)) {
+  if (!policy.ports.has(port) && !judged.every((each) => each.isAllowed)) {
     throw new BlockedTargetError(`Port ${port} is not allowed; allowed ports are ${[...policy.ports].join(", ")}.`);
   }
   return { url, address: first };
@@ -81,10 +81,17 @@ async function addressesOf(host: string, resolve: Resolver): Promise<Address[]> 
   }
 }
 
-/** `meant`: the operator has allowed it. */
-function judge(host: string, address: string, policy: TargetPolicy): { refused: string | undefined; meant: boolean } {
-  const meant =
+/** `isAllowed`: the operator has allowed it. */
+function judge(
+  host: string,
+  address: string,
+  policy: TargetPolicy,
+): { refused: string | undefined; isAllowed: boolean } {
+  const isAllowed =
     policy.privateHosts.has(host.replace(/\.$/, "")) || policy.privateRanges.some((range) => inRange(address, range));
   const kind = reservedRange(address);
-  return { meant, refused: meant || kind === undefined ? undefined : `an address that is not public (${kind})` };
+  return {
+    isAllowed,
+    refused: isAllowed || kind === undefined ? undefined : `an address that is not public (${kind})`,
+  };
 }

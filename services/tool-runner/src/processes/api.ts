@@ -87,12 +87,12 @@ export function serveStop(
     const running = processes.ofSession(sessionId).filter(({ end }) => end === undefined);
     const patience = AbortSignal.timeout(goneMs);
     const ids = running.map(({ id }) => id);
-    const gone = running.map(async (entry) => {
+    const ends = running.map(async (entry) => {
       entry.started.signal("SIGKILL");
       await processes.end(entry, goneMs, patience);
     });
     // In parallel: an unavailable store keeps no command alive, and the exits are not announced while a call waits for them.
-    await Promise.all([ledger.told("own", ids), ...gone]);
+    await Promise.all([ledger.told("own", ids), ...ends]);
     return {};
   };
   return bus.serve(toolStop, ({ sessionId }) => stop(sessionId), { replica });

@@ -21,14 +21,14 @@ export const watchTimes: WatchTimes = { renewMs: 10_000, looks: 4 };
 export type Seen = ReadonlyMap<string, { seenAt: string; looks: number }>;
 
 /** Evaluates one poll; pure. A previous instance of this replica counts as gone at once. */
-export function checkReplicas(before: Seen, others: Others, me: RunnerId, looks: number): { seen: Seen; gone: Others } {
+export function checkReplicas(before: Seen, others: Others, me: RunnerId, looks: number): { seen: Seen; lost: Others } {
   const seen = new Map<string, { seenAt: string; looks: number }>();
   for (const { runner, seenAt } of others) {
     const last = before.get(runner);
     seen.set(runner, { seenAt, looks: last?.seenAt === seenAt ? last.looks + 1 : 1 });
   }
-  const gone = others.filter(({ runner }) => isPreviousInstance(runner, me) || (seen.get(runner)?.looks ?? 0) >= looks);
-  return { seen, gone };
+  const lost = others.filter(({ runner }) => isPreviousInstance(runner, me) || (seen.get(runner)?.looks ?? 0) >= looks);
+  return { seen, lost };
 }
 
 /** Runs until it is closed. `key`: the secret of this process instance. */
@@ -41,9 +41,13 @@ export function monitorReplicas(
   const runner = runnerName(me);
   const once = async (before: Seen): Promise<Seen> => {
     const { others } = await bus.request(store.processRenew, { runner, key }, { timeoutMs: renewMs, signal });
-    const { seen, gone } = checkReplicas(before, others, me, looks);
-    if (gone.length === 0) return seen;
-    const { lost } = await bus.request(store.processRenew, { runner, key, gone }, { timeoutMs: renewMs, signal });
+    const { seen, lost: missing } = checkReplicas(before, others, me, looks);
+    if (missing.length === 0) return seen;
+    const { lost } = await bus.request(
+      store.processRenew,
+      { runner, key, gone: missing },
+      { timeoutMs: renewMs, signal },
+    );
     for (const each of lost) {
       if (each.processes > 0)
         log.warn(

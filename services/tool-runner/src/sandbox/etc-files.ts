@@ -21,12 +21,12 @@ export interface SandboxEtc {
 export async function writeEtcFiles(): Promise<SandboxEtc> {
   const folder = await ownFolder();
   const { name, uid, gid } = sandboxUser;
-  await put(folder, "passwd", `${name}:x:${uid}:${gid}:${name}:${sandboxRoot}:/bin/sh\n`);
-  await put(folder, "group", `${name}:x:${gid}:\n`);
-  await put(folder, "hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
+  await replaceFile(folder, "passwd", `${name}:x:${uid}:${gid}:${name}:${sandboxRoot}:/bin/sh\n`);
+  await replaceFile(folder, "group", `${name}:x:${gid}:\n`);
+  await replaceFile(folder, "hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
   const filter = seccompFilter();
   if (filter === undefined) return { etc: folder, seccomp: undefined };
-  await put(folder, filterName, filter);
+  await replaceFile(folder, filterName, filter);
   return { etc: folder, seccomp: join(folder, filterName) };
 }
 
@@ -40,7 +40,7 @@ async function ownFolder(): Promise<string> {
   return ours ? folder : mkdtemp(`${folder}-`);
 }
 
-async function put(folder: string, name: string, content: string | Uint8Array): Promise<void> {
+async function replaceFile(folder: string, name: string, content: string | Uint8Array): Promise<void> {
   const draft = join(folder, `.${name}-${randomBytes(6).toString("hex")}`);
   await writeFile(draft, content, { flag: "wx", mode: 0o644 });
   await rename(draft, join(folder, name));

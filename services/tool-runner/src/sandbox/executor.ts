@@ -38,14 +38,16 @@ export interface ExecutorOptions {
   egress?: EgressOptions;
   /** Secrets for commands' variables, masked in their output; left out: none. */
   secrets?: ToolSecrets;
+  /** Folders that commands of the owner can read in the sandbox, by their name in `/mnt`; left out: none. */
+  mounts?: ReadonlyMap<string, string>;
 }
 
 interface Command {
   command: string;
   /** The only workspace that the command can see. */
   workspace: Workspace;
-  /** Whether the command receives the secrets. */
-  secrets: boolean;
+  /** A command of an owner's turn receives the secrets and sees the mounts. */
+  isOwners: boolean;
   /** Working directory, inside the workspace. */
   place: ResolvedPath;
   /** Keeps standard input open. */
@@ -76,6 +78,8 @@ export interface Executor {
   readonly limitedBy: string;
   /** Rejects when the command cannot be started. The caller must make sure that it ends. */
   start(command: Command): Promise<StartedCommand>;
+  /** The paths of the mounts in the sandbox; empty without bubblewrap. */
+  mountPaths: readonly string[];
   /** The command line that runs a program of the service on a read-only folder; undefined without bubblewrap. */
   confine: Confine;
 }
@@ -114,6 +118,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
       cpus: groups?.cpu === true,
       walled: isolation.kind === "bubblewrap",
     }),
+    mountPaths: isolation.kind === "bubblewrap" ? [...(options.mounts?.keys() ?? [])].map(mountPath) : [],
     start: (command) => begin(command, { ...options, isolation, groups, sandbox, wayOut: egress }),
     confine: ({ folder, directory }, program) => {
       if (isolation.kind !== "bubblewrap") return undefined;
@@ -180,7 +185,7 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
   acquired.defer(await workspace.quota.watch((reason) => running.stop(reason)));
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
-  const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();
+  const secrets: ToolSecrets = (command.isOwners ? ground.secrets : undefined) ?? new Map();
   const mask = new SecretMask(secrets);
   const show = (chunk: Buffer) => {
     if (chunk.length === 0) return undefined;
@@ -196,15 +201,16 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
         disableUserNamespaces: isolation.disableUserNamespaces,
         directory: inside,
         env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
-        binds: wayOut?.binds ?? [],
+        binds: [...(command.isOwners ? mountArguments(ground.mounts) : []), ...(wayOut?.binds ?? [])],
         inherited: [...secrets.keys()],
       })
     : [];
   const before = wayOut === undefined ? [] : egressArguments();
   const running = startCommand({
     argv: [...sandbox, ...before, ...argv],
-    cwd: inDirectory(directory, "."),
-    env: { ...environment(workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
+    // The first process in the sandbox keeps its variables, where the command can read them: no path of the machine.
+    cwd: walled ? "/" : inDirectory(directory, "."),
+    env: { ...environment(walled ? sandboxRoot : workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
     limits,
     interactive: command.interactive,
     group,
@@ -232,6 +238,14 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
       running.liftOutputLimit();
     },
   };
+}
+
+function mountPath(name: string): string {
+  return `/mnt/${name}`;
+}
+
+function mountArguments(mounts: ReadonlyMap<string, string> = new Map()): string[] {
+  return [...mounts].flatMap(([name, folder]) => ["--ro-bind", folder, mountPath(name)]);
 }
 
 /** The complete environment of a command: it inherits nothing of the service's. */

@@ -1,6 +1,6 @@
 // Chooses the isolation of `exec`, once at start, from the setting and the result of a trial run.
 // Pure; `probe.ts` performs the trial.
-import { mainWorkspaceId, type Containment, type IsolationLevel } from "@parley/contracts";
+import { isOwnersWorkspace, type Containment, type IsolationLevel } from "@parley/contracts";
 
 export const isolationSettings = ["auto", "bubblewrap", "container", "none", "off"] as const;
 export type IsolationSetting = (typeof isolationSettings)[number];
@@ -64,7 +64,7 @@ export function chooseIsolation(
  * Undefined when the command may run.
  */
 export function leavesWorkspace(found: Isolation, workspaceId: string): (Isolation & { kind: "refused" }) | undefined {
-  if (workspaceId === mainWorkspaceId || ["off", "refused", "bubblewrap"].includes(found.kind)) return undefined;
+  if (isOwnersWorkspace(workspaceId) || ["off", "refused", "bubblewrap"].includes(found.kind)) return undefined;
   const reason = `commands run here with isolation ${found.kind} and could read the owner's workspace`;
   return { kind: "refused", reason, advice: workspaceAdvice };
 }

@@ -46,10 +46,10 @@ export async function onGvisor(): Promise<boolean> {
 function run(program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(program, args, { timeout: probeTimeoutMs, killSignal: "SIGKILL", env: {} }, (error, stdout, stderr) => {
-      const said = stdout.trim();
-      if (error === null && said === "walled") resolve("walled");
+      const output = stdout.trim();
+      if (error === null && output === "walled") resolve("walled");
       else if (error !== null && notThere.has(Reflect.get(error, "code"))) resolve("bwrap is not installed");
-      else if (error === null) resolve(`the sandbox is not sealed: ${said.replaceAll("\n", ", ")}`);
+      else if (error === null) resolve(`the sandbox is not sealed: ${output.replaceAll("\n", ", ")}`);
       else resolve(stderr.trim().split("\n")[0] || `bwrap ended with ${String(Reflect.get(error, "code"))}`);
     });
   });

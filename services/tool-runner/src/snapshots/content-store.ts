@@ -90,10 +90,10 @@ export class ContentStore {
     let removed = 0;
     for (let from = 0; from < trash.length; from += sweepPage) {
       const page = trash.slice(from, from + sweepPage);
-      const gone = new Set(await unneeded(page));
+      const unneededHashes = new Set(await unneeded(page));
       for (const sha256 of page) {
         const path = this.#path(sha256);
-        if (!gone.has(sha256)) await moved(path + trashSuffix, path);
+        if (!unneededHashes.has(sha256)) await moved(path + trashSuffix, path);
         else if (await unlink(path + trashSuffix).then(() => true, ignoreMissing)) removed += 1;
       }
     }

@@ -2,7 +2,7 @@
 import type { Bus, Served } from "@parley/bus";
 import type { Logger, ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
-import type { Workspace } from "../workspace/workspace.ts";
+import type { Workspaces } from "../workspace/workspaces.ts";
 import { ContentStore } from "./content-store.ts";
 import { startCollection } from "./collect.ts";
 import { CheckpointRecorder, noCheckpoint, type Checkpoint, type CheckpointedCall } from "./recorder.ts";
@@ -21,11 +21,9 @@ export interface CheckpointOptions {
   bus: Bus;
   log: Logger;
   metrics: ServiceMetrics;
-  workspace: Workspace;
+  workspaces: Pick<Workspaces, "main" | "take">;
   /** The process instance of this replica. */
   runner: string;
-  /** Called before an earlier content of this file is restored. */
-  onRestored?: (path: string) => Promise<void>;
   faultPoint: (name: string) => void;
   times?: Partial<RewindTimes> | undefined;
 }
@@ -43,11 +41,11 @@ const patienceMs = 30_000;
 const gatherMs = 300;
 
 export async function openCheckpoints(options: CheckpointOptions): Promise<Checkpoints> {
-  const { config, bus, log, metrics, workspace } = options;
+  const { config, bus, log, metrics, workspaces } = options;
   const blobs = new ContentStore(config.folder);
   const rows = createCheckpointClient(bus);
   const recorder = new CheckpointRecorder({
-    workspace,
+    workspace: workspaces.main,
     blobs,
     rows,
     maxFileBytes: config.maxFileBytes,
@@ -63,7 +61,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     },
   });
   const rewinder = new Rewinder({
-    workspace,
+    open: (id) => workspaces.take(id),
     blobs,
     rows,
     runner: options.runner,
@@ -75,7 +73,6 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
         : `background process ${running[0].id} of this session may change files`;
     },
     times: { ...rewindTimes, ...options.times },
-    onRestored: options.onRestored,
     faultPoint: options.faultPoint,
     onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files rewound"),
   });

@@ -20,16 +20,18 @@ export interface Checkpoint {
   trackCommand(command: string, directory: string): Promise<void>;
 }
 
-/** A call: the user's turn that it works for, and its grant. */
+/** A call: the user's turn that it works for, its grant and its workspace; without one the main workspace. */
 export interface CheckpointedCall {
   rootTurnId: string;
   grant: string;
+  workspace?: Workspace;
 }
 
 /** For deployments without checkpoints. */
 export const noCheckpoint: Checkpoint = { track: async () => undefined, trackCommand: async () => undefined };
 
 export interface RecorderDependencies {
+  /** The main workspace. */
   workspace: Workspace;
   blobs: ContentStore;
   rows: CheckpointClient;
@@ -65,7 +67,8 @@ export class CheckpointRecorder {
   }
 
   /** The checkpoint of the user's turn that a call works for. */
-  forCall(call: CheckpointedCall, signal: AbortSignal): Checkpoint {
+  forCall(given: CheckpointedCall, signal: AbortSignal): Checkpoint {
+    const call = { ...given, workspace: given.workspace ?? this.#deps.workspace };
     const { rootTurnId } = call;
     return {
       track: (paths) => this.#guarded(rootTurnId, () => this.#track(call, paths, signal)),
@@ -73,7 +76,7 @@ export class CheckpointRecorder {
         this.#guarded(rootTurnId, async () => {
           const changes = await runOnText("predict", { command, directory }, signal, predictMs);
           if (changes.length === 0) return;
-          const { paths, untracked } = await expandChanges(this.#deps.workspace, changes);
+          const { paths, untracked } = await expandChanges(call.workspace, changes);
           await this.#write(call, untracked, signal);
           await this.#track(call, paths, signal);
         }),
@@ -88,21 +91,26 @@ export class CheckpointRecorder {
     }
   }
 
-  async #track(call: CheckpointedCall, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  async #track(call: Required<CheckpointedCall>, paths: readonly string[], signal: AbortSignal): Promise<void> {
     const found = new Map<string, KeptFile>();
-    for (const path of paths) await this.#look(call.rootTurnId, path, found);
+    for (const path of paths) await this.#look(call, path, found);
     await this.#write(call, [...found.values()], signal);
     // A sweep may have removed content before the row referred to it. Nothing has changed yet, so it can be captured again.
     for (const file of found.values()) {
       if (!("sha256" in file) || (await this.#deps.blobs.has(file.sha256))) continue;
-      await using entry = await openEntry(this.#deps.workspace, file.path);
+      await using entry = await openEntry(call.workspace, file.path);
       await capture(entry, this.#deps.blobs.put, this.#deps.maxFileBytes);
     }
   }
 
   /** Adds the path, missing directories on the way to it, and for a link its target. */
-  async #look(checkpointId: string, path: string, found: Map<string, KeptFile>): Promise<Looked | undefined> {
-    const { workspace, blobs, maxFileBytes } = this.#deps;
+  async #look(
+    call: Required<CheckpointedCall>,
+    path: string,
+    found: Map<string, KeptFile>,
+  ): Promise<Looked | undefined> {
+    const { workspace, rootTurnId: checkpointId } = call;
+    const { blobs, maxFileBytes } = this.#deps;
     try {
       await using entry = await openEntry(workspace, path);
       const looked = { relative: entry.relative, absent: entry.stats === null };
@@ -115,18 +123,22 @@ export class CheckpointRecorder {
     } catch (error) {
       if (!(error instanceof WorkspaceError)) throw error;
       // Paths outside the workspace or below a file are ignored. Below a missing directory, the tool may create all parts.
-      return error.code === "not_found" ? this.#lookAbove(checkpointId, path, found) : undefined;
+      return error.code === "not_found" ? this.#lookAbove(call, path, found) : undefined;
     }
   }
 
-  async #lookAbove(checkpointId: string, path: string, found: Map<string, KeptFile>): Promise<Looked | undefined> {
-    const parts = splitPath(path, this.#deps.workspace.root);
+  async #lookAbove(
+    call: Required<CheckpointedCall>,
+    path: string,
+    found: Map<string, KeptFile>,
+  ): Promise<Looked | undefined> {
+    const parts = splitPath(path, call.workspace.root);
     const name = parts.pop();
     if (name === undefined || name === ".." || parts.includes("..")) return undefined;
-    const above = await this.#look(checkpointId, parts.join("/"), found);
+    const above = await this.#look(call, parts.join("/"), found);
     if (above?.absent !== true) return undefined;
     const relative = `${above.relative}/${name}`;
-    if (!this.#isKept(checkpointId, relative)) found.set(relative, { kind: "absent", path: relative });
+    if (!this.#isKept(call.rootTurnId, relative)) found.set(relative, { kind: "absent", path: relative });
     return { relative, absent: true };
   }
 

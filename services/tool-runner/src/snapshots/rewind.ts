@@ -11,7 +11,8 @@ import {
   type RewoundFile,
   type store,
 } from "@parley/contracts";
-import type { Workspace } from "../workspace/workspace.ts";
+import { describeFileError } from "../workspace/errors.ts";
+import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { ContentStore } from "./content-store.ts";
 import { putDocumentBack } from "./restore-document.ts";
 import { previewRestore, orderOfWork, restoreEntry, settleDirectory } from "./restore.ts";
@@ -29,7 +30,8 @@ export interface RewindTimes {
 export const rewindTimes: RewindTimes = { ttlMs: 10_000, pollMs: 200, patienceMs: 30_000 };
 
 export interface RewinderDependencies {
-  workspace: Workspace;
+  /** Opens a workspace by its id; undefined: the main one. */
+  open: (id: string | undefined) => Promise<WorkspaceLease>;
   blobs: ContentStore;
   rows: CheckpointClient;
   /** The process instance of this replica. */
@@ -37,8 +39,6 @@ export interface RewinderDependencies {
   /** Background work that may write, as a sentence without its end; undefined if none. */
   busy: (sessionId: string) => Promise<string | undefined>;
   times: RewindTimes;
-  /** Called before an earlier content of this file is restored. */
-  onRestored?: ((path: string) => Promise<void>) | undefined;
   faultPoint: (name: string) => void;
   onEnd: (sessionId: string, report: RewindReport) => void;
 }
@@ -68,7 +68,9 @@ export class Rewinder {
   }
 
   async #foresee(input: Input): Promise<RewindReport> {
-    const { rows, workspace, blobs } = this.#deps;
+    const { rows, blobs } = this.#deps;
+    await using lease = await this.#open(input);
+    const { workspace } = lease;
     const files: RewoundFile[] = [];
     const permit = permitOf(input);
     const changed = await rows.files(permit);
@@ -86,10 +88,10 @@ export class Rewinder {
     const lost = new AbortController();
     let heldUntil = performance.now() + times.ttlMs;
     const renew = async () => {
-      const asked = performance.now();
+      const requestedAtMs = performance.now();
       try {
         await rows.update({ ...ref, change: { ttlMs: times.ttlMs } });
-        heldUntil = asked + times.ttlMs;
+        heldUntil = requestedAtMs + times.ttlMs;
       } catch (error) {
         if (WireError.is(error, "FENCED")) lost.abort(error);
       }
@@ -112,6 +114,17 @@ export class Rewinder {
     }
   }
 
+  /** Throws UNAVAILABLE when the folder cannot be opened. */
+  async #open({ workspace }: Input): Promise<WorkspaceLease> {
+    try {
+      return await this.#deps.open(workspace);
+    } catch (error) {
+      const reason = describeFileError(error);
+      if (reason === undefined) throw error;
+      throw new WireError("UNAVAILABLE", `the workspace could not be opened: ${reason}`);
+    }
+  }
+
   async #begin(input: Input): Promise<{ fence: number } | { report: RewindReport }> {
     const { rows, runner, times, busy } = this.#deps;
     const rewind = permitOf(input);
@@ -127,7 +140,9 @@ export class Rewinder {
   }
 
   async #putAllBack(input: Input, fence: number, hold: () => void): Promise<RewoundFile[]> {
-    const { rows, workspace, blobs, faultPoint, onRestored } = this.#deps;
+    const { rows, blobs, faultPoint } = this.#deps;
+    await using lease = await this.#open(input);
+    const { workspace, tainted } = lease;
     const rewind = permitOf(input);
     const changed = await rows.files(rewind);
     const wanted = orderOfWork(changed.files);
@@ -139,7 +154,7 @@ export class Rewinder {
     for (const each of wanted) {
       hold();
       // Called before the content is restored: after a crash in between, the file counts as tainted.
-      await onRestored?.(each.path);
+      await tainted?.restored(each.path);
       done.push(await restoreEntry(each, { workspace, blobs, mark: input.opId, keep }));
       faultPoint("rewind.after_file");
     }

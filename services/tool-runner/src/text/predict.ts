@@ -119,8 +119,8 @@ const copies =
     const target = into < 0 ? operands.at(-1) : args[into + 1];
     const sources = named(into < 0 ? operands.slice(0, -1) : operands, scope);
     const [to] = target === undefined ? [] : named([target], scope);
-    const gone = moves ? sources.map((at): Change => ({ kind: "tree", at })) : [];
-    return to === undefined ? gone : [...gone, { kind: "copy", from: sources, to }];
+    const removals = moves ? sources.map((at): Change => ({ kind: "tree", at })) : [];
+    return to === undefined ? removals : [...removals, { kind: "copy", from: sources, to }];
   };
 
 /** In-place editors: `script` matches the options that carry the script; without one, the first operand is the script. */

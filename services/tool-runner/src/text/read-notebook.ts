@@ -21,9 +21,11 @@ function cellText(cell: NotebookCell, n: number): string {
 
 function outputText({ output_type: type, text, data = {}, ename, evalue }: NotebookOutput): string {
   if (type === "error") return `${ename ?? "error"}: ${cut(evalue ?? "")}`;
-  const said = text ?? Lines.safeParse(data["text/plain"]).data;
+  const shownText = text ?? Lines.safeParse(data["text/plain"]).data;
   const pictures = Object.keys(data).filter((mediaType) => mediaType.startsWith("image/"));
-  return [...(said === undefined ? [] : [cut(said)]), ...pictures.map((each) => `[${each}, not shown]`)].join("\n");
+  return [...(shownText === undefined ? [] : [cut(shownText)]), ...pictures.map((each) => `[${each}, not shown]`)].join(
+    "\n",
+  );
 }
 
 function cut(text: string): string {

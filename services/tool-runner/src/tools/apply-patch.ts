@@ -176,13 +176,13 @@ async function carryOut(changes: readonly Change[], workspace: Workspace): Promi
   const done: Change[] = [];
   try {
     for (const change of changes) {
-      await put(workspace, change.path, change.after);
+      await writeState(workspace, change.path, change.after);
       done.push(change);
     }
   } catch (error) {
     const left: string[] = [];
     for (const { path, before } of done.toReversed()) {
-      await put(workspace, path, before).catch(() => left.push(path));
+      await writeState(workspace, path, before).catch(() => left.push(path));
     }
     if (left.length > 0) throw new PartialPatchError(left, error);
     throw error;
@@ -204,7 +204,7 @@ class PartialPatchError extends Error {
   }
 }
 
-async function put(workspace: Workspace, path: string, state: Change["after"]): Promise<void> {
+async function writeState(workspace: Workspace, path: string, state: Change["after"]): Promise<void> {
   await using place = await workspace.resolve(path, { createParents: state !== null });
   if (state === null) {
     if (place.stats !== null) await unlink(inDirectory(place.directory, place.name));

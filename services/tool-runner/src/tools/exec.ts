@@ -63,6 +63,7 @@ const shownCharacters = 8_000;
 
 export function execTool(options: ExecOptions): Tool {
   const { times, hosts = [], secretNames = [] } = options;
+  const { mountPaths } = options.executor;
   const longestWait = Math.max(longestWaitSeconds, times.timeoutSeconds);
   const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
   const patience =
@@ -81,6 +82,9 @@ export function execTool(options: ExecOptions): Tool {
         : [
             `In the owner's turns its environment contains these secrets: ${secretNames.join(", ")}; output shows them as ***.`,
           ]),
+      ...(mountPaths.length === 0
+        ? []
+        : [`In the owner's turns it can read, and not change, these folders: ${mountPaths.join(", ")}.`]),
       "Commands cannot see documents (MEMORY.md, memory/, skills/…).",
       `Long output is elided in the middle and saved. ${patience}`,
       "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified of the end. Processes started with & end with the command.",
@@ -158,13 +162,13 @@ export function execTool(options: ExecOptions): Tool {
       const started = await executor.start({
         command: args.command,
         workspace: context.workspace,
-        secrets: (context.role ?? "owner") === "owner",
+        isOwners: (context.role ?? "owner") === "owner",
         place,
         interactive: background,
         callName: context.callName,
         onOutput: (chunk) => output.push(chunk),
       });
-      const told = (output: ToolOutput): ToolOutput => ({ ...output, isolation: isolation.kind });
+      const withIsolation = (output: ToolOutput): ToolOutput => ({ ...output, isolation: isolation.kind });
       const toBackground = async () => {
         const process = processes.add({
           sessionId: context.sessionId,
@@ -181,7 +185,7 @@ export function execTool(options: ExecOptions): Tool {
         });
         context.waitUntil?.(started.ended);
         await process.known;
-        return told(success(describeStart(process, isolationTag(isolation))));
+        return withIsolation(success(describeStart(process, isolationTag(isolation))));
       };
       if (background) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
@@ -193,7 +197,9 @@ export function execTool(options: ExecOptions): Tool {
         mayLeave: () => processes.refusal(context.sessionId) === undefined,
       }).finally(hide);
       if (ended === "goes on") return toBackground();
-      return told(formatReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
+      return withIsolation(
+        formatReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }),
+      );
     },
   });
 }

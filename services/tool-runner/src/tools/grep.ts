@@ -96,8 +96,8 @@ async function warned(
   const linesOf = new Map<string, Untrusted>();
   if (documents !== null) {
     const shown = new Set(hits.map(({ line }) => line?.path));
-    const asked = read.filter(({ path }) => shown.has(path));
-    await Promise.all(asked.map(async (each) => linesOf.set(each.path, await untrustedLinesOf(documents, each))));
+    const shownFiles = read.filter(({ path }) => shown.has(path));
+    await Promise.all(shownFiles.map(async (each) => linesOf.set(each.path, await untrustedLinesOf(documents, each))));
   }
   return markUntrusted(hits.map(({ shown, line }) => ({ shown, untrusted: untrustedHit(line, linesOf) })));
 }

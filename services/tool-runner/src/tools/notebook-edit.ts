@@ -75,8 +75,8 @@ export const notebookEditTool = defineTool({
         quotes: true,
         change: async (text, name) => {
           if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
-          const asked = changeOf(args, context.idempotencyKey);
-          const change = await runOnText("changeNotebook", { text, change: asked }, context.signal);
+          const requested = changeOf(args, context.idempotencyKey);
+          const change = await runOnText("changeNotebook", { text, change: requested }, context.signal);
           return answer(change, args, name);
         },
       },
@@ -96,7 +96,7 @@ function changeOf(args: Args, idSeed: string): CellChange {
 function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: Args, name: string): Edited<ToolOutput> {
   switch (change.status) {
     case "changed":
-      return { text: change.text, answer: success(said(change, mode, name)) };
+      return { text: change.text, answer: success(changeSummary(change, mode, name)) };
     case "same":
       return { text: undefined, answer: success(`"${name}" was not changed: ${change.cell} already has this text.`) };
     case "no_notebook":
@@ -118,7 +118,7 @@ function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: A
 
 const done = { replace: "Replaced", insert: "Inserted", delete: "Deleted" };
 
-function said(
+function changeSummary(
   { cell, cells, cleared }: Extract<NotebookChange, { status: "changed" }>,
   mode: keyof typeof done,
   name: string,

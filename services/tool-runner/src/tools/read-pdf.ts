@@ -25,13 +25,17 @@ export function pageRange(text: string): PageRange | undefined {
 }
 
 /** Shows a PDF, or the requested pages of it. */
-export async function showPdf(file: PdfFile, asked: PageRange | undefined, context: ToolContext): Promise<ToolOutput> {
-  const range = asked ?? { from: 1, to: maxPdfPages };
+export async function showPdf(
+  file: PdfFile,
+  requested: PageRange | undefined,
+  context: ToolContext,
+): Promise<ToolOutput> {
+  const range = requested ?? { from: 1, to: maxPdfPages };
   const maxCharacters = Math.min(maxPdfCharacters, context.maxPageCharacters ?? maxPdfCharacters);
   const reading = await readPdfPages(file.content, range, maxCharacters, context.signal);
   const mayShow = context.attachmentStore !== undefined && file.content.length <= maxShownBytes;
   if (reading.status === "unreadable") {
-    if (asked === undefined && mayShow) return asItIs(file, context, []);
+    if (requested === undefined && mayShow) return asItIs(file, context, []);
     return failure(
       `The text of "${displayPath(file.path)}" cannot be read: ${reading.reason}. ${otherWays(file.path, mayShow)}`,
     );
@@ -41,7 +45,7 @@ export async function showPdf(file: PdfFile, asked: PageRange | undefined, conte
     return failure(`"${displayPath(file.path)}" has ${pages} pages; page ${range.from} is past its end.`);
   const count = `It has ${pages} ${pages === 1 ? "page" : "pages"}.`;
   const hasText = texts.some((text) => text.trim() !== "");
-  if (asked === undefined && mayShow && (pages <= maxPdfPages || !hasText)) {
+  if (requested === undefined && mayShow && (pages <= maxPdfPages || !hasText)) {
     return asItIs(file, context, [
       count,
       ...(hasText ? [`Read its text with: ${pagesCall(file.path, 1, Math.min(pages, maxPdfPages))}`] : []),

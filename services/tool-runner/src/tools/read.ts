@@ -65,8 +65,8 @@ export const readTool = defineTool({
   run: async (args, context) => {
     const document = resolveDocument(args.path, context);
     const maxCharacters = Math.min(maxPageCharacters, context.maxPageCharacters ?? maxPageCharacters);
-    const asked = { ...args, maxCharacters };
-    if (document !== undefined) return args.pages === undefined ? readDocument(document, asked) : noPages(args.path);
+    const request = { ...args, maxCharacters };
+    if (document !== undefined) return args.pages === undefined ? readDocument(document, request) : noPages(args.path);
     await using place = await context.workspace.resolve(args.path);
     await using file = await openFile(place);
     const { handle, stats } = file;
@@ -93,8 +93,8 @@ export const readTool = defineTool({
       );
     }
     const cells = await notebook(handle, stats.size, place.relative, context);
-    if (cells !== undefined) return await readFrom(only(cells), cells.length, asked);
-    return await readFrom(chunksOf(handle, context.signal), stats.size, asked);
+    if (cells !== undefined) return await readFrom(only(cells), cells.length, request);
+    return await readFrom(chunksOf(handle, context.signal), stats.size, request);
   },
 });
 

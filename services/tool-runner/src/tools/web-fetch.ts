@@ -84,8 +84,8 @@ async function toPage(answer: WebAnswer, as: "markdown" | "text", signal: AbortS
   const { url, status, contentType, body, cut } = answer;
   const type = (contentType.split(";")[0] ?? "").trim().toLowerCase();
   if (status < 200 || status > 299) {
-    const said = isText(type) ? `\n${wrapUntrusted(url, decode(body, contentType).slice(0, errorCharacters))}` : "";
-    return failure(`${url} returned status ${status}.${said}`);
+    const detail = isText(type) ? `\n${wrapUntrusted(url, decode(body, contentType).slice(0, errorCharacters))}` : "";
+    return failure(`${url} returned status ${status}.${detail}`);
   }
   const binary = binaryKind(body.subarray(0, 8_192));
   if (type === "application/pdf" || binary === "a PDF document") {
@@ -107,11 +107,11 @@ function isText(type: string): boolean {
 
 /** Takes the encoding from the header, then from the page, then UTF-8. */
 function decode(body: Buffer, contentType: string): string {
-  const said =
+  const declared =
     /charset=["']?([\w-]+)/i.exec(contentType) ??
     /<meta[^>]+charset=["']?([\w-]+)/i.exec(body.toString("latin1", 0, 2_048));
   try {
-    return new TextDecoder(said?.[1] ?? "utf-8").decode(body);
+    return new TextDecoder(declared?.[1] ?? "utf-8").decode(body);
   } catch {
     return new TextDecoder().decode(body);
   }

@@ -72,7 +72,7 @@ function isSameHost(from: URL, to: URL): boolean {
 function getOnce({ url, address }: Target, signal: AbortSignal): Promise<IncomingMessage> {
   const { request, Agent } = url.protocol === "https:" ? https : http;
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const outgoing = request(
       url.href,
       {
         // The shared agent may be configured to use a proxy.
@@ -89,8 +89,8 @@ function getOnce({ url, address }: Target, signal: AbortSignal): Promise<Incomin
       },
       resolve,
     );
-    asked.once("error", reject);
-    asked.end();
+    outgoing.once("error", reject);
+    outgoing.end();
   });
 }
 

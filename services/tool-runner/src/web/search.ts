@@ -87,9 +87,9 @@ function requestOf(
 ): { url: string; init: RequestInit } {
   const json = { accept: "application/json" };
   if (name === "brave") {
-    const asked = new URLSearchParams({ q: query, count: String(count) });
+    const parameters = new URLSearchParams({ q: query, count: String(count) });
     return {
-      url: `${url}/res/v1/web/search?${asked.toString()}`,
+      url: `${url}/res/v1/web/search?${parameters.toString()}`,
       init: { headers: { ...json, "x-subscription-token": key } },
     };
   }
@@ -98,9 +98,9 @@ function requestOf(
     const body = JSON.stringify({ query, max_results: count });
     return { url: `${url}/search`, init: { method: "POST", headers, body } };
   }
-  const asked = new URLSearchParams({ q: query, format: "json" });
+  const parameters = new URLSearchParams({ q: query, format: "json" });
   const headers = key === "" ? json : { ...json, authorization: `Bearer ${key}` };
-  return { url: `${url}/search?${asked.toString()}`, init: { headers } };
+  return { url: `${url}/search?${parameters.toString()}`, init: { headers } };
 }
 
 const text = z.string().nullish();

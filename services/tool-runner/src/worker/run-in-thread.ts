@@ -21,7 +21,7 @@ export class ThreadLimitError extends Error {
 }
 
 /** Interval of the checks of the thread's memory. */
-const lookMs = 50;
+const pollMs = 50;
 const isSource = import.meta.url.endsWith(".ts");
 
 /**
@@ -46,14 +46,14 @@ export async function runInThread<Answer>(
   const abort = () => reject(signal.reason);
   const time = setTimeout(() => reject(new ThreadLimitError("time")), timeoutMs);
   // The heap limit does not include external buffers.
-  const look = async () => {
+  const checkMemory = async () => {
     // Rejects when the thread has just ended.
     const heap = await thread.getHeapStatistics().catch(() => undefined);
     if (heap !== undefined && heap.used_heap_size + heap.external_memory > maxMemoryBytes) {
       reject(new ThreadLimitError("memory"));
     }
   };
-  const memory = setInterval(() => void look(), lookMs);
+  const memory = setInterval(() => void checkMemory(), pollMs);
   thread.once("message", resolve);
   thread.once("error", (error: NodeJS.ErrnoException) =>
     reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? new ThreadLimitError("memory") : error),

@@ -23,7 +23,7 @@ const maxRaces = 16;
 
 /** One path walk: its open directories, their names, and its budgets for links and races. */
 export class PathWalk {
-  readonly #asked: string;
+  readonly #path: string;
   readonly #root: string;
   readonly #createParents: boolean;
   readonly #open: Directory[];
@@ -31,8 +31,8 @@ export class PathWalk {
   #links = 0;
   #races = 0;
 
-  constructor(asked: string, root: string, directory: Directory, createParents: boolean) {
-    this.#asked = asked;
+  constructor(path: string, root: string, directory: Directory, createParents: boolean) {
+    this.#path = path;
     this.#root = root;
     this.#open = [directory];
     this.#createParents = createParents;
@@ -76,7 +76,7 @@ export class PathWalk {
 
   get #top(): Directory {
     const top = this.#open.at(-1);
-    if (top === undefined) throw outside(this.#asked);
+    if (top === undefined) throw outside(this.#path);
     return top;
   }
 
@@ -98,7 +98,7 @@ export class PathWalk {
   }
 
   async #back(): Promise<void> {
-    if (this.#open.length === 1) throw outside(this.#asked);
+    if (this.#open.length === 1) throw outside(this.#path);
     this.#names.pop();
     await this.#open.pop()?.[Symbol.asyncDispose]();
   }
@@ -123,7 +123,7 @@ export class PathWalk {
   async #linkTarget(name: string): Promise<string[]> {
     this.#links += 1;
     if (this.#links > maxLinks) {
-      throw new WorkspaceError("too_many_links", `"${displayPath(this.#asked)}" contains too many symbolic links.`);
+      throw new WorkspaceError("too_many_links", `"${displayPath(this.#path)}" contains too many symbolic links.`);
     }
     let target: string;
     try {
@@ -144,7 +144,7 @@ export class PathWalk {
 
   #race(): void {
     this.#races += 1;
-    if (this.#races > maxRaces + (this.#createParents ? 128 : 0)) throw changed(this.#asked);
+    if (this.#races > maxRaces + (this.#createParents ? 128 : 0)) throw changed(this.#path);
   }
 }
 

@@ -14,14 +14,14 @@ export function usageOf(rootPid: number, maxProcesses: number): TreeUsage {
   const usage: TreeUsage = { processes: 0, residentBytes: 0 };
   const counted = new Set<number>();
   // Orphans leave the tree but not the session. In the sandbox they stay in the tree, even in a new session.
-  const waiting = [rootPid, ...membersOfSession(rootPid)];
-  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+  const pending = [rootPid, ...membersOfSession(rootPid)];
+  for (let pid = pending.pop(); pid !== undefined; pid = pending.pop()) {
     if (counted.has(pid)) continue;
     counted.add(pid);
     usage.processes += 1;
     if (usage.processes > maxProcesses) break;
     usage.residentBytes += residentBytesOf(pid);
-    waiting.push(...childrenOf(pid));
+    pending.push(...childrenOf(pid));
   }
   return usage;
 }

@@ -18,8 +18,8 @@ export const unlimitedQuota: QuotaRules = { maxBytes: 0, minFreeBytes: 0 };
 type Overfull = "workspace_full" | "disk_full";
 type Stop = (reason: Overfull) => void;
 
-/** Every second look only measures what was left after a stop, so at most one command is stopped per second. */
-const lookMs = 500;
+/** Every second check only measures what was left after a stop, so at most one command is stopped per second. */
+const pollMs = 500;
 /** Commands above a limit may together write this much: deleting files writes a little, too. */
 const slackBytes = 1024 * 1024;
 /** Counting takes at most a fifth of the time. */
@@ -111,7 +111,7 @@ export class WorkspaceQuota {
     if (maxBytes + minFreeBytes === 0) return () => undefined;
     if (this.#commands.size === 0) await this.#measure().catch(() => undefined);
     this.#commands.add(stop);
-    this.#timer ??= setInterval(() => void this.#look(), lookMs).unref();
+    this.#timer ??= setInterval(() => void this.#check(), pollMs).unref();
     return () => {
       this.#commands.delete(stop);
       if (this.#commands.size > 0) return;
@@ -133,7 +133,7 @@ export class WorkspaceQuota {
     this.#workspaceGauge.grows(isFull ? (await this.#countNow()).bytes : count.bytes);
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
     try {
@@ -144,7 +144,7 @@ export class WorkspaceQuota {
       const { bytes } = await this.#countNow();
       if (this.#workspaceGauge.grows(bytes)) this.#stopNewest("workspace_full");
     } catch {
-      // The next look tries again.
+      // The next check tries again.
     } finally {
       this.#looking = false;
     }

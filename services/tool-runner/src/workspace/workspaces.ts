@@ -1,8 +1,9 @@
-// The workspaces of a tool-runner: the owner's, which is always open, and other people's, which are opened on demand. A bounded
-// number of idle ones stays open; one in use is never closed.
-import { mkdir } from "node:fs/promises";
+// The workspaces of a tool-runner: the owner's, which is always open, the owner's named folders and other people's, which are opened on
+// demand. A bounded number of idle ones stays open; one in use is never closed.
+import { mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { mainWorkspaceId } from "@parley/contracts";
+import { isOwnersWorkspace, mainWorkspaceId } from "@parley/contracts";
+import { WorkspaceError } from "./errors.ts";
 import type { QuotaRules } from "./quota.ts";
 import type { TaintedFiles } from "./tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -18,7 +19,9 @@ export interface WorkspacesOptions {
   main: Workspace;
   /** Opens the taint records of a workspace; left out: file taint is not recorded. */
   taintedFilesOf?: (workspace: Workspace) => Promise<TaintedFiles>;
-  /** Folder outside the main workspace; each of the others is `<folder>/<id>/workspace`. */
+  /** The owner's named folders, by the id of the workspace. */
+  folders?: ReadonlyMap<string, string>;
+  /** Folder outside the main workspace; each workspace of other people is `<folder>/<id>/workspace`. */
   folder: string;
   /** Quota of each of the others. */
   rules: QuotaRules;
@@ -44,6 +47,10 @@ export class Workspaces implements AsyncDisposable {
 
   constructor(options: WorkspacesOptions) {
     this.#options = options;
+  }
+
+  get main(): Workspace {
+    return this.#options.main;
   }
 
   /** `id` is validated by the contract as a folder name; default: the owner's. Rejects when the folder cannot be opened. */
@@ -74,8 +81,24 @@ export class Workspaces implements AsyncDisposable {
 
   async #openOne(id: string): Promise<Opened> {
     const { folder, rules } = this.#options;
+    const path = isOwnersWorkspace(id) ? await this.#namedFolder(id) : join(folder, id, "workspace");
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    return this.#withTaint(await openWorkspace(join(folder, id, "workspace"), rules, join(folder, id), id));
+    return this.#withTaint(await openWorkspace(path, rules, join(folder, id), id));
+  }
+
+  /** A folder that is missing is not created: it may be a disk that is not mounted. */
+  async #namedFolder(id: string): Promise<string> {
+    const path = this.#options.folders?.get(id);
+    if (path === undefined) throw new WorkspaceError("not_found", `no folder of this tool-runner has the name ${id}.`);
+    const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    if (found?.isDirectory() === true) return path;
+    throw new WorkspaceError(
+      "not_found",
+      `the folder ${path} ${found === null ? "does not exist" : "is not a folder"}.`,
+    );
   }
 
   async #withTaint(workspace: Workspace): Promise<Opened> {

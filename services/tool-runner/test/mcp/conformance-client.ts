@@ -4,7 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@parley/chassis";
-import { ParleySettingsSchema } from "@parley/contracts";
+import { ParleySettingsSchema, publicKeyInState, sealedCodeContext } from "@parley/contracts";
+import { seal } from "@parley/kit";
 import { z } from "zod";
 import { callTool } from "../../src/mcp/call-tool.ts";
 import { finish } from "../../src/mcp/oauth/authorize.ts";
@@ -54,12 +55,13 @@ async function useServer(run: ConformanceRun, folder: string): Promise<void> {
   const agree = async (link: string): Promise<void> => {
     const response = await fetch(link, { redirect: "manual" });
     const { searchParams } = new URL(response.headers.get("location") ?? "", link);
+    const target = { server: "server", state: searchParams.get("state") ?? "" };
+    const [code, publicKey] = [searchParams.get("code"), publicKeyInState(target.state)];
     await finish(
       { plans: config.plans, vault, log },
       {
-        server: "server",
-        state: searchParams.get("state") ?? "",
-        code: searchParams.get("code"),
+        ...target,
+        sealedCode: code === null ? null : seal(code, publicKey ?? "", sealedCodeContext(target)),
         error: searchParams.get("error"),
         issuer: searchParams.get("iss"),
       },

@@ -7,7 +7,15 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { mcpAuthorize, toolCatalog, toolsChanged, type McpServerStatus } from "@parley/contracts";
+import {
+  mcpAuthorize,
+  publicKeyInState,
+  sealedCodeContext,
+  toolCatalog,
+  toolsChanged,
+  type McpServerStatus,
+} from "@parley/contracts";
+import { createSealingKeys, seal } from "@parley/kit";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything as everythingProgram } from "./programs.ts";
@@ -126,13 +134,13 @@ describe("everything over streamable HTTP", () => {
 });
 
 describe("a server that requires a person's consent", () => {
-  const answerOf = (link: URL) => ({
-    server: "guarded",
-    state: link.searchParams.get("state") ?? "",
-    code: link.searchParams.get("code"),
-    error: null,
-    issuer: null,
-  });
+  /** What the gateway sends after the redirect: the code sealed to the key in the link. */
+  const answerOf = (back: URL) => {
+    const link = { server: "guarded", state: back.searchParams.get("state") ?? "" };
+    const code = back.searchParams.get("code") ?? "";
+    const sealedCode = seal(code, publicKeyInState(link.state) ?? "", sealedCodeContext(link));
+    return { ...link, sealedCode, error: null, issuer: null };
+  };
 
   /** Follows the link like a browser, up to the redirect back. */
   async function consent(content: string): Promise<URL> {
@@ -169,8 +177,22 @@ describe("a server that requires a person's consent", () => {
     assert.equal(state, "failed");
     assert.match(content, /Ask the user to open this link, then try again: http:\S+\/authorize\?/);
     const back = await consent(content);
-    const refused = await gateway.request(mcpAuthorize, { ...answerOf(back), code: null, error: "access_denied" });
+    const refused = await gateway.request(mcpAuthorize, {
+      ...answerOf(back),
+      sealedCode: null,
+      error: "access_denied",
+    });
     assert.deepEqual(refused, { outcome: "refused", message: "Access to guarded was not granted: access_denied." });
+  });
+
+  test("refuses a code that is not sealed to the key of its link", async () => {
+    const answer = answerOf(await consent((await call("mcp__guarded__secret")).content));
+    const sealedCode = seal("a code", createSealingKeys().publicKey, sealedCodeContext(answer));
+    const refused = await gateway.request(mcpAuthorize, { ...answer, sealedCode });
+    assert.deepEqual(refused, {
+      outcome: "failed",
+      message: "The authorization code was not sealed for this link. Request a new one.",
+    });
   });
 
   test("leaves no plain text on disk", async () => {

@@ -14,13 +14,16 @@ export const conformance = file(import.meta.resolve("@modelcontextprotocol/confo
 export const ownServer = (name: string) => file(new URL(`servers/${name}.ts`, import.meta.url).href);
 
 /** Starts server-everything over HTTP; resolves with its URL. */
-export async function startEverything(cleanup: Cleanup): Promise<string> {
+export async function startEverything(
+  cleanup: Cleanup,
+  mode: "streamableHttp" | "sse" = "streamableHttp",
+): Promise<string> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
   const address = probe.address();
   await new Promise((resolve) => probe.close(resolve));
   const port = typeof address === "object" && address !== null ? address.port : 0;
-  const child = spawn(process.execPath, [everything, "streamableHttp"], {
+  const child = spawn(process.execPath, [everything, mode], {
     env: { PATH: process.env["PATH"] ?? "", PORT: String(port) },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -28,8 +31,10 @@ export async function startEverything(cleanup: Cleanup): Promise<string> {
     child.kill("SIGKILL");
   });
   await new Promise<void>((resolve, reject) => {
-    child.stderr.on("data", (chunk: Buffer) => (chunk.includes("listening") ? resolve() : undefined));
+    child.stderr.on("data", (chunk: Buffer) =>
+      /listening|running on port/.test(String(chunk)) ? resolve() : undefined,
+    );
     child.once("exit", () => reject(new Error("it ended")));
   });
-  return `http://127.0.0.1:${port}/mcp`;
+  return `http://127.0.0.1:${port}/${mode === "sse" ? "sse" : "mcp"}`;
 }

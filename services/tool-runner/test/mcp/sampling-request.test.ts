@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
 import { agentSample, maxSampleCharacters, maxSampleMessages } from "@parley/contracts";
 import fc from "fast-check";
-import { readRequest, wordsOf } from "../../src/mcp/sampling.ts";
+import { readRequest, lastMessageText } from "../../src/mcp/sampling.ts";
 
 type Params = CreateMessageRequestParams;
 const text = (role: "user" | "assistant", said: string) => ({ role, content: { type: "text" as const, text: said } });
@@ -29,7 +29,7 @@ test("merges messages of one role and drops empty ones", () => {
     { role: "assistant", blocks: ["c"] },
     { role: "user", blocks: ["d"] },
   ]);
-  assert.equal(wordsOf(request), "d");
+  assert.equal(lastMessageText(request), "d");
 });
 
 test("refuses an unsupported request with the reason", () => {

@@ -9,6 +9,7 @@ import { channelObject, gatewayFields, interactionObject, messageObject } from "
 import type { RouteContext } from "./routes.ts";
 import { createRestServer } from "./server.ts";
 import { DiscordState, type DiscordFault, type Interaction, type StoredMessage } from "./state.ts";
+import { closeServer } from "../close-server.ts";
 
 export type { DiscordFault, Interaction as DiscordInteraction, StoredMessage as DiscordMessage };
 
@@ -19,6 +20,8 @@ export interface DiscordPeerOptions extends Partial<GatewayOptions> {
   /** How long the nonce of a message is remembered. Default 5 minutes: "a few" in the documentation. */
   nonceMs?: number;
   identifiesLeft?: number;
+  /** How far the ids of messages are behind the clock of this machine. Default 0. */
+  clockBehindMs?: number;
 }
 
 export interface WrittenMessage {
@@ -39,7 +42,7 @@ const people = { ann: "100000000000000042", bob: "100000000000000043" };
 
 export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
   const token = options.token ?? "MTAwMDAwMDAwMDAwMDAwMDAx.stand-in.token-of-a-bot-for-tests";
-  const state = new DiscordState(options.username ?? "parley");
+  const state = new DiscordState(options.username ?? "parley", options.clockBehindMs);
   let port = 0;
   const gatewayUrl = () => `ws://127.0.0.1:${port}`;
   const gateway = new Gateway(
@@ -188,10 +191,7 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     until: <Value>(what: string, done: () => Value | null) => state.until(what, done),
     async close(): Promise<void> {
       gateway.close();
-      if (!server.listening) return;
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
+      await closeServer(server);
     },
     [Symbol.asyncDispose]: () => peer.close(),
   };

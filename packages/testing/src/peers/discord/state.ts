@@ -106,10 +106,12 @@ export class DiscordState extends PeerState<DiscordFault> {
   commands: unknown[] = [];
   /** Repeated sends that were answered with the first message. */
   repeatedSends = 0;
+  readonly #clockBehindMs: number;
   #lastId = 0n;
 
-  constructor(username: string) {
+  constructor(username: string, clockBehindMs = 0) {
     super("Discord");
+    this.#clockBehindMs = clockBehindMs;
     this.applicationId = this.nextId();
     this.bot = { ...this.#userOf(this.nextId(), username), bot: true };
     this.guildId = this.nextId();
@@ -117,7 +119,7 @@ export class DiscordState extends PeerState<DiscordFault> {
 
   /** A new snowflake, greater than all before. */
   nextId(): string {
-    const now = BigInt(Date.now() - epochMs) << 22n;
+    const now = BigInt(Date.now() - this.#clockBehindMs - epochMs) << 22n;
     this.#lastId = now > this.#lastId ? now : this.#lastId + 1n;
     return String(this.#lastId);
   }

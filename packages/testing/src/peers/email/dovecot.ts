@@ -15,8 +15,8 @@ export interface Dovecot extends ServerProcess {
   stop(): Promise<void>;
 }
 
-/** Serves `<folder>/mail/<user>` to every user with this password. */
-export async function startDovecot(folder: string, password: string): Promise<Dovecot> {
+/** Serves `<folder>/mail/<user>` to every user with this password. `idle`: whether it has IDLE, by which it reports new mail. */
+export async function startDovecot(folder: string, password: string, idle: boolean): Promise<Dovecot> {
   const { root } = await debianBinary("dovecot", "dovecot-imapd", SHARED_CACHE_DIR);
   const lib = join(root, "usr/lib/dovecot");
   const link = `/tmp/parley-${randomBytes(6).toString("hex")}`;
@@ -27,7 +27,7 @@ export async function startDovecot(folder: string, password: string): Promise<Do
   const env = { LD_LIBRARY_PATH: libraryPath(root, [patched]) };
   const port = await freePort();
   const config = join(folder, "dovecot.conf");
-  writeFileSync(config, configuration({ folder, lib, port, libraries: env.LD_LIBRARY_PATH, password }));
+  writeFileSync(config, configuration({ folder, lib, port, libraries: env.LD_LIBRARY_PATH, password, idle }));
   giveToServerUser(folder);
   // Dovecot would call the installed doveconf, so its configuration is read by the unpacked one, which then starts it.
   const args = ["-f", "service=master", "-c", config, "-m", "master", "-x", "-e"];
@@ -58,8 +58,9 @@ function configuration(options: {
   port: number;
   libraries: string;
   password: string;
+  idle: boolean;
 }): string {
-  const { folder, lib, port, libraries, password } = options;
+  const { folder, lib, port, libraries, password, idle } = options;
   const { user, group } = serverNames();
   return `
 base_dir = ${folder}/dovecot
@@ -81,6 +82,7 @@ first_valid_uid = 1
 mail_location = maildir:${folder}/mail/%n
 mailbox_list_index = no
 auth_username_format = %n
+${idle ? "" : "imap_capability = IMAP4rev1 SASL-IR LITERAL+ ENABLE UIDPLUS"}
 passdb {
   driver = static
   args = password=${password}

@@ -22,6 +22,8 @@ const password = "s3cret-mail";
 export interface MailPeerOptions {
   /** Mail for the agent goes to this LMTP port; omitted: to a mailbox that an IMAP server serves. */
   lmtpPort?: number;
+  /** Whether the IMAP server has IDLE; without it a client must search for new mail. Default true. */
+  imapIdle?: boolean;
 }
 
 /** A mail that a person writes. */
@@ -64,14 +66,14 @@ export interface MailPeer extends AsyncDisposable {
   untilLogged(pattern: RegExp): Promise<void>;
 }
 
-export async function startMailPeer({ lmtpPort }: MailPeerOptions = {}): Promise<MailPeer> {
+export async function startMailPeer({ lmtpPort, imapIdle = true }: MailPeerOptions = {}): Promise<MailPeer> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-mail-")));
   const people = ["ann", "bob"];
   const agent = lmtpPort === undefined ? "maildir" : { lmtpPort };
   const swaks = await debianBinary("swaks", "swaks", SHARED_CACHE_DIR);
   await using started = new AsyncDisposableStack();
   started.defer(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  const dovecot = lmtpPort === undefined ? await startDovecot(folder, password) : null;
+  const dovecot = lmtpPort === undefined ? await startDovecot(folder, password, imapIdle) : null;
   started.defer(() => dovecot?.stop());
   const exim = await startExim({ folder, people, agent, password });
   started.defer(() => exim.kill());

@@ -38,7 +38,7 @@ export interface SignalPeer extends AsyncDisposable {
   /** A group of both and the account. */
   readonly team: Group;
   /** Sends a message as a person; returns its timestamp. */
-  say(text: string, said?: SaidMessage): number;
+  say(text: string, options?: SaidMessage): number;
   /** Sends any other envelope, such as one with a `syncMessage`; returns its timestamp. */
   push(fields: Record<string, unknown>, from?: Person): number;
   /** Stores an attachment that a message can name by its id. */

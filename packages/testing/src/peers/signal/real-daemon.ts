@@ -26,7 +26,7 @@ export interface SignalCliDaemon extends AsyncDisposable {
 const architectures: Partial<Record<NodeJS.Architecture, string>> = { x64: "amd64", arm64: "arm64" };
 const readyWithinMs = 60_000;
 
-/** Rejects with a LocalError when a part cannot be had on this machine. */
+/** Rejects with a LocalError when a part is not available on this machine. */
 export async function prepareSignalCli(): Promise<SignalCli> {
   const program = NPM_PROGRAMS.signalCli;
   const java = await suitePrograms({ name: "java", ...SUITE_PROGRAMS.java, cacheDir: SHARED_CACHE_DIR });
@@ -58,15 +58,15 @@ export async function startSignalCli(): Promise<SignalCliDaemon> {
   const args = ["--output=json", "--config", dataDir, "daemon", "--http", address, "--receive-mode=manual"];
   const child = spawn(...withParentDeathSignal(command, args), { stdio: ["ignore", "ignore", "pipe"] });
   const exited = once(child, "exit");
-  let said = "";
-  child.stderr.on("data", (part: Buffer) => (said += part.toString()));
+  let errorOutput = "";
+  child.stderr.on("data", (part: Buffer) => (errorOutput += part.toString()));
   const url = `http://${address}`;
   const deadline = performance.now() + readyWithinMs;
   while (!(await isReady(url))) {
     if (child.exitCode !== null || performance.now() > deadline) {
       child.kill("SIGKILL");
       remove();
-      throw new Error(`signal-cli did not start:\n${said.slice(-2_000)}`);
+      throw new Error(`signal-cli did not start:\n${errorOutput.slice(-2_000)}`);
     }
     await delay(100);
   }

@@ -4,13 +4,14 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Deliveries, type Delivery } from "./deliveries.ts";
-import { People, type Said } from "./people.ts";
+import { People, type MessageOptions } from "./people.ts";
 import { SignedRequests, signatureOf } from "./requests.ts";
 import { createApiServer } from "./server.ts";
 import { Sockets } from "./sockets.ts";
 import { SlackState, type PostRate, type SlackCall, type SlackFault, type SlackMessage } from "./state.ts";
+import { closeServer } from "../close-server.ts";
 
-export type { Delivery as SlackDelivery, SlackCall, SlackFault, SlackMessage, Said as SlackSaid };
+export type { Delivery as SlackDelivery, SlackCall, SlackFault, SlackMessage, MessageOptions as SlackMessageOptions };
 
 export interface SlackPeerOptions {
   /** How long the app may take to acknowledge. Default 3,000 ms, as the service. */
@@ -91,10 +92,10 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     tokens,
     signingSecret,
     bot: state.bot,
-    say: (text, said) => people.say(text, said),
-    sendFile: (content, file, said) => people.sendFile(content, file, said),
+    say: (text, options) => people.say(text, options),
+    sendFile: (content, file, options) => people.sendFile(content, file, options),
     press: (ts, label, from) => people.press(ts, label, from),
-    command: (command, text, said) => people.command(command, text, said),
+    command: (command, text, options) => people.command(command, text, options),
     edit: (ts, text) => people.edit(ts, text),
     erase: (ts) => people.erase(ts),
     react: (channel, ts, reaction, from) => people.react(channel, ts, reaction, from),
@@ -149,11 +150,7 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     until: (what, done) => state.until(what, done),
     async close() {
       sockets.close();
-      if (server.listening) {
-        server.close();
-        server.closeAllConnections();
-        await once(server, "close");
-      }
+      await closeServer(server);
       await deliveries.close();
     },
     [Symbol.asyncDispose]: () => peer.close(),

@@ -4,7 +4,7 @@ import type { Deliveries, Delivery } from "./deliveries.ts";
 import { shownMessage } from "./methods.ts";
 import type { SlackState } from "./state.ts";
 
-export interface Said {
+export interface MessageOptions {
   /** Default `U0ANN`. */
   from?: string;
   /** `D…` a direct conversation, `C…` a channel, `G…` a group of people. Default: the direct conversation with `from`. */
@@ -45,7 +45,10 @@ export class People {
   }
 
   /** Writes a message. A mention in a channel is two events, as in the service: `message` and `app_mention`. */
-  say(text: string, { from = "U0ANN", channel = directWith(from), threadTs, fields }: Said = {}): SaidMessage {
+  say(
+    text: string,
+    { from = "U0ANN", channel = directWith(from), threadTs, fields }: MessageOptions = {},
+  ): SaidMessage {
     const ts = this.#state.nextTs();
     this.#state.written.push({ channel, ts, user: from, text, threadTs: threadTs ?? null });
     const parent = threadTs === undefined ? undefined : this.#authorOf(channel, threadTs);
@@ -71,7 +74,11 @@ export class People {
   }
 
   /** Shares a file, with or without a text. */
-  sendFile(content: Buffer, { name, mediaType, comment = "", fields }: PersonsFile, said: Said = {}): SaidMessage {
+  sendFile(
+    content: Buffer,
+    { name, mediaType, comment = "", fields }: PersonsFile,
+    options: MessageOptions = {},
+  ): SaidMessage {
     const id = `F${String(this.#state.files.size).padStart(8, "0")}`;
     this.#state.files.set(id, { name, content });
     const url = `${this.#root}/files-pri/${id}/${encodeURIComponent(name)}`;
@@ -88,8 +95,8 @@ export class People {
       ...fields,
     };
     return this.say(comment, {
-      ...said,
-      fields: { subtype: "file_share", files: [file], upload: false, ...said.fields },
+      ...options,
+      fields: { subtype: "file_share", files: [file], upload: false, ...options.fields },
     });
   }
 
@@ -129,7 +136,11 @@ export class People {
   }
 
   /** Types a slash command of the app, such as `/parley`. */
-  command(command: string, text: string, { from = "U0ANN", channel = directWith(from) }: Said = {}): Delivery {
+  command(
+    command: string,
+    text: string,
+    { from = "U0ANN", channel = directWith(from) }: MessageOptions = {},
+  ): Delivery {
     const trigger = `${randomUUID()}.trigger`;
     return this.#deliveries.push("slash_commands", trigger, {
       token: "unused",

@@ -30,9 +30,9 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
       response.writeHead(fault.status, { "content-type": "application/json" }).end(JSON.stringify(fault.body));
       return;
     }
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
-    void forward(target, request, response, fault === "lost", gone.signal);
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
+    void forward(target, request, response, fault === "lost", disconnected.signal);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

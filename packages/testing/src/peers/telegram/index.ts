@@ -6,6 +6,7 @@ import { shown } from "./message.ts";
 import { createApiServer } from "./server.ts";
 import { TelegramState, type ApiCall, type Fault, type SentMessage, type Webhook } from "./state.ts";
 import { deliverToWebhook } from "./webhook-delivery.ts";
+import { closeServer } from "../close-server.ts";
 
 export type { ApiCall, Fault, SentMessage };
 
@@ -42,9 +43,9 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly token: string;
   readonly bot: { readonly id: number; readonly username: string };
   /** Sends a message as a person. Returns the number of the update. */
-  say(text: string, said?: ReceivedText): number;
+  say(text: string, options?: ReceivedText): number;
   /** Sends a file as a person: `kind` and `fields` are those of the message, such as `document` with its `file_name`. */
-  sendFile(content: Buffer, file: SentFile, said?: ReceivedText): number;
+  sendFile(content: Buffer, file: SentFile, options?: ReceivedText): number;
   /** Sends any other update, such as `edited_message` or an unknown kind. */
   push(kind: string, content: unknown): number;
   /** Presses a button of a message as a person; returns a function that waits for the answer to the press. */
@@ -95,10 +96,10 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
     port,
     token,
     bot,
-    say: (text, said = {}) => state.push("message", messageOf(text, said, state.nextMessageId())),
-    sendFile: (content, file, said = {}) => {
+    say: (text, options = {}) => state.push("message", messageOf(text, options, state.nextMessageId())),
+    sendFile: (content, file, options = {}) => {
       const about = { file_id: state.addFile(content), file_unique_id: "u", file_size: content.length, ...file.fields };
-      const message = messageOf("", said, state.nextMessageId());
+      const message = messageOf("", options, state.nextMessageId());
       const { text: _, ...rest } = message;
       return state.push("message", {
         ...rest,
@@ -158,11 +159,7 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
     until: (what, done) => state.until(what, done),
     async close() {
       closing.abort();
-      if (server.listening) {
-        server.close();
-        server.closeAllConnections();
-        await once(server, "close");
-      }
+      await closeServer(server);
       await delivering;
     },
     [Symbol.asyncDispose]: () => peer.close(),

@@ -12,6 +12,7 @@ import {
   type WhatsAppMessage,
 } from "./state.ts";
 import { deliver, deliverPending, deliverStatus, platformJson, signatureOf, type StatusChange } from "./webhook.ts";
+import { closeServer } from "../close-server.ts";
 
 export type { WhatsAppMessage };
 
@@ -205,11 +206,7 @@ export async function startWhatsAppPeer(options: WhatsAppPeerOptions = {}): Prom
     until: (what, done) => state.until(what, done),
     async close() {
       closing.abort();
-      if (server.listening) {
-        server.close();
-        server.closeAllConnections();
-        await once(server, "close");
-      }
+      await closeServer(server);
       await delivering;
     },
     [Symbol.asyncDispose]: () => peer.close(),

@@ -9,6 +9,7 @@ import { MessageBuilder, stopReasonOf } from "./reply.ts";
 import { toPrompt, toRequest, type WireOptions } from "./wire.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../provider.ts";
 import { CachedValue } from "../cached-value.ts";
+import { httpFetch } from "../http-fetch.ts";
 
 export interface AnthropicOptions {
   apiKey: Secret;
@@ -26,11 +27,14 @@ export interface AnthropicOptions {
   examples?: boolean;
 }
 
-export function createAnthropic(options: AnthropicOptions): ModelProvider {
+export type CountingProvider = ModelProvider & Required<Pick<ModelProvider, "countTokens">>;
+
+export function createAnthropic(options: AnthropicOptions): CountingProvider {
   const client = new Anthropic({
     apiKey: () => Promise.resolve(currentValue(options.apiKey)),
     ...(options.baseUrl === undefined ? {} : { baseURL: options.baseUrl }),
     maxRetries: 0,
+    fetch: httpFetch,
     // turn/tracing.ts creates the span of a call, and the provider needs no trace context.
     openTelemetry: false,
   });
@@ -49,8 +53,8 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
       try {
         return await client.beta.messages.create(body, { signal });
       } catch (error) {
-        const said = toModelError(error);
-        if (said.failure !== "invalid" || !withdraw(wire, body, said.message)) throw error;
+        const modelError = toModelError(error);
+        if (modelError.failure !== "invalid" || !withdraw(wire, body, modelError.message)) throw error;
       }
     }
   };
@@ -104,14 +108,14 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
 function withdraw(
   wire: WireOptions,
   body: Pick<ReturnType<typeof toRequest>, "thinking" | "tools">,
-  said: string,
+  message: string,
 ): boolean {
   const { thinking, tools = [] } = body;
-  if (thinking !== undefined && thinking !== null && "display" in thinking && /display|anthropic-beta/i.test(said)) {
+  if (thinking !== undefined && thinking !== null && "display" in thinking && /display|anthropic-beta/i.test(message)) {
     wire.display = null;
     return true;
   }
-  if (tools.some((tool) => "input_examples" in tool) && /input_examples/.test(said)) {
+  if (tools.some((tool) => "input_examples" in tool) && /input_examples/.test(message)) {
     wire.examples = false;
     return true;
   }

@@ -16,9 +16,9 @@ export function toModelError(error: unknown): ModelError {
   if (error instanceof APIError) {
     const { type, errorCode } = error;
     const status = error.status as number | undefined;
-    const said = error.apiMessage ?? message;
+    const reason = error.apiMessage ?? message;
     const waiting = retryAfter(error.headers as Headers | undefined);
-    return new ModelError(failureOf({ status, type, errorCode }, said), said, {
+    return new ModelError(failureOf({ status, type, errorCode }, reason), reason, {
       cause: error,
       keyVariable,
       ...waiting,

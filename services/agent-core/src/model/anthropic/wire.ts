@@ -88,21 +88,21 @@ function toTool(tool: PromptTool, takesExamples: boolean): Anthropic.Beta.BetaTo
 
 function toMessage(
   message: PromptMessage,
-  asked: string,
+  requestModel: string,
   can: Capabilities,
   contents: ModelRequest["contents"],
 ): Anthropic.Beta.BetaMessageParam {
-  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, asked, can, contents)) };
+  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, requestModel, can, contents)) };
 }
 
-function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRequest["contents"]): Block[] {
+function toBlock(part: Part, requestModel: string, can: Capabilities, contents: ModelRequest["contents"]): Block[] {
   switch (part.type) {
     case "text":
       // The API refuses whitespace-only text.
       return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];
     case "reasoning":
       // A signature is invalid for any other model.
-      if (part.model !== undefined && part.model !== asked) return [];
+      if (part.model !== undefined && part.model !== requestModel) return [];
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "tool_call":

@@ -178,9 +178,9 @@ export class ReplyBuilder {
     const answer = orphan?.text ?? this.#text;
     const reasoning: Part[] = thought === "" ? [] : [{ type: "reasoning", text: thought }];
     // Blank text before a call carries no content, and Anthropic's API refuses it.
-    const said: Part[] = answer.trim() === "" ? [] : [{ type: "text", text: answer }];
+    const text: Part[] = answer.trim() === "" ? [] : [{ type: "text", text: answer }];
     return {
-      parts: [...reasoning, ...said, ...this.#toolCalls()],
+      parts: [...reasoning, ...text, ...this.#toolCalls()],
       stopReason: this.#stopReason(),
       rawStopReason: this.#rawStopReason ?? "none",
       usage: this.#usage,

@@ -103,7 +103,8 @@ interface Rehearsed {
 
 function answer(request: ModelRequest, round: ScriptStep, { script, done, results }: Rehearsed): ModelReply {
   const thinking: Part[] = round.think === undefined ? [] : [{ type: "reasoning", text: round.think }];
-  const said: Part[] = round.say.length === 0 ? [] : [{ type: "text", text: round.say.join("\n") }];
+  const said = limited(round.say.join("\n"), request);
+  const text: Part[] = round.say.length === 0 ? [] : [{ type: "text", text: said.text }];
   const calls: Part[] = round.calls.map((call, index) => ({
     type: "tool_call",
     id: `call_${request.messages.length}_${done}_${index}`,
@@ -111,9 +112,21 @@ function answer(request: ModelRequest, round: ScriptStep, { script, done, result
     input: call.input,
   }));
   const summary: Part[] = [{ type: "text", text: summarise(script, results) }];
-  const parts = [...thinking, ...said, ...calls, ...(calls.length === 0 && said.length === 0 ? summary : [])];
-  const stopReason = round.stop ?? (calls.length > 0 ? "tool_use" : "end_turn");
+  const parts = [...thinking, ...text, ...calls, ...(calls.length === 0 && text.length === 0 ? summary : [])];
+  const stopReason = round.stop ?? said.stop ?? (calls.length > 0 ? "tool_use" : "end_turn");
   return { parts, stopReason, rawStopReason: stopReason, usage: usageOf(request, round, parts), model: "rehearsal" };
+}
+
+/** The text up to the first stop sequence and the limit of output, with one token for each word. */
+function limited(
+  text: string,
+  { maxOutputTokens, stopSequences = [] }: ModelRequest,
+): { text: string; stop?: "stop_sequence" | "max_tokens" } {
+  const found = stopSequences.map((each) => text.indexOf(each)).filter((at) => at >= 0);
+  if (found.length > 0) return { text: text.slice(0, Math.min(...found)), stop: "stop_sequence" };
+  const words = text.match(/\s*\S+/g) ?? [];
+  if (words.length <= maxOutputTokens) return { text };
+  return { text: words.slice(0, maxOutputTokens).join(""), stop: "max_tokens" };
 }
 
 function usageOf(request: ModelRequest, { usage }: ScriptStep, parts: readonly Part[]): Usage | null {
@@ -158,7 +171,7 @@ function isAfterEmptyAnswer(part: Part): boolean {
 }
 
 const loopText =
-  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|Your last answer was empty:|A hook wants|The same call|Memory:|Documents have changed\])/;
+  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|Your last answer was empty:|Your answer does not match:|A hook wants|The same call|Memory:|Documents have changed\])/;
 
 function summarise(script: string, results: ToolResult[]): string {
   if (results.length === 0) return `[rehearsal model] You said: ${script}`;

@@ -198,8 +198,8 @@ export class ResponseBuilder implements EventSink {
   #parts({ item, closed, written, callId }: OpenItem): Part[] {
     switch (item.type) {
       case "message": {
-        const said = messageText(item) || written;
-        return said === "" ? [] : [{ type: "text", text: said }];
+        const text = messageText(item) || written;
+        return text === "" ? [] : [{ type: "text", text }];
       }
       case "reasoning": {
         const thought = reasoningText(item) || written;
@@ -234,8 +234,8 @@ function isErrorEvent({ name }: SseEvent, data: unknown): boolean {
   return name === "error" || ErrorEvent.safeParse(data).success;
 }
 
-function textDelta(type: "text" | "reasoning", said: string): ModelDelta[] {
-  return said === "" ? [] : [{ type, text: said }];
+function textDelta(type: "text" | "reasoning", text: string): ModelDelta[] {
+  return text === "" ? [] : [{ type, text }];
 }
 
 function messageText({ content }: Item): string {

@@ -4,8 +4,8 @@ import { z } from "zod";
 import { discordChannel, type DiscordAccount } from "@parley/contracts";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channel.ts";
 import { AccountSettingsError } from "../settings-check.ts";
-import { createCall } from "./api.ts";
-import { holdConnection, required } from "./connect.ts";
+import { createCall, required } from "./api.ts";
+import { holdConnection } from "./connect.ts";
 import { fetchFile } from "./files.ts";
 import { registerCommands } from "./interactions.ts";
 import { User } from "./schema.ts";
@@ -52,7 +52,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
     if (reason !== null) host.log.warn({ reason }, "slash commands not registered");
   };
   // A message that mentions the bot has its content without the privileged intent.
-  const needsContent = !settings.require_mention;
+  const needsContent = !settings.require_mention || settings.group_context === true;
   const { messageContent, ...usual } = intent;
   const intents = Object.values(usual).reduce((sum, bit) => sum | bit, needsContent ? messageContent : 0);
 
@@ -82,7 +82,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
       const { flags } = required(await call({ method: "GET", path: "/applications/@me" }, application, signal));
       if (needsContent && (flags & messageContentFlags) === 0) {
         throw new AccountRejectedError(
-          "the Message Content Intent is off: switch it on in the Developer Portal under Bot → Privileged Gateway Intents, or set require_mention = true",
+          "the Message Content Intent is off: switch it on in the Developer Portal under Bot → Privileged Gateway Intents, or set require_mention = true and group_context = false",
         );
       }
       return { as: username };

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import type { OutboundFile } from "../channel.ts";
 import { createCallApi, formOf, rootOf, type Answer, type ApiRequest, type Problem } from "../json-api.ts";
+import { resultOf } from "../outcome.ts";
 import { ApiError, RateLimited } from "./schema.ts";
 
 interface Request {
@@ -25,6 +26,9 @@ export interface ApiOptions {
   token: string;
   fetch: () => typeof fetch;
 }
+
+/** How long a connection waits for the result of a call that it needs. */
+export const callWithinMs = 10_000;
 
 /** Discord blocks clients without a user agent of this form. */
 const userAgent = "DiscordBot (Parley, 1.0)";
@@ -96,4 +100,9 @@ function routeOf(method: string, path: string): string | null {
   const [, root = "", id = "", ...rest] = path.replace(/\?.*/, "").split("/");
   if (root === "interactions" || root === "webhooks") return null;
   return [method, root, id, ...rest.map((segment) => (/^\d+$|%/.test(segment) ? "{}" : segment))].join("/");
+}
+
+/** The result of a call without which there is no connection. Throws as `resultOf`. */
+export function required<Result>(answer: Answer<Result>): Result {
+  return resultOf(answer, "Discord", ": reset it in the Developer Portal under Bot and set the variable again");
 }

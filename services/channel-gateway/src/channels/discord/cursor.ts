@@ -8,15 +8,20 @@ const Cursor = z.object({
   session: z.object({ id: z.string(), url: z.url({ protocol: /^wss?$/ }), seq: z.number().int() }).nullable(),
   /** The newest handled message. */
   message: Snowflake.nullable(),
+  /** `message` is a time by the clock of this machine, before the first message. */
+  estimated: z.boolean().default(false),
   /** Conversations outside of `groups` with accepted messages, the newest last. */
   conversations: z.array(Snowflake).max(100),
 });
 export type Cursor = z.infer<typeof Cursor>;
 
+/** The clock of this machine may be so much ahead of that of Discord. */
+const clockToleranceMs = 60_000;
+
 /** More conversations than this are not read after a lost session. */
 const maxConversations = 30;
 
-const noCursor: Cursor = { session: null, message: null, conversations: [] };
+const noCursor: Cursor = { session: null, message: null, estimated: false, conversations: [] };
 
 /** A cursor that cannot be read counts as none. */
 export function parseCursor(text: string | null): Cursor {
@@ -29,10 +34,18 @@ export function formatCursor(cursor: Cursor): string {
 
 /** The cursor after a message. */
 export function withMessage(cursor: Cursor, id: string, conversation: string | null): Cursor {
-  const message = cursor.message !== null && BigInt(cursor.message) > BigInt(id) ? cursor.message : id;
-  if (conversation === null) return { ...cursor, message };
+  const { message: known, estimated } = cursor;
+  const message = known !== null && !estimated && BigInt(known) > BigInt(id) ? known : id;
+  const next = { ...cursor, message, estimated: false };
+  if (conversation === null) return next;
   const others = cursor.conversations.filter((one) => one !== conversation);
-  return { ...cursor, message, conversations: [...others, conversation].slice(-maxConversations) };
+  return { ...next, conversations: [...others, conversation].slice(-maxConversations) };
+}
+
+/** The cursor of a session without an earlier message, whose connection was started at this time. */
+export function withStart(cursor: Cursor, startedAtMs: number): Cursor {
+  if (cursor.message !== null) return cursor;
+  return { ...cursor, message: snowflakeAt(startedAtMs - clockToleranceMs), estimated: true };
 }
 
 /** Discord's epoch: the first millisecond of 2015. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import { skipUnstorable, store } from "../parsed.ts";
 import type { Call } from "./api.ts";
-import { formatCursor, snowflakeAt, withMessage, type Cursor } from "./cursor.ts";
+import { formatCursor, withMessage, withStart, type Cursor } from "./cursor.ts";
 import { acknowledge, showAction, showCommand } from "./interactions.ts";
 import { parseDeletion, parseEdit, parseInteraction, parseMessage, parseReaction, type Parsed } from "./parse.ts";
 import { Interaction, Place, Ready, type User } from "./schema.ts";
@@ -26,8 +26,8 @@ export interface QueueDeps {
   /** The channels whose missed messages are read in any case. */
   groups: readonly string[];
   threads: Threads;
-  /** Passes the messages that a new session has missed to `handle`, oldest first. */
-  readMissed: (cursor: Cursor, handle: (message: unknown) => Promise<void>) => Promise<void>;
+  /** The messages that a new session has missed since the cursor, oldest first. */
+  missed: (cursor: Cursor) => AsyncIterable<unknown>;
 }
 
 /** Events that need no commit advance the cursor in the store at most this often. */
@@ -42,6 +42,7 @@ export class EventQueue {
   #cursor: Cursor;
   #tail: Promise<void> = Promise.resolve();
   #stopped = false;
+  readonly #startedAtMs = Date.now();
   #savedSeq: number | null;
   #savedAtMs = 0;
 
@@ -91,13 +92,12 @@ export class EventQueue {
   async #begin({ seq, data }: GatewayEvent): Promise<void> {
     const ready = Ready.parse(data);
     if (this.#cursor.message !== null) {
-      await this.#deps.readMissed(this.#cursor, async (message) => {
-        await this.#handle({ type: "MESSAGE_CREATE", seq: this.storedSeq ?? 0, data: message });
-      });
+      for await (const data of this.#deps.missed(this.#cursor)) {
+        await this.#handle({ type: "MESSAGE_CREATE", seq: this.storedSeq ?? 0, data });
+      }
     }
     const { session_id: id, resume_gateway_url: url } = ready;
-    const message = this.#cursor.message ?? snowflakeAt(Date.now());
-    this.#cursor = { ...this.#cursor, message, session: { id, url, seq } };
+    this.#cursor = { ...withStart(this.#cursor, this.#startedAtMs), session: { id, url, seq } };
     await this.#save();
   }
 

@@ -276,5 +276,5 @@ export class IrcConnection {
 function reasonOf(error: Error): string {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)) return `the server's certificate is not trusted (${code})`;
-  return code === "" ? error.message : `${code}: ${error.message}`;
+  return error.message.includes(code) ? error.message : `${code}: ${error.message}`;
 }

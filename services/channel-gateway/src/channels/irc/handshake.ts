@@ -90,8 +90,8 @@ export class Handshake {
       if (params[2] === "*" && params.length > 3) return going([]);
       const names = [...this.#offered].map((word) => word.split("=", 1)[0] ?? "");
       const sasl = this.#password !== null && this.#offersPlain();
-      const asked = [...names.filter((name) => wanted.has(name)), ...(sasl ? ["sasl"] : [])];
-      return going([asked.length === 0 ? capEnd : { command: "CAP", params: ["REQ", asked.join(" ")] }]);
+      const requested = [...names.filter((name) => wanted.has(name)), ...(sasl ? ["sasl"] : [])];
+      return going([requested.length === 0 ? capEnd : { command: "CAP", params: ["REQ", requested.join(" ")] }]);
     }
     if (kind === "ACK") {
       for (const word of words) this.capabilities.add(word);

@@ -38,8 +38,8 @@ export function parse(line: IrcLine, { account, nick, mapping, spellings }: Pars
   const target = to.replace(/^[@+%~&!]+(?=#)/, "");
   const direct = !isChannel(target);
   if (direct && !same(target, nick)) return skipped("addressed to another nick");
-  const spoken = withoutFormatting(raw).trim();
-  const text = spoken.replace(addressing(nick), "").trim();
+  const content = withoutFormatting(raw).trim();
+  const text = content.replace(addressing(nick), "").trim();
   if (text === "") return skipped("no text");
 
   const at = timeOf(line, now);
@@ -53,7 +53,7 @@ export function parse(line: IrcLine, { account, nick, mapping, spellings }: Pars
       conversation,
       contact: { id: spelled(login === "" ? from : `account:${login}`), name: from },
       direct,
-      addressed: direct || addressing(nick).test(spoken),
+      addressed: direct || addressing(nick).test(content),
       text,
       // An IRC answer in a channel begins with the nick of its addressee.
       replyTo: { channel: "irc", account, conversation, ...(direct ? {} : { replyToId: from }) },

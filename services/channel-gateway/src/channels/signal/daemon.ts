@@ -80,9 +80,9 @@ export async function startDaemon(options: DaemonOptions, signal: AbortSignal): 
   exit.catch(() => undefined);
   const { pid, stdin, stderr } = child;
   if (pid === undefined || stdin === null || stderr === null) throw new DaemonError("the shell could not be started");
-  let said = "";
+  let errorOutput = "";
   stderr.on("data", (part: Buffer) => {
-    said = (said + part.toString("utf8")).slice(-2_000);
+    errorOutput = (errorOutput + part.toString("utf8")).slice(-2_000);
     for (const line of part.toString("utf8").split("\n")) {
       if (/^(?:WARN|ERROR)/.test(line)) log.warn({ text: oneLine(line, 500) }, "message of the daemon");
     }
@@ -112,7 +112,7 @@ export async function startDaemon(options: DaemonOptions, signal: AbortSignal): 
   }
   const hasEnded = !isRunning();
   await stop();
-  const reason = oneLine(said, 300);
+  const reason = oneLine(errorOutput, 300);
   if (/not registered/i.test(reason)) throw new AccountRejectedError(`the number is not registered: ${reason}`);
   throw new DaemonError(
     hasEnded ? `the daemon ended: ${reason}` : `the daemon did not answer within ${readyWithinMs / 1_000} s: ${reason}`,

@@ -1,6 +1,6 @@
 // Calls of Slack's Web API. Tokens are in headers only, and error codes are the only text of a response that leaves this file.
 import { z } from "zod";
-import { createCallApi, rootOf, type Answer, type Problem } from "../json-api.ts";
+import { createCallApi, rootOf, type Answer, type ApiRequest, type Problem } from "../json-api.ts";
 
 /** The reason of a refusal is Slack's error code; for refused credentials, which have status 401, it says what is wrong. */
 export type Call = <Result>(
@@ -29,12 +29,14 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
 }
 
 /** Slack reports most errors with status 200: the status is the one that corresponds to the error. */
-function problemOf(json: unknown, { status }: Response): Problem | null {
+function problemOf(json: unknown, { status }: Response, { url }: ApiRequest): Problem | null {
   const code = ErrorResponse.safeParse(json).data?.error;
   if (code === undefined) return status === 200 ? null : { reason: status === 429 ? "ratelimited" : "" };
   const problem = credentialErrors[code];
-  if (problem !== undefined)
-    return { code, status: 401, reason: `Slack refuses the credentials: ${problem} (${code})` };
+  if (problem !== undefined) {
+    const setting = url.endsWith("/apps.connections.open") ? "app_token_env" : "token_env";
+    return { code, status: 401, reason: `${setting}: ${problem} (${code})` };
+  }
   return { code, reason: code, status: statuses[code] ?? (status === 200 ? 400 : status) };
 }
 
@@ -64,7 +66,7 @@ const credentialErrors: Readonly<Record<string, string>> = {
   account_inactive: "the app was removed from the workspace",
   token_revoked: "the token was revoked",
   token_expired: "the token has expired",
-  not_allowed_token_type: "it is another kind of token: token_env begins with xoxb-, app_token_env with xapp-",
+  not_allowed_token_type: "it is another kind of token: a bot token begins with xoxb-, an app-level token with xapp-",
   missing_scope: "a scope is missing: add it under OAuth & Permissions and install the app again",
   org_login_required: "the workspace is being moved",
   team_access_not_granted: "the app has no access to the workspace",

@@ -39,6 +39,7 @@ function placeOf(channel: string, ts: string, threadTs: string | undefined, { ac
   return {
     conversation,
     ...(thread === undefined || direct ? {} : { group: channel }),
+    ...(thread === undefined || threadTs !== undefined ? {} : { opensThread: true as const }),
     direct,
     replyTo: { channel: "slack", account, conversation },
   };
@@ -57,11 +58,11 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
   const place = placeOf(channel, ts, event.thread_ts, context);
   const mentioned = event.type === "app_mention" || event.text.includes(`<@${me.user_id}`);
   const own = withoutMention(event.text, me.user_id);
-  const said = readableText(own.trim() === "" && files.length === 0 ? event.text : own, nameOf);
+  const readable = readableText(own.trim() === "" && files.length === 0 ? event.text : own, nameOf);
   const shared = event.attachments?.find(({ is_share: isShare }) => isShare === true);
   const sharedText = readableText(shared?.text ?? "", nameOf);
   // A shared message without a word of its own is forwarded.
-  const text = said.trim() === "" ? sharedText : said;
+  const text = readable.trim() === "" ? sharedText : readable;
   const incoming = files.flatMap(fileOf);
   if (text.trim() === "" && incoming.length === 0) return skipped("no text");
   const author = shared?.author_name === undefined ? {} : { author: shared.author_name };
@@ -177,12 +178,12 @@ export function parseCommand(given: SlashCommand, names: ReadonlySet<string>, co
   const rest = readableText(given.text, context.nameOf).trim();
   const [word = ""] = rest.split(/\s/, 1);
   const named = word.startsWith("/") ? rest : `/${rest}`;
-  const spoken = names.has(`/${word.replace(/^\//, "")}`) ? named : rest;
+  const commandText = names.has(`/${word.replace(/^\//, "")}`) ? named : rest;
   return {
     externalId: `command:${trigger}`,
     ...placeOf(channel, "", undefined, { ...context, replyInThread: false }),
     contact: contactOf(user, context.nameOf(user) ?? name),
     addressed: true,
-    text: names.has(command) ? `${command} ${rest}`.trim() : spoken === "" ? "/help" : spoken,
+    text: names.has(command) ? `${command} ${rest}`.trim() : commandText === "" ? "/help" : commandText,
   };
 }

@@ -57,7 +57,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
   if (sender.bot) return skipped("sent by a bot");
   const direct = message.chat.type === "private";
   const written = message.text ?? message.caption;
-  const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
+  const text = written === undefined ? attachmentText(message) : readable(written, message, me);
   if (text === null) return skipped("no text");
 
   const { replyTo, ...place } = placeOf(message, sender.contact, account);
@@ -226,9 +226,8 @@ function isAddressed(message: Message, me: User): boolean {
   });
 }
 
-/** Removes the bot's name from commands and a leading mention; converts `/start` to a greeting. */
-function readable(written: string, message: Message, me: User, direct: boolean): string | null {
-  if (direct && /^\/start(?:@\w+)?(?:\s|$)/.test(written)) return "Hello";
+/** Removes the bot's name from commands and a leading mention. */
+function readable(written: string, message: Message, me: User): string | null {
   const name = `@${me.username ?? ""}`;
   let text = written;
   const [first] = entitiesOf(message).toSorted((left, right) => left.entity.offset - right.entity.offset);

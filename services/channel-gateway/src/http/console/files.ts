@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { sha256Hex } from "../../channels/digest.ts";
 import { HttpError } from "../errors.ts";
@@ -26,7 +27,8 @@ const policy = [
 
 interface ServedFile {
   body: Buffer;
-  gzipped: Buffer;
+  /** Compressed by the first request: compressing all files takes longer than the rest of the start. */
+  gzipped: () => Promise<Buffer>;
   type: string;
   etag: string;
 }
@@ -45,7 +47,7 @@ export function consoleFileRoutes(app: FastifyInstance): void {
   });
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile, cache: string) {
+async function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile, cache: string) {
   reply.headers({
     "cache-control": cache,
     "content-security-policy": policy,
@@ -59,7 +61,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile, ca
   if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
   reply.type(file.type);
   if (!/\bgzip\b/.test(request.headers["accept-encoding"] ?? "")) return reply.send(file.body);
-  return reply.header("content-encoding", "gzip").send(file.gzipped);
+  return reply.header("content-encoding", "gzip").send(await file.gzipped());
 }
 
 function builtFiles(): Map<string, ServedFile> {
@@ -80,5 +82,11 @@ function missingPage(): ServedFile {
 }
 
 function served(body: Buffer, type: string): ServedFile {
-  return { body, gzipped: gzipSync(body, { level: 9 }), type, etag: `"${sha256Hex(body).slice(0, 32)}"` };
+  let gzipped: Promise<Buffer> | undefined;
+  return {
+    body,
+    gzipped: () => (gzipped ??= promisify(gzip)(body, { level: 9 })),
+    type,
+    etag: `"${sha256Hex(body).slice(0, 32)}"`,
+  };
 }

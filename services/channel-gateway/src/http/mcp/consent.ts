@@ -1,6 +1,14 @@
-// The OAuth redirect target for MCP servers that the agent uses: it passes the code from a person's browser to a tool-runner. The
-// unguessable state is the only authentication of the caller.
-import { mcpAuthorize, mcpClientOf, WireError, type InputOf } from "@parley/contracts";
+// The OAuth redirect target for MCP servers that the agent uses: it passes the code from a person's browser to a tool-runner, sealed to the key
+// in the link. The unguessable state is the only authentication of the caller.
+import {
+  mcpAuthorize,
+  mcpClientOf,
+  publicKeyInState,
+  sealedCodeContext,
+  WireError,
+  type InputOf,
+} from "@parley/contracts";
+import { seal } from "@parley/kit";
 import { z } from "zod";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
@@ -58,10 +66,15 @@ export function consentRoutes(endpoints: Endpoints, { bus, log, settings }: Http
       answers: { 200: { description: "A page with the result", contentType: "text/html" } },
     },
     async ({ params, query, reply }) => {
+      const link = { server: params.server, state: query.state };
+      const publicKey = publicKeyInState(query.state);
+      const sealedCode =
+        query.code === undefined || publicKey === undefined
+          ? null
+          : seal(query.code, publicKey, sealedCodeContext(link));
       const { outcome, message } = await exchange({
-        server: params.server,
-        state: query.state,
-        code: query.code ?? null,
+        ...link,
+        sealedCode,
         error: query.error === undefined ? null : [query.error, query.error_description].filter(Boolean).join(": "),
         issuer: query.iss ?? null,
       });

@@ -4,7 +4,7 @@ import { McpServer, type CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { ApiAccess } from "../../operations/operation.ts";
 import { parseInput } from "../../operations/parse-input.ts";
-import { version } from "../../version.ts";
+import { version } from "@parley/chassis";
 import { callOperation, operations } from "../../operations/registry.ts";
 import { ownerCaller, ownerInput } from "../owner-input.ts";
 import type { HttpDeps } from "../deps.ts";
@@ -53,21 +53,21 @@ function sendMessage(server: McpServer, deps: HttpDeps, access: ApiAccess, signa
       answer(deps, async () => {
         const { inbound, events } = deps;
         const input = ownerInput(access, conversation, text, key);
-        const spoken = parseInput(text);
-        if (spoken.kind === "command") {
+        const parsed = parseInput(text);
+        if (parsed.kind === "command") {
           events.inbound(input.channel, "command");
           return {
-            command: spoken.command.name,
-            text: await inbound.runCommand(spoken.command, inbound.speakerOf(input)),
+            command: parsed.command.name,
+            text: await inbound.runCommand(parsed.command, inbound.speakerOf(input)),
           };
         }
-        const said = { ...input, text: spoken.text, mode: spoken.mode, exclusive: wait };
+        const message = { ...input, text: parsed.text, mode: parsed.mode, exclusive: wait };
         if (!wait) {
-          const { inboxId, sessionId, duplicate } = await inbound.store(said);
+          const { inboxId, sessionId, duplicate } = await inbound.store(message);
           return { message: inboxId, session: sessionId, duplicate };
         }
         const late = AbortSignal.timeout(seconds * 1_000);
-        const { kept, end } = await inbound.storeAndFollow(said, AbortSignal.any([signal, late]));
+        const { kept, end } = await inbound.storeAndFollow(message, AbortSignal.any([signal, late]));
         const ids = { message: kept.inboxId, session: kept.sessionId, duplicate: kept.duplicate };
         try {
           const { state, exitReason, text: answered } = await end;

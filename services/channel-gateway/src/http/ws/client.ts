@@ -121,24 +121,24 @@ export class WsClient {
 
   async #message(frame: Extract<ClientFrame, { type: "message" }>): Promise<void> {
     const { inbound, events, settings } = this.#deps;
-    const spoken = parseInput(frame.text);
+    const parsed = parseInput(frame.text);
     const { thread, exclusive } = frame;
-    const said = { ...ownerInput(this.#access, frame.conversation, frame.text, frame.id), thread };
-    const input = inputFor(settings, said, frame.profile);
-    if (spoken.kind === "command") {
+    const owned = { ...ownerInput(this.#access, frame.conversation, frame.text, frame.id), thread };
+    const input = inputFor(settings, owned, frame.profile);
+    if (parsed.kind === "command") {
       events.inbound(input.channel, "command");
-      const text = await inbound.runCommand(spoken.command, inbound.speakerOf(input));
-      this.#say({ type: "command", id: frame.id, command: spoken.command.name, text });
+      const text = await inbound.runCommand(parsed.command, inbound.speakerOf(input));
+      this.#say({ type: "command", id: frame.id, command: parsed.command.name, text });
       return;
     }
-    const mode = spoken.mode ?? frame.mode;
+    const mode = parsed.mode ?? frame.mode;
     if (frame.text === "" && (frame.attachments?.length ?? 0) === 0) {
       throw new HttpError(400, "invalid_request", "frame.text: must not be empty");
     }
     const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
     const approvals = approvalsOf(frame);
     const before = frame.instructions === undefined ? [] : [instructionsText(frame.instructions)];
-    const message = { ...input, before, text: spoken.text, mode, attachments, exclusive, approvals };
+    const message = { ...input, before, text: parsed.text, mode, attachments, exclusive, approvals };
     const { inboxId, sessionId, duplicate } = await inbound.store(message);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }

@@ -41,6 +41,18 @@ export const accountPauses = parley.table(
   (table) => [primaryKey({ columns: [table.channel, table.account] })],
 );
 
+export const accountMoves = parley.table(
+  "account_moves",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    replica: text("replica").notNull(),
+    movedBy: text("moved_by").notNull(),
+    movedAt: since("moved_at"),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account] })],
+);
+
 export const pairings = parley.table(
   "pairings",
   {

@@ -1,8 +1,8 @@
-// Input of sessions.
+// Input of sessions, and messages of groups that may become context of it.
 import type { Part, ReplyAddress, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, smallint, text, unique, uuid } from "drizzle-orm/pg-core";
-import { counter, json, oneOf, parley, partial, referring, since, time } from "./columns.ts";
+import { counter, createdAt, json, oneOf, parley, partial, referring, since, time } from "./columns.ts";
 import { ofSession } from "./sessions.ts";
 import { turns } from "./turns.ts";
 
@@ -47,5 +47,29 @@ export const inbox = parley.table(
     partial(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
     partial(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),
     partial(index("inbox_task").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
+  ],
+);
+
+export const groupContext = parley.table(
+  "group_context",
+  {
+    n: counter("n").primaryKey().generatedAlwaysAsIdentity(),
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    externalId: text("external_id").notNull(),
+    messageId: text("message_id").notNull(),
+    conversation: text("conversation").notNull(),
+    place: text("place").notNull(),
+    route: text("route").notNull(),
+    contactId: text("contact_id").notNull(),
+    author: text("author").notNull(),
+    text: text("text"),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    unique("group_context_message_key").on(table.channel, table.account, table.externalId),
+    index("group_context_age").on(table.createdAt),
+    index("group_context_place").on(table.channel, table.account, table.place, table.n),
+    partial(index("group_context_route").on(table.route), sql`text IS NOT NULL`),
   ],
 );

@@ -1,5 +1,5 @@
 // Steps of turns: model calls and tool calls.
-import type { HookOutcome, ToolResult, Usage } from "@parley/contracts";
+import type { HookOutcome, store, ToolResult, Usage } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, text } from "drizzle-orm/pg-core";
 import { counter, createdAt, json, oneOf, parley, partial, time } from "./columns.ts";
@@ -32,6 +32,7 @@ export const steps = parley.table(
     hookOutcome: json<HookOutcome>("hook_outcome"),
     durationMs: integer("duration_ms"),
     firstTokenMs: integer("first_token_ms"),
+    request: json<store.RequestRecord>("request"),
   },
   (table) => [
     primaryKey({ columns: [table.turnId, table.n] }),

@@ -22,13 +22,14 @@ export const accountHandlers = {
       `SELECT a.channel, a.account,
          (SELECT string_agg(DISTINCT owner, ', ') FROM parley.leases
             WHERE split_part(name, '#', 1) = a.channel || ':' || a.account AND expires_at > now()) AS owner,
-         p.paused_at AS "pausedAt", p.paused_by AS "pausedBy",
+         m.replica AS "movedTo", p.paused_at AS "pausedAt", p.paused_by AS "pausedBy",
          (SELECT max(received_at) FROM parley.inbox i WHERE i.channel = a.channel AND i.account = a.account) AS "lastInAt",
          o.last_out AS "lastOutAt", coalesce(o.waiting, 0)::int AS waiting, coalesce(o.unknown, 0)::int AS unknown,
          (SELECT error FROM parley.outbox e WHERE e.channel = a.channel AND e.account = a.account AND e.error IS NOT NULL
             AND e.created_at > ${recently} ORDER BY e.id DESC LIMIT 1) AS "lastError"
        FROM unnest($1::text[], $2::text[]) AS a(channel, account)
        LEFT JOIN parley.account_pauses p ON p.channel = a.channel AND p.account = a.account
+       LEFT JOIN parley.account_moves m ON m.channel = a.channel AND m.account = a.account
        LEFT JOIN LATERAL (
          SELECT count(*) FILTER (WHERE state IN ('pending', 'sending')) AS waiting,
                 count(*) FILTER (WHERE state = 'unknown' AND created_at > ${recently}) AS unknown,
@@ -63,6 +64,19 @@ export const accountHandlers = {
     if (paused) return {};
     bus.publish(leaseReleased, { name });
     announceOutgoing(bus, [{ channel, account }]);
+    return {};
+  },
+
+  async accountMove({ database }, { channel, account, replica, by }) {
+    await withClient(database, (client) =>
+      replica === null
+        ? client.query("DELETE FROM parley.account_moves WHERE channel = $1 AND account = $2", [channel, account])
+        : client.query(
+            `INSERT INTO parley.account_moves (channel, account, replica, moved_by) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (channel, account) DO UPDATE SET replica = $3, moved_by = $4, moved_at = now()`,
+            [channel, account, replica, by],
+          ),
+    );
     return {};
   },
 } satisfies Partial<Handlers>;

@@ -4,7 +4,7 @@ import {
   putInDatabase,
   putInBackend,
   lockContent,
-  placeFor,
+  backendFor,
   requireWhole,
   writeOutside,
   type BlobRules,
@@ -49,7 +49,7 @@ export const blobHandlers = {
     });
   },
 
-  blobPut: ({ database }, input) => put(database, input),
+  blobPut: ({ database }, input) => putChunk(database, input),
   blobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
   blobGet: readChunk,
 
@@ -74,7 +74,7 @@ export const blobHandlers = {
 
 /** A chunk of stored content. Throws NOT_FOUND. */
 async function readChunk(
-  { database, blobRules: { places } }: StoreContext,
+  { database, blobRules: { backends } }: StoreContext,
   { sha256, n }: { sha256: string; n: number },
 ) {
   const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
@@ -89,7 +89,7 @@ async function readChunk(
   if (kept === undefined || offset >= kept.bytes) throw missing;
   const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
   const chunk =
-    kept.place === "database" ? kept.data : await places.named(kept.place).read(kept.object, offset, length);
+    kept.place === "database" ? kept.data : await backends.named(kept.place).read(kept.object, offset, length);
   if (chunk === null) throw missing;
   if (chunk.length !== length) throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
@@ -126,7 +126,7 @@ async function announce(
   });
 }
 
-async function put(
+async function putChunk(
   database: Database,
   { uploadId, n, data }: InputOf<typeof store.blobPut>,
 ): Promise<OutputOf<typeof store.blobPut>> {
@@ -180,15 +180,15 @@ export async function commit(
 
 /** Null: the content belongs in the database, or it is already stored. */
 async function writeFirst(database: Database, rules: BlobRules, uploadId: string): Promise<OutsideContent | null> {
-  const look = () => withClient(database, (client) => uploadOf(client, uploadId));
-  const upload = await look();
-  const place = placeFor(upload, rules);
-  if (place === null || upload.done) return null;
+  const currentUpload = () => withClient(database, (client) => uploadOf(client, uploadId));
+  const upload = await currentUpload();
+  const backend = backendFor(upload, rules);
+  if (backend === null || upload.done) return null;
   try {
-    return await writeOutside(database, place, upload, rules);
+    return await writeOutside(database, backend, upload, rules);
   } catch (error) {
     // Another replica served a retry of this commit and has deleted the chunks.
-    if ((await look()).done) return null;
+    if ((await currentUpload()).done) return null;
     throw error;
   }
 }

@@ -1,7 +1,16 @@
 // Rewinds: one at a time for the whole workspace, owned through a lease, with a stored report.
-import { type store, WireError, type InputOf, type OutputOf, type RewindReport } from "@parley/contracts";
+import {
+  sessionEvent,
+  type store,
+  WireError,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  type RewindReport,
+} from "@parley/contracts";
 import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
+import { SessionLog } from "../sessions/log.ts";
 import { beginOf } from "./checkpoints.ts";
 import { permitted, type PermittedRewind } from "./rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
@@ -50,24 +59,66 @@ export const rewindHandlers = {
     });
   }),
 
-  rewindUpdate: permitted(async ({ database }, { rewindId }, { fence, change }) => {
-    const { rowCount } =
-      "ttlMs" in change
-        ? await database.query(
-            `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
-             WHERE id = $1 AND fence = $2 AND state = 'running'`,
-            [rewindId, fence, change.ttlMs],
-          )
-        : // A retry matches the stored report.
-          await database.query(
-            `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
-             WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
-            [rewindId, fence, change.report === null ? null : JSON.stringify(change.report)],
-          );
-    if (rowCount !== 1) throw new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
+  rewindUpdate: permitted(async ({ database, bus }, { rewindId }, { fence, change }) => {
+    if ("ttlMs" in change) {
+      const { rowCount } = await database.query(
+        `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
+         WHERE id = $1 AND fence = $2 AND state = 'running'`,
+        [rewindId, fence, change.ttlMs],
+      );
+      if (rowCount !== 1) throw fenced(rewindId, fence);
+      return {};
+    }
+    const { report } = change;
+    const ended = await runTransaction(database, (client) => end(client, { rewindId, fence, report }));
+    if (ended !== null) bus.publish(sessionEvent, ended.event, { session: ended.sessionId });
     return {};
   }),
 } satisfies Partial<Handlers>;
+
+/** Paths in the event of a rewind. */
+const maxEventPaths = 50;
+
+function fenced(rewindId: string, fence: number): WireError {
+  return new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
+}
+
+/**
+ * Records the outcome, and a rewind that has changed files in the session's log. Null: it failed, changed nothing, or a retry repeats a
+ * stored outcome. Throws FENCED.
+ */
+async function end(
+  client: PoolClient,
+  { rewindId, fence, report }: { rewindId: string; fence: number; report: RewindReport | null },
+): Promise<{ sessionId: string; event: DurableEvent } | null> {
+  const stored = report === null ? null : JSON.stringify(report);
+  // In the order of a rewind's begin.
+  await client.query(
+    "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.rewinds WHERE id = $1) FOR UPDATE",
+    [rewindId],
+  );
+  const { rows } = await client.query<RewindRow>(
+    "SELECT * FROM parley.rewinds WHERE id = $1 AND fence = $2 FOR UPDATE",
+    [rewindId, fence],
+  );
+  const [row] = rows;
+  if (row === undefined || (row.state !== "running" && row.report !== stored)) throw fenced(rewindId, fence);
+  if (row.state !== "running") return null;
+  await client.query("UPDATE parley.rewinds SET state = $2, report = $3 WHERE id = $1", [
+    rewindId,
+    report === null ? "failed" : "done",
+    stored,
+  ]);
+  const changed = (report?.files ?? []).filter(({ outcome }) => outcome === "restored" || outcome === "removed");
+  if (report === null || changed.length === 0) return null;
+  const body = { checkpointId: rewindId, counts: report.counts, paths: changed.slice(0, maxEventPaths).map(pathOf) };
+  const seq = await new SessionLog(client, row.session_id, row.target_id).event("rewound", body);
+  return { sessionId: row.session_id, event: { type: "rewound", seq, turnId: row.target_id, ...body } };
+}
+
+function pathOf({ path }: { path: string }): string {
+  return path;
+}
 
 async function refuseWhileRunning(client: PoolClient, sessionId: string): Promise<void> {
   const { rows } = await client.query<{ own: boolean }>(

@@ -1,8 +1,9 @@
 // Admitted contacts and pairing requests.
 import { newId, type ContactRole, type store, WireError, type ReplyAddress } from "@parley/contracts";
-import { and, eq, gt, lt, sql } from "drizzle-orm";
+import { oneLine } from "@parley/kit";
+import { and, eq, gt, sql } from "drizzle-orm";
 import { contacts, pairings } from "../../db/schema/index.ts";
-import type { Database } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import { runTransaction, singleRow } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
@@ -10,8 +11,13 @@ import type { Handlers } from "../handler.ts";
 
 const columns = 'channel, account, contact_id AS "contactId", name, role, route';
 
+const maxNameChars = 60;
+
 /** Maximum open codes per account: limits floods of requests from unknown people. */
 const maxOpenPairings = 3;
+
+/** How long a request keeps its place while others ask: untrusted senders block pairing for at most this time. */
+const keepsPlaceMs = 10 * 60_000;
 
 export const contactHandlers = {
   async contactGet({ database }, input) {
@@ -66,7 +72,7 @@ export const contactHandlers = {
   },
 
   async pairingRequest({ database, bus }, input) {
-    const told: Pick<ReplyAddress, "channel" | "account">[] = [];
+    const recipients: Pick<ReplyAddress, "channel" | "account">[] = [];
     const status = await runTransaction(database, async (client) => {
       // Serialize the requests of an account, so that the limit holds.
       await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
@@ -78,7 +84,7 @@ export const contactHandlers = {
         [input.channel, input.account],
       );
       if (open.rows.some((row) => row.contact_id === input.contactId)) return "pending";
-      if (open.rows.length >= maxOpenPairings) return "full";
+      if (open.rows.length >= maxOpenPairings && !(await withdrawOldest(client, input))) return "full";
       await client.query(
         `INSERT INTO parley.pairings (channel, account, contact_id, name, code_sha256, expires_at)
          VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')`,
@@ -87,16 +93,16 @@ export const contactHandlers = {
       // A retry gets `pending`, so the id only has to be unique.
       if (input.outgoing !== undefined) {
         await enqueueStandalone(client, newId(), input.outgoing);
-        told.push(input.outgoing.address);
+        recipients.push(input.outgoing.address);
       }
       const owner = input.toOwner === undefined ? null : await ownerAddress(client);
       if (input.toOwner !== undefined && owner !== null) {
         await enqueueStandalone(client, newId(), { ...input.toOwner, address: owner });
-        told.push(owner);
+        recipients.push(owner);
       }
       return "created";
     });
-    announceOutgoing(bus, told);
+    announceOutgoing(bus, recipients);
     return { status };
   },
 
@@ -115,23 +121,48 @@ export const contactHandlers = {
   },
 
   async pairingApprove({ database }, { codeSha256, role }) {
-    return { contact: await admit(database, codeSha256, role, null) };
+    return { contact: await runTransaction(database, (client) => admit(client, { codeSha256, role, route: null })) };
   },
 
-  async contactLink({ database }, { codeSha256, role, route }) {
-    return { contact: await admit(database, codeSha256, role, route) };
+  async contactLink({ database, bus }, { toOwner, ...admission }) {
+    const { contact, owner } = await runTransaction(database, async (client) => {
+      const linked = await admit(client, admission);
+      const address = toOwner === undefined ? null : await ownerAddress(client);
+      if (toOwner === undefined || address === null) return { contact: linked, owner: null };
+      const { name, contactId, channel, account } = linked;
+      const text = `${toOwner.text} ${oneLine(name ?? contactId, maxNameChars)} (${contactId}) on ${channel}:${account}`;
+      // A retry finds no code, so the id only has to be unique.
+      await enqueueStandalone(client, newId(), { ...toOwner, text, address });
+      return { contact: linked, owner: address };
+    });
+    if (owner !== null) announceOutgoing(bus, [owner]);
+    return { contact };
   },
 } satisfies Partial<Handlers>;
 
+/** Deletes the oldest open request of an account if it has kept its place long enough. Returns false if none has. */
+async function withdrawOldest(
+  client: PoolClient,
+  { channel, account, ttlMs }: { channel: string; account: string; ttlMs: number },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `DELETE FROM parley.pairings WHERE code_sha256 = (
+       SELECT code_sha256 FROM parley.pairings
+       WHERE channel = $1 AND account = $2 AND expires_at <= now() + $3 * interval '1 millisecond'
+       ORDER BY expires_at LIMIT 1
+     )`,
+    [channel, account, ttlMs - keepsPlaceMs],
+  );
+  return rowCount === 1;
+}
+
 /** Admits the person with this code. Throws NOT_FOUND when no open request has it. */
 async function admit(
-  database: Database,
-  codeSha256: string,
-  role: ContactRole,
-  route: string | null,
+  client: PoolClient,
+  { codeSha256, role, route }: { codeSha256: string; role: ContactRole; route: string | null },
 ): Promise<store.Contact> {
-  await database.orm.delete(pairings).where(lt(pairings.expiresAt, sql`now()`));
-  const { rows } = await database.query<store.Contact>(
+  await client.query("DELETE FROM parley.pairings WHERE expires_at < now()");
+  const { rows } = await client.query<store.Contact>(
     `WITH request AS (
        DELETE FROM parley.pairings WHERE code_sha256 = $1 RETURNING channel, account, contact_id, name
      )

@@ -20,11 +20,7 @@ export const leaseHandlers = {
       const granted = acquire.length === 0 ? [] : await grant(client, owner, acquire, ttlMs);
       const missing = acquire.filter((name) => !granted.some((each) => each.name === name));
       const expiresInMs = missing.length === 0 ? null : await nextExpiry(client, owner, missing);
-      const { rows } = await client.query<{ owner: string; names: string }>(
-        "SELECT owner, names FROM parley.lease_members WHERE expires_at > now() ORDER BY owner",
-      );
-      const members = rows.map((row) => ({ owner: row.owner, names: JSON.parse(row.names) as string[] }));
-      return { renewed, granted, expiresInMs, members };
+      return { renewed, granted, expiresInMs, members: await liveMembers(client) };
     });
   },
 
@@ -92,6 +88,36 @@ async function recordMember(client: PoolClient, owner: string, names: readonly s
            ON CONFLICT (owner) DO UPDATE SET names = excluded.names, expires_at = excluded.expires_at`,
     values: [owner, JSON.stringify(names), memberMs],
   });
+}
+
+interface Member {
+  owner: string;
+  names: string[];
+}
+
+async function liveMembers(client: PoolClient): Promise<Member[]> {
+  const { rows } = await client.query<{ owner: string; names: string; moves: string }>({
+    name: "lease-members",
+    text: `SELECT owner, names,
+             (SELECT coalesce(json_object_agg(channel || ':' || account, replica), '{}') FROM parley.account_moves)::text AS moves
+           FROM parley.lease_members WHERE expires_at > now() ORDER BY owner`,
+  });
+  const members = rows.map(({ owner, names }) => ({ owner, names: JSON.parse(names) as string[] }));
+  return withMoves(members, JSON.parse(rows[0]?.moves ?? "{}") as Record<string, string>);
+}
+
+/**
+ * Leaves the leases of moved accounts only to their gateway, unless it is away. `moves`: the replica's name by account. An owner is
+ * `replica/incarnation`. Pure.
+ */
+function withMoves(members: readonly Member[], moves: Readonly<Record<string, string>>): Member[] {
+  const targetOf = (name: string): string | undefined => moves[name.split("#", 1)[0] ?? ""];
+  const isTarget = (owner: string, name: string) => owner.split("/", 1)[0] === targetOf(name);
+  const hasTarget = (name: string) => members.some(({ owner, names }) => isTarget(owner, name) && names.includes(name));
+  return members.map(({ owner, names }) => ({
+    owner,
+    names: names.filter((name) => targetOf(name) === undefined || isTarget(owner, name) || !hasTarget(name)),
+  }));
 }
 
 /** Returns the names that were renewed. */

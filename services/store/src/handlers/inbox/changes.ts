@@ -4,6 +4,7 @@ import type { PoolClient } from "../../db/database.ts";
 import { senderOf } from "../../db/mappers.ts";
 import { runTransaction } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
+import { changeContext } from "./group-context.ts";
 
 type Parts = InboundMessage["parts"];
 
@@ -18,11 +19,13 @@ interface Row {
 const previewChars = 2_000;
 
 export const changeHandlers = {
-  async inboxChange({ database }, { channel, account, conversation, messageId, contactId, change }) {
+  async inboxChange({ database }, input) {
+    const { channel, account, conversation, messageId, contactId, change } = input;
     const place = [channel, account, JSON.stringify(messageId), JSON.stringify(conversation)];
     return runTransaction(database, async (client): Promise<OutputOf<typeof store.inboxChange>> => {
       const row = await lockRow(client, place);
       // Only the sender edits a message; others, such as moderators of a group, may delete it.
+      if (row === undefined) await changeContext(client, input);
       if (row === undefined || (change.do === "text" && senderOf(row.sender).contact.id !== contactId))
         return { outcome: "unknown", running: false, text: "" };
       const parts = JSON.parse(row.parts) as Parts;

@@ -17,6 +17,8 @@ import { singleRow, runTransaction } from "../../db/operation.ts";
 import { askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
 import { startArrivedStatement, startedTurnOf, storeAndStart } from "../turns/start.ts";
+import { findRepeatedContent } from "./repeated-content.ts";
+import { endContext, findContext, noContext } from "./group-context.ts";
 import { replaceOverdueFiles, waitsForFiles } from "./files.ts";
 import { extendWindow, lockBusy } from "./queue-modes.ts";
 import type { Handlers } from "../handler.ts";
@@ -87,7 +89,7 @@ const maxStartedChars = 64 * 1024;
 export const inboxHandlers = {
   async inboxPut(
     { database, bus, leaderCapacity },
-    { message, sessionKey, lease, files, singleCall = false, profile = null, newSessionId },
+    { message, sessionKey, lease, files, content, context, singleCall = false, profile = null, newSessionId },
   ) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
@@ -121,25 +123,34 @@ export const inboxHandlers = {
         singleCall,
         profile,
         JSON.stringify(message.conversation),
-        JSON.stringify(message.messageId ?? message.externalId),
+        JSON.stringify(message.messageId ?? content?.id ?? message.externalId),
         message.sentAt ?? null,
         files?.dueMs ?? null,
         files?.claimMs ?? null,
       ],
     };
     const write = async (client: PoolClient, stored?: PutRow[]) => {
-      const row = singleRow(stored ?? (await client.query<PutRow>(statement)).rows);
+      const earlier = context === undefined ? noContext : await findContext(client, message, context);
+      const values = [...statement.values];
+      if (earlier.quotes.length > 0) values[5] = JSON.stringify([...earlier.quotes, ...message.parts]);
+      const row = singleRow(stored ?? (await client.query<PutRow>({ ...statement, values })).rows);
       if (row.id !== null) {
+        if (earlier.ids.length > 0) await endContext(client, earlier);
         await addReferences(client, row.session_id, attached);
         return { row, duplicate: false, same: true };
       }
       const known = singleRow(
         (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
       );
-      // Stored files replace the missing ones, so the parts of a redelivery differ.
-      return { row: known, duplicate: true, same: isIncomplete || known.same };
+      // Stored files replace the missing ones and context precedes the text, so the parts of a redelivery differ.
+      return { row: known, duplicate: true, same: isIncomplete || context !== undefined || known.same };
     };
-    const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
+    const simple =
+      lease === undefined &&
+      content === undefined &&
+      context === undefined &&
+      attached.length === 0 &&
+      (mode === "queue" || mode === "steer");
     const freeEpoch =
       simple && !isIncomplete && parts.length <= maxStartedChars ? leaderCapacity.freeEpoch() : undefined;
     let started: store.StartedTurn | undefined;
@@ -157,6 +168,9 @@ export const inboxHandlers = {
         }
       : await runTransaction(database, async (client) => {
           if (lease !== undefined) await saveCursor(client, lease);
+          const repeated = content && (await findRepeatedContent(client, message, content));
+          if (repeated !== undefined)
+            return { row: repeated, duplicate: true, same: true, refused: false, busy: undefined };
           const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
           if (busy !== undefined && mode === "reject" && busy.waits) {
             const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
@@ -234,7 +248,8 @@ export const inboxHandlers = {
 } satisfies Partial<Handlers>;
 
 function senderOf(message: InboundMessage): string {
-  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded, approvals } = message;
+  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded, approvals, answer } =
+    message;
   return JSON.stringify({
     channel,
     account,
@@ -246,6 +261,7 @@ function senderOf(message: InboundMessage): string {
     tainted,
     forwarded,
     approvals,
+    answer,
   });
 }
 

@@ -6,6 +6,7 @@ import { addressOf } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
 import type { Handlers } from "../handler.ts";
+import { dropContext } from "./group-context.ts";
 
 type Left = InputOf<typeof store.groupLeave>;
 interface Ended {
@@ -22,7 +23,7 @@ const isInGroup =
 
 export const groupHandlers = {
   async groupLeave({ database, bus }, input) {
-    const told: ReplyAddress[] = [];
+    const recipients: ReplyAddress[] = [];
     const ended = await runOperation<Ended>(
       database,
       { opId: input.opId, epoch: null },
@@ -33,13 +34,13 @@ export const groupHandlers = {
           const owner = await ownerElsewhere(client, input);
           if (owner !== null) {
             await enqueueStandalone(client, input.opId, { ...input.toOwner, address: owner });
-            told.push(owner);
+            recipients.push(owner);
           }
           return { result, memo: result };
         },
       },
     );
-    announceOutgoing(bus, told);
+    announceOutgoing(bus, recipients);
     return ended;
   },
 } satisfies Partial<Handlers>;
@@ -61,11 +62,13 @@ async function endWaiting(client: PoolClient, input: Left): Promise<Ended> {
     stored,
   );
   const { channel, account, group } = input;
+  const ids = [channel, account, group, ...separators.map((separator) => `${group}${separator}`)];
   const texts = await client.query(
     `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'the agent was removed from the group'
      WHERE state = 'pending' AND ${isInGroup}`,
-    [channel, account, group, ...separators.map((separator) => `${group}${separator}`)],
+    ids,
   );
+  await dropContext(client, isInGroup, ids);
   return { messages: messages.rowCount ?? 0, texts: texts.rowCount ?? 0, turns: turns.rows };
 }
 

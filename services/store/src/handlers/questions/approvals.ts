@@ -23,6 +23,10 @@ const isOpen = `(expires_at > now() AND EXISTS (
     SELECT FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
     WHERE s.turn_id = approvals.turn_id AND s.n = approvals.n AND s.result IS NULL AND t.state = 'running'))`;
 
+/** False when the approval can apply to this one call only, for example because an ask rule requires it each time. */
+const mayAlways =
+  "(authorization_json IS NULL OR coalesce(authorization_json::jsonb -> 'always' <> 'null'::jsonb, false))";
+
 const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason, always,
   CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
@@ -87,38 +91,40 @@ export const approvalHandlers = {
   async approvalDecide({ database, bus }, input) {
     const { output, event, sessionId } = await runTransaction(database, async (client) => {
       // Lock order: the question, then the turn, as when a turn is parked.
-      const { rows } = await client.query<Approval>(
-        `SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`,
+      const { rows } = await client.query<Approval & { mayAlways: boolean }>(
+        `SELECT ${columns}, ${mayAlways} AS "mayAlways" FROM parley.approvals WHERE id = $1 FOR UPDATE`,
         [input.id.toUpperCase()],
       );
-      const asked = rows[0];
-      if (asked === undefined) return { output: { outcome: "not_found" as const, approval: null } };
-      if (asked.state !== "pending") {
+      const [found] = rows;
+      if (found === undefined) return { output: { outcome: "not_found" as const, approval: null } };
+      const { mayAlways: canRepeat, ...row } = found;
+      if (row.state !== "pending") {
         return {
-          output: { outcome: asked.state === "expired" ? ("expired" as const) : ("already" as const), approval: asked },
+          output: { outcome: row.state === "expired" ? ("expired" as const) : ("already" as const), approval: row },
         };
       }
       const state = input.allow ? "allowed" : "denied";
+      const always = input.allow && input.always && canRepeat;
       await client.query(
         `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
            updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,
-        [asked.id, state, input.allow && input.always, input.by, ...additionsTo(input)],
+        [row.id, state, always, input.by, ...additionsTo(input)],
       );
-      const log = new SessionLog(client, asked.sessionId, asked.turnId);
-      const about = await aboutCall(client, asked);
+      const log = new SessionLog(client, row.sessionId, row.turnId);
+      const about = await aboutCall(client, row);
       const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
       // Lock order: after the session, as when a due turn is claimed.
-      await unpark(client, asked.turnId);
+      await unpark(client, row.turnId);
       const event: DurableEvent = {
         type: "approval.decided",
         seq,
-        turnId: asked.turnId,
+        turnId: row.turnId,
         ...about,
         allowed: input.allow,
         by: input.by,
       };
-      const approval: Approval = { ...asked, state, always: input.allow && input.always, decidedBy: input.by };
-      return { output: { outcome: "decided" as const, approval }, event, sessionId: asked.sessionId };
+      const approval: Approval = { ...row, state, always, decidedBy: input.by };
+      return { output: { outcome: "decided" as const, approval }, event, sessionId: row.sessionId };
     });
     if (event !== undefined) {
       bus.publish(sessionEvent, event, { session: sessionId });

@@ -32,7 +32,7 @@ const maxRaised = 60;
 export const pollHandlers = {
   questionRaise: granted(async ({ database, bus }, grant, input) => {
     const { turnId, n } = grant;
-    let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
+    let raised: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
     const wakes: ReadyHint[] = [];
     const guard = { opId: operationOf(grant, input.opId), epoch: input.epoch };
     const output = await runOperation<Output>(database, guard, {
@@ -75,15 +75,15 @@ export const pollHandlers = {
         for (const address of addresses) {
           await enqueueText(client, turnId, { address, text, expiresInMs: input.expiresInMs });
         }
-        asked = { event: { type: "question.asked", seq, turnId, ...body }, sessionId: turn.sessionId, addresses };
+        raised = { event: { type: "question.asked", seq, turnId, ...body }, sessionId: turn.sessionId, addresses };
         const result = { status: "asked" as const, questionId: input.opId, expiresAt };
         return { result, memo: result };
       },
     });
     publishReady(bus, wakes);
-    if (asked !== undefined) {
-      bus.publish(sessionEvent, asked.event, { session: asked.sessionId });
-      announceOutgoing(bus, asked.addresses);
+    if (raised !== undefined) {
+      bus.publish(sessionEvent, raised.event, { session: raised.sessionId });
+      announceOutgoing(bus, raised.addresses);
     }
     return output;
   }),

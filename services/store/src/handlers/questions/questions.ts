@@ -34,7 +34,7 @@ export const questionHandlers = {
       async run(client) {
         const { turnId, n, question, options } = input;
         const turn = await lockTurn(client, turnId, input.epoch);
-        const made = await client.query<{ expires_at: string }>(
+        const inserted = await client.query<{ expires_at: string }>(
           `INSERT INTO parley.questions (turn_id, n, session_id, trust, body, expires_at)
            VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')
            ON CONFLICT (turn_id, n) DO NOTHING RETURNING expires_at`,
@@ -47,7 +47,7 @@ export const questionHandlers = {
             input.expiresInMs,
           ],
         );
-        const row = made.rows[0];
+        const row = inserted.rows[0];
         if (row === undefined) return { result: { ...(await current(client, turnId, n)), seq: null } };
         const { rows } = await client.query<StepRow>(
           `UPDATE parley.steps SET state = 'running', runner = 'agent-core', starts = starts + 1, started_at = now(), epoch = $3
@@ -117,10 +117,10 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const question = open.rows[0];
     if (question === undefined) return undefined;
     const { turn_id: turnId, n, raised } = question;
-    const said = textOf(JSON.parse(row.parts) as Part[]);
+    const answer = textOf(JSON.parse(row.parts) as Part[]);
     const taken = raised
-      ? await tellRunner(client, question, said, inboxId)
-      : await settleCall(client, question, chosen(said, JSON.parse(question.body) as Body));
+      ? await tellRunner(client, question, answer, inboxId)
+      : await settleCall(client, question, chosen(answer, JSON.parse(question.body) as Body));
     if (!taken) return undefined;
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
     return { sessionId: question.session_id, turnId, n, raised };
@@ -141,18 +141,18 @@ interface OpenQuestion {
 async function tellRunner(
   client: PoolClient,
   { turn_id: turnId, n }: OpenQuestion,
-  said: string,
+  answer: string,
   inboxId: string,
 ): Promise<boolean> {
   await client.query(
     "UPDATE parley.questions SET state = 'answered', answer = $3, answered_by = $4, fetched = false WHERE turn_id = $1 AND n = $2",
-    [turnId, n, said.slice(0, store.maxQuestionCharacters).toWellFormed(), inboxId],
+    [turnId, n, answer.slice(0, store.maxQuestionCharacters).toWellFormed(), inboxId],
   );
   return true;
 }
 
 /** Settles the call with the answer. Returns false when the call already has a result. */
-async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, said: string): Promise<boolean> {
+async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, answer: string): Promise<boolean> {
   const step = await client.query<StepRow>(
     `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
     [turnId, n],
@@ -165,7 +165,7 @@ async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuesti
   ]);
   if (open === undefined) return false;
   const { callId, tool } = toolStepOf(open);
-  const content = `The person answered: ${said}`;
+  const content = `The person answered: ${answer}`;
   const result: ToolResult = { type: "tool_result", id: callId, name: tool, content, isError: false };
   await client.query(
     "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
@@ -176,7 +176,7 @@ async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuesti
 }
 
 /** A number selects the option at that position. */
-function chosen(said: string, { options }: Body): string {
-  const option = options[Number(said.trim()) - 1];
-  return /^\d+$/.test(said.trim()) && option !== undefined ? option : said;
+function chosen(answer: string, { options }: Body): string {
+  const option = options[Number(answer.trim()) - 1];
+  return /^\d+$/.test(answer.trim()) && option !== undefined ? option : answer;
 }

@@ -190,8 +190,8 @@ export const fireHandlers = {
            WHERE s.next_due <= clock_timestamp() ORDER BY s.id FOR UPDATE OF s`,
           [input.due.map(({ id }) => id), input.due.map((each) => each.due)],
         );
-        const told = new Map(input.due.map(({ id, admission }) => [id, admission]));
-        const admitted = await admittedJobs(client, rows, told);
+        const admissions = new Map(input.due.map(({ id, admission }) => [id, admission]));
+        const admitted = await admittedJobs(client, rows, admissions);
         const decided = rows.map((row) => ({
           row,
           due: row.next_due ?? row.now,
@@ -199,12 +199,12 @@ export const fireHandlers = {
         }));
         const fired = decided.filter(({ decision }) => decision.outcome === "fired");
         const owner = await ownerAddress(client);
-        const put = await enqueueSystemInput(
+        const queued = await enqueueSystemInput(
           client,
           fired.map(({ row, due: at }) => inputOf(row, `cron:${row.id}:${at}`, `due ${at}`, owner)),
           wakes,
         );
-        const inboxIds = new Map(fired.map(({ row }, index) => [row.id, put[index]?.inboxId ?? null]));
+        const inboxIds = new Map(fired.map(({ row }, index) => [row.id, queued[index]?.inboxId ?? null]));
         await settle(
           client,
           decided.map((each) => ({ ...each, inboxId: inboxIds.get(each.row.id) ?? null })),
@@ -259,12 +259,12 @@ function senderOfJob(job: JobRow): Sender {
 }
 
 function answerTo(job: JobRow, owner: ReplyAddress | null): ReplyAddress | null {
-  const said = JSON.parse(job.deliver_to ?? "null") as Schedule["deliverTo"];
-  return said === "nowhere" ? null : (said ?? owner);
+  const target = JSON.parse(job.deliver_to ?? "null") as Schedule["deliverTo"];
+  return target === "nowhere" ? null : (target ?? owner);
 }
 
-function countsOf(decided: readonly { decision: RunDecision }[], asked: number): Counts {
-  const counts = { fired: 0, skipped: 0, missed: 0, failed: 0, gone: asked - decided.length };
+function countsOf(decided: readonly { decision: RunDecision }[], requested: number): Counts {
+  const counts = { fired: 0, skipped: 0, missed: 0, failed: 0, gone: requested - decided.length };
   for (const { decision } of decided) counts[decision.outcome] += 1;
   return counts;
 }

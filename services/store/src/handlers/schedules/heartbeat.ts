@@ -37,8 +37,8 @@ export const heartbeatHandlers = {
         if (input.skipWhenBusy && (await isBusy(client, sessionId)))
           return { result: { outcome: "busy", inboxId: null } };
         const replyTo = await ownerAddress(client);
-        const put = { route, account: "heartbeat", externalId, text: input.text, sender, replyTo };
-        const { inboxId } = singleRow(await enqueueSystemInput(client, [put], wakes));
+        const row = { route, account: "heartbeat", externalId, text: input.text, sender, replyTo };
+        const { inboxId } = singleRow(await enqueueSystemInput(client, [row], wakes));
         const result: Output = { outcome: inboxId === null ? "known" : "fired", inboxId };
         return { result, memo: result };
       },

@@ -10,8 +10,7 @@ import {
   type Schedule,
   type Sender,
 } from "@parley/contracts";
-import type { QueryResultRow } from "pg";
-import type { PoolClient } from "../../db/database.ts";
+import type { PoolClient, Queryable } from "../../db/database.ts";
 import { addressOf, senderOf } from "../../db/mappers.ts";
 import { singleRow } from "../../db/operation.ts";
 import { personKey, personOf } from "../../schedule/rows.ts";
@@ -29,17 +28,11 @@ export interface JobOwner {
   replyTo: ReplyAddress | null;
 }
 
-/** The database, or a client in a transaction. */
-interface Querier {
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the rows
-  query<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
-}
-
 /**
  * The person whose messages a turn answers. `changes`: the turn creates, changes or runs jobs. Throws INVALID_INPUT when there is no such
  * person, when there are several, and for a change by a job's own turn.
  */
-export async function ownerOfTurn(client: Querier, turnId: string, changes: boolean): Promise<JobOwner> {
+export async function ownerOfTurn(client: Queryable, turnId: string, changes: boolean): Promise<JobOwner> {
   const { rows } = await client.query<{ sender: string; reply_to: string | null; key: string }>(
     `SELECT i.sender, i.reply_to, s.key FROM parley.inbox i JOIN parley.sessions s ON s.id = i.session_id
      WHERE i.turn_id = $1 ORDER BY i.seq`,
@@ -66,7 +59,11 @@ function keyOf({ channel, account, contact }: Sender): string {
 }
 
 /** The key of the turn's person, to filter jobs by; null without a turn: any job. */
-export async function keyOfTurn(client: Querier, turnId: string | undefined, changes: boolean): Promise<string | null> {
+export async function keyOfTurn(
+  client: Queryable,
+  turnId: string | undefined,
+  changes: boolean,
+): Promise<string | null> {
   return turnId === undefined ? null : (await ownerOfTurn(client, turnId, changes)).key;
 }
 
@@ -101,9 +98,9 @@ type PersonRow = { person: string | null };
  * settings say about the job's person, by job.
  */
 export async function admittedJobs(
-  client: Querier,
+  client: Queryable,
   jobs: readonly (PersonRow & Pick<Schedule, "id">)[],
-  told: ReadonlyMap<string, Admission | undefined>,
+  sentAdmissions: ReadonlyMap<string, Admission | undefined>,
 ): Promise<ReadonlySet<string>> {
   const people = jobs.map(({ id, person }) => ({ id, person: personOf(person) }));
   const known = await storedPeople(
@@ -111,7 +108,9 @@ export async function admittedJobs(
     people.flatMap(({ person }) => person ?? []),
   );
   return new Set(
-    people.flatMap(({ id, person }) => (person === undefined || isAdmitted(person, told.get(id), known) ? [id] : [])),
+    people.flatMap(({ id, person }) =>
+      person === undefined || isAdmitted(person, sentAdmissions.get(id), known) ? [id] : [],
+    ),
   );
 }
 
@@ -121,7 +120,7 @@ interface StoredPerson {
   settings: string | null;
 }
 
-async function storedPeople(client: Querier, people: readonly JobPerson[]): Promise<Map<string, StoredPerson>> {
+async function storedPeople(client: Queryable, people: readonly JobPerson[]): Promise<Map<string, StoredPerson>> {
   if (people.length === 0) return new Map();
   const { rows } = await client.query<StoredPerson & Pick<JobPerson, "channel" | "account" | "contactId">>(
     `SELECT w.channel, w.account, w.contact_id AS "contactId", c.role, a.settings
@@ -137,9 +136,13 @@ async function storedPeople(client: Querier, people: readonly JobPerson[]): Prom
   return new Map(rows.map((row) => [personKey(row), row]));
 }
 
-function isAdmitted(person: JobPerson, told: Admission | undefined, known: ReadonlyMap<string, StoredPerson>): boolean {
+function isAdmitted(
+  person: JobPerson,
+  sentAdmission: Admission | undefined,
+  known: ReadonlyMap<string, StoredPerson>,
+): boolean {
   const stored = known.get(personKey(person));
-  const admission = told ?? storedAdmission(person, stored?.settings ?? null);
+  const admission = sentAdmission ?? storedAdmission(person, stored?.settings ?? null);
   if (admission === "if_paired") return stored?.role === "user" || stored?.role === "owner";
   return admission === "listed";
 }

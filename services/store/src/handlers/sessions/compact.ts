@@ -1,5 +1,5 @@
 // View records of sessions, and their prefixes.
-import { WireError, type DurableEvent, type Usage } from "@parley/contracts";
+import { WireError, type DurableEvent, type Usage, type ViewRecord } from "@parley/contracts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { SessionLog } from "./log.ts";
 import type { Handlers } from "../handler.ts";
@@ -7,6 +7,8 @@ import type { Handlers } from "../handler.ts";
 type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> & {
   /** Only for `store.usage.report`. Null: no model was called. */
   spent: { model: string; usage: Usage; costMicros: number | null } | null;
+  /** Only for `store.step.request`. */
+  view: ViewRecord;
 };
 
 export const compactHandlers = {
@@ -51,6 +53,7 @@ export const compactHandlers = {
             tokensBefore: input.tokensBefore,
             tokensAfter: input.tokensAfter,
             spent: input.model === null ? null : { model: input.model, usage, costMicros: input.costMicros },
+            view,
           };
           const seq = await new SessionLog(client, input.sessionId, input.turnId).event("compacted", body);
           return { result: { seq }, memo: { seq } };

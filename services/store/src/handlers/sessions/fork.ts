@@ -50,9 +50,9 @@ export const forkHandlers = {
 } satisfies Partial<Handlers>;
 
 /** The overrides without what a program defines in its own session. */
-function withoutProgram(stored: string | null): string | null {
+function overridesOfCopy(stored: string | null): string {
   const { programTools: _tools, programAgents: _agents, ...kept } = overridesOf(stored);
-  return Object.keys(kept).length === 0 ? null : JSON.stringify(kept);
+  return JSON.stringify({ ...kept, start: "fork" });
 }
 
 async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>): Promise<string> {
@@ -84,7 +84,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
       view === kept ? original.prefix_hash : null,
       atSeq,
       input.title === undefined,
-      withoutProgram(original.overrides),
+      overridesOfCopy(original.overrides),
     ],
   );
   await copyTurns(client, { from: sessionId, to: id, atSeq, view });
@@ -142,4 +142,44 @@ async function copyTurns(
     [to, originals, copies, from, view?.keepFirstTo ?? 0, view?.fromSeq ?? 0],
   );
   await client.query("UPDATE parley.sessions SET message_count = $2 WHERE id = $1", [to, rowCount ?? 0]);
+  await copyCheckpoints(client, { to, originals, copies });
+}
+
+/**
+ * The copied turns keep the states of files and documents before their changes, so that the copy can be rewound too. Rewinds are not
+ * copied: they are changes of the original.
+ */
+async function copyCheckpoints(
+  client: PoolClient,
+  { to, originals, copies }: { to: string; originals: readonly string[]; copies: readonly string[] },
+): Promise<void> {
+  const pairs = "unnest($1::uuid[], $2::uuid[]) AS pair (original, copy)";
+  // Versions of documents name their turn, which belongs to the original.
+  const written = `
+    SELECT pair.copy AS checkpoint_id, d.path, min(d.version) - 1 AS version
+    FROM ${pairs} JOIN parley.turns t ON coalesce(t.root_turn_id, t.id) = pair.original
+    JOIN parley.documents d ON d.turn_id = t.id GROUP BY pair.copy, d.path`;
+  await client.query(
+    `WITH written AS (${written})
+     INSERT INTO parley.checkpoints (id, session_id, kind, at)
+     SELECT pair.copy, $3, 'turn', t.started_at FROM ${pairs} JOIN parley.turns t ON t.id = pair.original
+     WHERE EXISTS (SELECT FROM parley.checkpoints c WHERE c.id = pair.original)
+       OR EXISTS (SELECT FROM written WHERE written.checkpoint_id = pair.copy)`,
+    [originals, copies, to],
+  );
+  await client.query(
+    `INSERT INTO parley.checkpoint_files (checkpoint_id, path, kind, sha256, size, mode, reason)
+     SELECT pair.copy, f.path, f.kind, f.sha256, f.size, f.mode, f.reason
+     FROM ${pairs} JOIN parley.checkpoint_files f ON f.checkpoint_id = pair.original ORDER BY f.n`,
+    [originals, copies],
+  );
+  await client.query(
+    `INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version)
+     SELECT checkpoint_id, path, min(version) FROM (
+       SELECT pair.copy AS checkpoint_id, d.path, d.version
+       FROM ${pairs} JOIN parley.checkpoint_documents d ON d.checkpoint_id = pair.original
+       UNION ALL ${written}
+     ) AS kept GROUP BY checkpoint_id, path`,
+    [originals, copies],
+  );
 }

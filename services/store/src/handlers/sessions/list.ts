@@ -21,11 +21,26 @@ export const listHandlers = {
       .orderBy(desc(sessions.updatedAt), desc(sessions.id))
       .limit(input.limit);
     const found = rows.map(summaryOf);
-    if (input.text === undefined || input.messages !== true) return { sessions: found };
     const ids = found.map(({ sessionId }) => sessionId);
-    return { sessions: found, matches: await newestMatches(database, ids, input.text) };
+    const { text, messages: inMessages, parentId } = input;
+    return {
+      sessions: found,
+      ...(text === undefined || inMessages !== true ? {} : { matches: await newestMatches(database, ids, text) }),
+      ...(parentId === undefined ? {} : { tasks: await tasksOf(database, ids) }),
+    };
   },
 } satisfies Partial<Handlers>;
+
+/** The calls that gave sub-agents their tasks, of those whose turn has begun. */
+async function tasksOf(database: Database, ids: readonly string[]): Promise<{ sessionId: string; callId: string }[]> {
+  const { rows } = await database.query<{ sessionId: string; callId: string }>(
+    `SELECT t.session_id AS "sessionId", s.call_id AS "callId" FROM parley.turns t
+     JOIN parley.steps s ON s.turn_id = t.parent_turn_id AND s.n = t.parent_step
+     WHERE t.session_id = ANY($1) AND s.call_id IS NOT NULL ORDER BY t.id`,
+    [ids],
+  );
+  return rows;
+}
 
 function conditionsOf(input: Query): (SQL | undefined)[] {
   const { before, status, parentId, text, activity, channel, person, subagents = false, calls = false } = input;
@@ -63,16 +78,16 @@ function isFrom(person: string): SQL {
 }
 
 /** The words of the text, each as the beginning of a word. Null, which finds nothing: it has no words. */
-function wordsOf(text: string): SQL {
+function wordQuery(text: string): SQL {
   return sql`(SELECT to_tsquery('simple', string_agg(quote_literal(lexeme) || ':*', ' & ')) FROM unnest(to_tsvector('simple', ${text})))`;
 }
 
 function containing(text: string, inMessages: boolean): SQL {
   const title = sql`strpos(lower(${sessions.title}), lower(${text})) > 0`;
   if (!inMessages) return title;
-  const said = sql`${sessions.id} IN (SELECT m.session_id FROM parley.messages m
-    WHERE m.role <> 'tool' AND parley.message_words(m.parts) @@ ${wordsOf(text)})`;
-  return sql`(${title} OR ${said})`;
+  const matches = sql`${sessions.id} IN (SELECT m.session_id FROM parley.messages m
+    WHERE m.role <> 'tool' AND parley.message_words(m.parts) @@ ${wordQuery(text)})`;
+  return sql`(${title} OR ${matches})`;
 }
 
 async function newestMatches(database: Database, ids: readonly string[], text: string): Promise<store.SessionMatch[]> {
@@ -87,7 +102,7 @@ async function newestMatches(database: Database, ids: readonly string[], text: s
     })
     .from(messages)
     .where(
-      sql`${messages.sessionId} = ANY(${sql.param(ids)}::uuid[]) AND ${messages.role} <> 'tool' AND parley.message_words(${messages.parts}) @@ ${wordsOf(text)}`,
+      sql`${messages.sessionId} = ANY(${sql.param(ids)}::uuid[]) AND ${messages.role} <> 'tool' AND parley.message_words(${messages.parts}) @@ ${wordQuery(text)}`,
     )
     .orderBy(messages.sessionId, desc(messages.seq));
   return rows.flatMap(({ parts, role, ...row }) =>

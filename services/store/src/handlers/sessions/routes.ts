@@ -1,7 +1,9 @@
 // Routes: resolving, and binding to new or existing sessions.
 import { newId, sessionBound, threadKey, type SessionSummary } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
+import { overridesOf } from "../../db/mappers.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
+import { dropContext } from "../inbox/group-context.ts";
 import { dropHeldTexts } from "../outbox/held-texts.ts";
 import { titleUntitled } from "./titles.ts";
 import { summariesOf } from "./sessions.ts";
@@ -11,12 +13,13 @@ interface ResolvedRoute {
   id: string;
   key: string;
   unused: boolean;
+  overrides: string | null;
 }
 
 /** The session of a route, locked; undefined when there is none yet. */
 export async function resolveRoute(client: PoolClient, route: string): Promise<ResolvedRoute | undefined> {
   const { rows } = await client.query<ResolvedRoute>(
-    `SELECT id, key, seq = 0 AND inbox_seq = 0 AS unused FROM parley.sessions
+    `SELECT id, key, seq = 0 AND inbox_seq = 0 AS unused, overrides FROM parley.sessions
      WHERE id = coalesce((SELECT session_id FROM parley.bindings WHERE route = $1), (SELECT id FROM parley.sessions WHERE key = $1))
      FOR UPDATE`,
     [route],
@@ -31,6 +34,25 @@ export async function bindRoute(client: PoolClient, route: string, sessionId: st
      ON CONFLICT (route) DO UPDATE SET session_id = $2, bound_at = now()`,
     [route, sessionId],
   );
+}
+
+/** The overrides of the next session of a route: it works in the same folder. */
+function overridesAfter(before: ResolvedRoute | undefined): string | null {
+  if (before === undefined) return null;
+  const { workspace } = overridesOf(before.overrides);
+  return JSON.stringify({ ...(workspace === undefined ? {} : { workspace }), start: "clear" });
+}
+
+/** Marks a session to which a conversation returns: its next turn runs the SessionStart hooks. */
+async function returnTo(client: PoolClient, sessionId: string): Promise<void> {
+  const { rows } = await client.query<{ overrides: string | null }>(
+    "SELECT overrides FROM parley.sessions WHERE id = $1 AND seq > 0 FOR UPDATE",
+    [sessionId],
+  );
+  const [row] = rows;
+  if (row === undefined) return;
+  const overrides = JSON.stringify({ ...overridesOf(row.overrides), start: "resume" });
+  await client.query("UPDATE parley.sessions SET overrides = $2 WHERE id = $1", [sessionId, overrides]);
 }
 
 interface Opened {
@@ -48,6 +70,7 @@ export const routeHandlers = {
         name: "session_open",
         async run(client) {
           const before = await resolveRoute(client, route);
+          await dropContext(client, "route = $1", [route]);
           if (before?.unused === true) {
             await client.query(
               "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, status = 'active', updated_at = now() WHERE id = $1",
@@ -60,8 +83,9 @@ export const routeHandlers = {
           // The first thread of a route has the route's name, so it needs no binding.
           const key = before === undefined ? route : threadKey(route, id);
           await client.query(
-            "INSERT INTO parley.sessions (id, key, title, profile) SELECT $1, $2, $3, (SELECT profile FROM parley.sessions WHERE id = $4)",
-            [id, key, title, before?.id ?? null],
+            `INSERT INTO parley.sessions (id, key, title, profile, overrides)
+             SELECT $1, $2, $3, (SELECT profile FROM parley.sessions WHERE id = $4), $5`,
+            [id, key, title, before?.id ?? null, overridesAfter(before)],
           );
           if (before !== undefined) await bindRoute(client, route, id);
           if (before !== undefined && input.archive === true) {
@@ -88,6 +112,7 @@ export const routeHandlers = {
       const before = await resolveRoute(client, route);
       // Bind even if the key already matches, so that a later session with the route's name does not take over.
       await bindRoute(client, route, target);
+      if (before?.id !== target) await returnTo(client, target);
       await client.query("UPDATE parley.sessions SET status = 'active', updated_at = now() WHERE id = $1", [target]);
       return { ids: found, previousId: before === undefined || before.id === target ? null : before.id };
     });

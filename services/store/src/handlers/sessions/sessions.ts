@@ -98,10 +98,10 @@ export function summaryOf(row: Row): SessionSummary {
   };
 }
 
-/** Without definitions of tools and sub-agents, which can be long: a list of sessions must fit on the bus. */
+/** Without definitions of tools and sub-agents, which can be long: a list of sessions must fit on the bus; and without internal marks. */
 function shownOverrides(overrides: SessionOverrides | null): SessionOverrides {
   if (overrides === null) return {};
-  const { programTools: _, programAgents: __, programAgent: ___, ...shown } = overrides;
+  const { programTools: _, programAgents: __, programAgent: ___, start: ____, ...shown } = overrides;
   return shown;
 }
 
@@ -147,13 +147,18 @@ function withRules(overrides: SessionOverrides, { list, action, rules }: NonNull
 export const sessionHandlers = {
   async sessionUpdate({ database, bus }, { sessionId, title, status, overrides: patch, rules }) {
     await runTransaction(database, async (client) => {
-      const { rows } = await client.query<{ overrides: string | null }>(
-        "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
+      const { rows } = await client.query<{ overrides: string | null; used: boolean }>(
+        "SELECT overrides, seq > 0 OR inbox_seq > 0 AS used FROM parley.sessions WHERE id = $1 FOR UPDATE",
         [sessionId],
       );
       const [row] = rows;
       if (row === undefined) return;
-      const changed = patched(overridesOf(row.overrides), patch ?? {});
+      const before = overridesOf(row.overrides);
+      const changed = patched(before, patch ?? {});
+      // Checkpoints contain paths relative to the workspace.
+      if (row.used && changed.workspace !== before.workspace) {
+        throw new WireError("CONFLICT", "the workspace of a session is chosen before its first message");
+      }
       const overrides =
         patch === undefined && rules === undefined
           ? row.overrides
@@ -201,7 +206,7 @@ export const sessionHandlers = {
            FROM parley.messages WHERE session_id = $1 AND seq > $2
            UNION ALL
            SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, NULL, e.created_at, NULL, octet_length(coalesce(e.body, t.answer, ''))
-           FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
+           FROM parley.events e LEFT JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
       [input.sessionId, input.afterSeq, input.limit, historyBytes],

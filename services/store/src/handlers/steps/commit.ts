@@ -1,22 +1,26 @@
 // Commits one model call atomically in one statement: results before it, its message, its tool calls, outgoing texts, and the end of the
 // turn if it is the closing step.
+import type { Bus } from "@parley/bus";
 import { type InputOf, type store, voiceChanged, WireError, type OutputOf } from "@parley/contracts";
+import type { Database } from "../../db/database.ts";
 import { overridesOf } from "../../db/mappers.ts";
-import { runOperation } from "../../db/operation.ts";
+import { runInOneWrite, runOperation } from "../../db/operation.ts";
 import { rewriteResults } from "./open-calls.ts";
 import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { notifyParent, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { recordReply } from "../voice/replies.ts";
 import type { Handlers } from "../handler.ts";
 
+type Input = InputOf<typeof store.stepCommit>;
 type Output = OutputOf<typeof store.stepCommit>;
 
+/** Without a turn only `turn_found` and the counts are set. */
 interface CommitRow {
   turn_found: boolean;
   results_count: number;
   results_open: number;
   results_seq: number | null;
-  message_seq: number | null;
+  message_seq: number;
   finish_seq: number | null;
   at: string;
   input: number;
@@ -86,8 +90,8 @@ const commitStep = {
       INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, tainted)
       SELECT session.id, session.message_seq + 1, $1, 'user', $21, $23::boolean FROM session WHERE $21::text IS NOT NULL
     ), model_step AS (
-      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at, duration_ms, first_token_ms)
-      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now(), $24::int, $25::int FROM session
+      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at, duration_ms, first_token_ms, request)
+      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now(), $24::int, $25::int, $26::text FROM session
     ), tool_steps AS (
       INSERT INTO parley.steps (turn_id, n, kind, state, epoch, call_id, tool, class, input)
       SELECT $1, $3 + call.ordinality, 'tool', 'intended', $2, call.id, call.tool, call.class, call.input
@@ -98,26 +102,37 @@ const commitStep = {
     ), inbox AS (
       UPDATE parley.inbox SET state = CASE $12::text WHEN 'cancelled' THEN 'cancelled' ELSE 'done' END FROM turn
       WHERE inbox.turn_id = turn.id AND $12::text IS NOT NULL
+    ), outcome AS (
+      SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
+             CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
+             session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
+             CASE WHEN counted.note = 1 THEN session.message_seq + 1 END AS note_seq,
+             turn.cancel_requested, turn.input, turn.output, turn.cache_read, turn.cache_write, turn.cost_micros, turn.unpriced_calls,
+             session.overrides, turn.parent_turn_id IS NOT NULL AS has_parent,
+             counted.finish = 1 AND EXISTS (
+               SELECT FROM parley.inbox, turn
+               WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.ready_at <= now()
+             ) AS queued,
+             counted.finish = 0 AND EXISTS (
+               SELECT FROM parley.inbox, turn
+               WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.mode = 'steer'
+                 AND inbox.trust = turn.trust AND inbox.parent_turn_id IS NULL AND NOT inbox.exclusive AND NOT turn.exclusive
+             ) AS steerable
+      FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true
+    ), remembered AS (
+      INSERT INTO parley.ops (op_id, result)
+      SELECT $27::uuid, CASE WHEN turn_found AND results_open = 0 AND results_count = $28 AND NOT (finish_seq IS NOT NULL AND has_parent)
+        AND EXISTS (SELECT FROM parley.leadership WHERE name = 'agent-core' AND epoch = $2) THEN row_to_json(outcome)::text END
+      FROM outcome WHERE $27::uuid IS NOT NULL
     )
-    SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
-           CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
-           session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
-           CASE WHEN counted.note = 1 THEN session.message_seq + 1 END AS note_seq,
-           turn.cancel_requested, turn.input, turn.output, turn.cache_read, turn.cache_write, turn.cost_micros, turn.unpriced_calls,
-           session.overrides, turn.parent_turn_id IS NOT NULL AS has_parent,
-           counted.finish = 1 AND EXISTS (
-             SELECT FROM parley.inbox, turn
-             WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.ready_at <= now()
-           ) AS queued,
-           counted.finish = 0 AND EXISTS (
-             SELECT FROM parley.inbox, turn
-             WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.mode = 'steer'
-               AND inbox.trust = turn.trust AND inbox.parent_turn_id IS NULL AND NOT inbox.exclusive AND NOT turn.exclusive
-           ) AS steerable
-    FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
+    SELECT * FROM outcome`,
 };
 
-function commitStatement(input: InputOf<typeof store.stepCommit>) {
+/**
+ * `complete`: the statement is the whole operation. It then also remembers the operation, and fails where it may not be committed: for a
+ * stale epoch, for another step or other results than the leader's, and where the turn's end has to be reported to its parent.
+ */
+function commitStatement(input: Input, complete: boolean) {
   const { usage, finish, toolCalls: calls, note } = input;
   return {
     ...commitStep,
@@ -147,64 +162,83 @@ function commitStatement(input: InputOf<typeof store.stepCommit>) {
       input.tainted === true ? true : null,
       input.timing?.durationMs ?? null,
       input.timing?.firstTokenMs ?? null,
+      input.request === undefined ? null : JSON.stringify(input.request),
+      complete ? input.opId : null,
+      input.results,
     ],
   };
 }
 
 export const commitHandlers = {
   async stepCommit({ database, bus }, input) {
-    const wakes: ReadyHint[] = [];
-    let speaks = false;
-    const statement = commitStatement(input);
-    // Rewritten results must be stored before the statement reads them.
-    const rewrites = (input.rewritten ?? []).length > 0;
-    const output = await runOperation<Output>(database, input, {
-      name: "commit",
-      first: rewrites ? undefined : statement,
-      async run(client, _session, rows) {
-        const { finish } = input;
-        await rewriteResults(client, input.turnId, input.rewritten);
-        const [row] = (rewrites ? (await client.query(statement)).rows : rows) as CommitRow[];
-        if (row === undefined || !row.turn_found || row.message_seq === null) {
-          throw new WireError(
-            "CONFLICT",
-            `turn ${input.turnId}: step ${input.n} is not the next one, or another leader owns the turn`,
-          );
-        }
-        if (row.results_open > 0 || row.results_count !== input.results) {
-          throw new WireError(
-            "CONFLICT",
-            `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open), but the leader has ${input.results}`,
-          );
-        }
-        for (const outgoing of input.outgoing) await enqueueText(client, input.turnId, outgoing);
-        const overrides = overridesOf(row.overrides);
-        if (overrides.voiceReplies === true) speaks = await recordReply(client, input.turnId, input.outgoing);
-        if (finish !== null && row.has_parent) await notifyParent(client, input.turnId, finish, wakes);
-        const result: Output = {
-          resultsSeq: row.results_seq,
-          messageSeq: row.message_seq,
-          noteSeq: row.note_seq,
-          finishSeq: row.finish_seq,
-          usage: {
-            inputTokens: row.input,
-            outputTokens: row.output,
-            cacheReadTokens: row.cache_read,
-            cacheWriteTokens: row.cache_write,
-          },
-          cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
-          queued: row.queued,
-          steerable: row.steerable,
-          overrides,
-          cancelRequested: row.cancel_requested,
-          at: row.at,
-        };
-        return { result, memo: result };
-      },
-    });
-    publishReady(bus, wakes);
-    announceTexts(bus, input.outgoing);
-    if (speaks) bus.publish(voiceChanged, {});
-    return output;
+    const { rewritten = [], outgoing } = input;
+    const isOneStatement = rewritten.length === 0 && outgoing.length === 0;
+    const row = isOneStatement
+      ? await runInOneWrite<CommitRow>(database, input, "commit", commitStatement(input, true))
+      : undefined;
+    return row === undefined ? commitInSteps(database, bus, input) : outputOf(row);
   },
 } satisfies Partial<Handlers>;
+
+/** Commits a step with more than one statement, or throws why it cannot be committed. */
+async function commitInSteps(database: Database, bus: Bus, input: Input): Promise<Output> {
+  const wakes: ReadyHint[] = [];
+  let speaks = false;
+  const statement = commitStatement(input, false);
+  // Rewritten results must be stored before the statement reads them.
+  const rewrites = (input.rewritten ?? []).length > 0;
+  const output = await runOperation<Output>(database, input, {
+    name: "commit",
+    first: rewrites ? undefined : statement,
+    async run(client, _session, rows) {
+      const { finish } = input;
+      await rewriteResults(client, input.turnId, input.rewritten);
+      const [row] = (rewrites ? (await client.query(statement)).rows : rows) as CommitRow[];
+      if (row === undefined || !row.turn_found) {
+        throw new WireError(
+          "CONFLICT",
+          `turn ${input.turnId}: step ${input.n} is not the next one, or another leader owns the turn`,
+        );
+      }
+      if (row.results_open > 0 || row.results_count !== input.results) {
+        throw new WireError(
+          "CONFLICT",
+          `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open), but the leader has ${input.results}`,
+        );
+      }
+      for (const outgoing of input.outgoing) await enqueueText(client, input.turnId, outgoing);
+      if (overridesOf(row.overrides).voiceReplies === true)
+        speaks = await recordReply(client, input.turnId, input.outgoing);
+      if (finish !== null && row.has_parent) await notifyParent(client, input.turnId, finish, wakes);
+      return { result: outputOf(row), memo: row };
+    },
+    // Earlier releases stored the output.
+    replay: async (_client, memo) =>
+      "messageSeq" in (memo as object) ? (memo as Output) : outputOf(memo as CommitRow),
+  });
+  publishReady(bus, wakes);
+  announceTexts(bus, input.outgoing);
+  if (speaks) bus.publish(voiceChanged, {});
+  return output;
+}
+
+function outputOf(row: CommitRow): Output {
+  return {
+    resultsSeq: row.results_seq,
+    messageSeq: row.message_seq,
+    noteSeq: row.note_seq,
+    finishSeq: row.finish_seq,
+    usage: {
+      inputTokens: row.input,
+      outputTokens: row.output,
+      cacheReadTokens: row.cache_read,
+      cacheWriteTokens: row.cache_write,
+    },
+    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+    queued: row.queued,
+    steerable: row.steerable,
+    overrides: overridesOf(row.overrides),
+    cancelRequested: row.cancel_requested,
+    at: new Date(row.at).toISOString(),
+  };
+}

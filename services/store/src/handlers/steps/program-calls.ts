@@ -25,12 +25,12 @@ export const programCallHandlers = {
       name: "program_call_open",
       async run(client) {
         await lockTurn(client, turnId, input.epoch);
-        const made = await client.query(
+        const inserted = await client.query(
           `INSERT INTO parley.program_calls (turn_id, n, input, held_until)
            VALUES ($1, $2, $3, now() + $4 * interval '1 millisecond') ON CONFLICT (turn_id, n) DO NOTHING`,
           [turnId, n, input.input, input.holdMs],
         );
-        if (made.rowCount === 0) return { result: await current(client, turnId, n) };
+        if (inserted.rowCount === 0) return { result: await current(client, turnId, n) };
         const started = await client.query(
           `UPDATE parley.steps SET state = 'running', runner = 'agent-core', starts = starts + 1, started_at = now(), epoch = $3
            WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL`,

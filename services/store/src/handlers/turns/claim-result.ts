@@ -12,7 +12,7 @@ import {
   type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { addressOf } from "../../db/mappers.ts";
+import { addressOf, senderOf } from "../../db/mappers.ts";
 import { singleRow } from "../../db/operation.ts";
 
 export type Claim = OutputOf<typeof store.turnClaim>;
@@ -51,6 +51,13 @@ export async function rootOf(client: PoolClient, turnId: string): Promise<Claime
     approvals: widestAnswerer(inputs.rows.map(({ approvals }) => approvals)),
     ...webhookOf(inputs.rows),
   };
+}
+
+/** Whether a caller waits for the answer, and what it requires of it. `sender`: of the turn's only input. */
+export function exclusiveOf(exclusive: boolean, sender: string | undefined): Pick<ClaimedTurn, "exclusive" | "answer"> {
+  if (!exclusive) return {};
+  const answer = sender === undefined ? undefined : senderOf(sender).answer;
+  return { exclusive, ...(answer === undefined ? {} : { answer }) };
 }
 
 /** The webhook that sent all input of a turn, as a field of `root`; no field for other or several sources. */

@@ -95,7 +95,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
   const call = step.rows[0];
   if (call !== undefined) {
     const done = finish.state === "done";
-    const said = done ? finish.text : `The sub-agent did not finish (${finish.exitReason}): ${finish.text}`;
+    const report = done ? finish.text : `The sub-agent did not finish (${finish.exitReason}): ${finish.text}`;
     // By the id, a later call can continue the sub-agent.
     const from = `\n\n[sub-agent ${task.child_id}]`;
     const result: ToolResult = {
@@ -103,7 +103,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       id: call.call_id,
       name: call.tool,
       // The sub-agent's session contains the full text.
-      content: truncateContent(said, maxResultBytesFor(call.results) - from.length) + from,
+      content: truncateContent(report, maxResultBytesFor(call.results) - from.length) + from,
       isError: !done,
     };
     await client.query(

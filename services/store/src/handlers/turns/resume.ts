@@ -13,7 +13,16 @@ import {
 } from "../../db/mappers.ts";
 import { singleRow, type Outcome } from "../../db/operation.ts";
 import { grantedIn } from "../questions/approvals.ts";
-import { earlierUse, parentOf, rootOf, visibleAfter, treeCost, type Claim, type ClaimInput } from "./claim-result.ts";
+import {
+  earlierUse,
+  exclusiveOf,
+  parentOf,
+  rootOf,
+  visibleAfter,
+  treeCost,
+  type Claim,
+  type ClaimInput,
+} from "./claim-result.ts";
 import { historyBytes, newest } from "../sessions/history.ts";
 import { humanWaitMs } from "./human-wait.ts";
 
@@ -44,8 +53,8 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
   );
   const row = singleRow(found.rows);
   const openCalls = await openSteps(client, turnId);
-  const taken = await client.query<{ id: string; reply_to: string | null; trace: string | null }>(
-    "SELECT id, reply_to, trace FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
+  const taken = await client.query<{ id: string; reply_to: string | null; trace: string | null; sender: string }>(
+    "SELECT id, reply_to, trace, sender FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
     [turnId],
   );
   const state = sessionStateOf(row);
@@ -60,7 +69,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     ),
     inboxIds: taken.rows.map((each) => each.id),
     trust: row.trust,
-    ...(row.exclusive ? { exclusive: true } : {}),
+    ...exclusiveOf(row.exclusive, taken.rows[0]?.sender),
     root: await rootOf(client, row.root_turn_id ?? turnId),
     parent: parentOf(row),
     ...spentOf(row),

@@ -166,7 +166,7 @@ async function openSession(client: PoolClient, input: Input, parent: ParentRow):
 }
 
 /**
- * With each task the sub-agent gets the parent's restrictions of that moment; allow rules are each session's own. A sub-agent of a program
+ * With each task the sub-agent gets the parent's restrictions of that moment and its workspace; allow rules are each session's own. A sub-agent of a program
  * also gets its definition when it starts, and the program's tools with each task.
  */
 async function configure(client: PoolClient, input: Input, sessionId: string, parent: ParentRow): Promise<void> {
@@ -188,11 +188,11 @@ async function configure(client: PoolClient, input: Input, sessionId: string, pa
 }
 
 function withRestrictionsOf(parent: SessionOverrides, child: SessionOverrides): SessionOverrides {
-  const { permissionMode: _mode, deny: _deny, ask: _ask, ...own } = child;
-  const { deny, ask } = parent;
+  const { permissionMode: _mode, deny: _deny, ask: _ask, workspace: _workspace, ...own } = child;
+  const { deny, ask, workspace } = parent;
   // An agent in the mode `delegate` may only delegate; those that do the work for it may do it.
   const permissionMode = parent.permissionMode === "delegate" ? undefined : parent.permissionMode;
-  return { ...own, ...omitUndefined({ permissionMode, deny, ask }) };
+  return { ...own, ...omitUndefined({ permissionMode, deny, ask, workspace }) };
 }
 
 async function giveTask(client: PoolClient, input: Input, parent: ParentRow, sessionId: string): Promise<void> {

@@ -24,6 +24,7 @@ import {
 import { epochLock, type LockedSession, type Outcome } from "../../db/operation.ts";
 import {
   earlierUse,
+  exclusiveOf,
   parentOf,
   rootOf,
   visibleAfter,
@@ -165,7 +166,7 @@ function newTurn(
     ),
     inboxIds: rows.map((row) => row.inbox_id),
     trust: first.trust,
-    ...(first.exclusive ? { exclusive: true } : {}),
+    ...exclusiveOf(first.exclusive, first.sender),
     root: {
       turnId: first.turn_id,
       trust: first.trust,

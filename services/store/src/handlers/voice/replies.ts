@@ -29,15 +29,15 @@ export async function recordReply(client: PoolClient, turnId: string, outgoing: 
   const turn = rows[0];
   if (turn === undefined || overridesOf(turn.overrides).voiceReplies !== true) return false;
   const here = addressOf(turn.reply_to);
-  const spoken = texts.filter(({ address }) => here !== null && samePlace(address, here));
-  for (const { address, text } of spoken) {
+  const replies = texts.filter(({ address }) => here !== null && samePlace(address, here));
+  for (const { address, text } of replies) {
     await client.query(
       `INSERT INTO parley.spoken_replies (turn_id, text, address, expires_at)
        VALUES ($1, $2, $3, now() + $4 * interval '1 millisecond')`,
       [turnId, JSON.stringify(text), JSON.stringify(address), expiresMs],
     );
   }
-  return spoken.length > 0;
+  return replies.length > 0;
 }
 
 function samePlace(a: ReplyAddress, b: ReplyAddress): boolean {

@@ -147,7 +147,7 @@ export const voiceHandlers = {
   async voiceMove({ database, bus }, input) {
     type Output = OutputOf<typeof store.voiceMove>;
     const { voiceId, to, tell } = input;
-    const told: ReplyAddress[] = [];
+    const recipients: ReplyAddress[] = [];
     const output = await runOperation<Output>(database, input, {
       name: "voice_move",
       async run(client) {
@@ -161,13 +161,13 @@ export const voiceHandlers = {
         if (tell !== null && before.replyTo !== null) {
           const outgoing = { address: before.replyTo, text: tell, expiresInMs: tellExpiresMs };
           await enqueueStandalone(client, input.opId, outgoing);
-          told.push(before.replyTo);
+          recipients.push(before.replyTo);
         }
         return { result: { moved: true, voice: await find(client, "v.id = $1", [voiceId]) }, memo: {} };
       },
       replay: async (client) => ({ moved: true, voice: await find(client, "v.id = $1", [voiceId]) }),
     });
-    announceOutgoing(bus, told);
+    announceOutgoing(bus, recipients);
     return output;
   },
 } satisfies Partial<Handlers>;

@@ -28,18 +28,18 @@ export const utteranceHandlers = {
         const last = fresh.at(-1);
         if (last === undefined || (state !== "listening" && state !== "stopping"))
           return { result: { state, sinceSeq, inboxIds: [] } };
-        const spoken = fresh.filter(({ type, text }) => type === finalType && text.trim() !== "");
-        const put = await enqueueSystemInput(
+        const finals = fresh.filter(({ type, text }) => type === finalType && text.trim() !== "");
+        const queued = await enqueueSystemInput(
           client,
-          spoken.map((heard) => inputOf(voice, heard)),
+          finals.map((utterance) => inputOf(voice, utterance)),
           wakes,
         );
         await keep(client, input.voiceId, fresh, input.keep);
         await client.query(
           "UPDATE parley.voice_sessions SET since_seq = $2, utterances = utterances + $3, changed_at = now() WHERE id = $1",
-          [input.voiceId, last.seq, spoken.length],
+          [input.voiceId, last.seq, finals.length],
         );
-        const inboxIds = put.flatMap(({ inboxId }) => (inboxId === null ? [] : [inboxId]));
+        const inboxIds = queued.flatMap(({ inboxId }) => (inboxId === null ? [] : [inboxId]));
         const result: Output = { state, sinceSeq: last.seq, inboxIds };
         return { result, memo: result };
       },

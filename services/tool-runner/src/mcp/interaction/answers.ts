@@ -26,15 +26,15 @@ const formats: Readonly<Record<string, { schema: z.ZodType; name: string }>> = {
 
 /** `mayEnd`: no following field is required. */
 export function readAnswer(field: Field, text: string, mayEnd: boolean): Answer {
-  const said = text.trim();
-  const word = parseControlWord(said);
+  const answer = text.trim();
+  const word = parseControlWord(answer);
   if (word === "decline" || word === "cancel") return { kind: word };
   if (word === "skip" || word === "done") {
     if (isRequired(field)) return { kind: "wrong", problem: "This field is required." };
     if (word === "done" && !mayEnd) return { kind: "wrong", problem: "A later field is required." };
     return { kind: "skip", rest: word === "done" };
   }
-  return valueOf(field.kind, said);
+  return valueOf(field.kind, answer);
 }
 
 export type ControlWord = "decline" | "cancel" | "skip" | "done";
@@ -52,20 +52,20 @@ export function parseYesNo(text: string): boolean | undefined {
   return no.has(word) ? false : undefined;
 }
 
-function valueOf(kind: FieldKind, said: string): Answer {
+function valueOf(kind: FieldKind, answer: string): Answer {
   switch (kind.type) {
     case "boolean": {
-      const value = parseYesNo(said);
+      const value = parseYesNo(answer);
       return value === undefined ? wrong("Please answer yes or no.") : { kind: "value", value };
     }
     case "number":
-      return numberOf(kind, said);
+      return numberOf(kind, answer);
     case "choice": {
-      const value = chosen(kind.choices, said);
+      const value = chosen(kind.choices, answer);
       return value === undefined ? wrong("Please choose one of the options.") : { kind: "value", value };
     }
     case "choices": {
-      const values = said.split(/[,;\n]/).flatMap((each) => (each.trim() === "" ? [] : [chosen(kind.choices, each)]));
+      const values = answer.split(/[,;\n]/).flatMap((each) => (each.trim() === "" ? [] : [chosen(kind.choices, each)]));
       const known = [...new Set(values.filter((value) => value !== undefined))];
       if (known.length !== new Set(values).size) return wrong("Please choose from the options, separated by commas.");
       if (known.length < kind.min) return wrong(`Please choose at least ${kind.min}.`);
@@ -73,14 +73,14 @@ function valueOf(kind: FieldKind, said: string): Answer {
       return { kind: "value", value: known };
     }
     case "text":
-      return textOf(kind, unquoted(said));
+      return textOf(kind, unquoted(answer));
     default:
       return kind satisfies never;
   }
 }
 
-function numberOf({ whole, min, max }: Extract<FieldKind, { type: "number" }>, said: string): Answer {
-  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(said) ? Number(said) : Number.NaN;
+function numberOf({ whole, min, max }: Extract<FieldKind, { type: "number" }>, answer: string): Answer {
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(answer) ? Number(answer) : Number.NaN;
   if (!Number.isFinite(value)) return wrong("Please answer with a number, such as 3.5 or 12.");
   if (whole && !Number.isSafeInteger(value)) return wrong("Please answer with a whole number.");
   if (value < min) return wrong(`It must be at least ${min}.`);
@@ -88,27 +88,27 @@ function numberOf({ whole, min, max }: Extract<FieldKind, { type: "number" }>, s
   return { kind: "value", value };
 }
 
-function textOf({ format, min, max }: Extract<FieldKind, { type: "text" }>, said: string): Answer {
+function textOf({ format, min, max }: Extract<FieldKind, { type: "text" }>, answer: string): Answer {
   // JSON Schema counts code points.
-  const length = Array.from(said).length;
+  const length = Array.from(answer).length;
   if (length < min) return wrong(`It must have at least ${min} characters.`);
   if (length > max) return wrong(`It must have at most ${max} characters.`);
   const known = format === undefined ? undefined : formats[format];
-  if (known !== undefined && !known.schema.safeParse(said).success) return wrong(`It must be ${known.name}.`);
-  return { kind: "value", value: said };
+  if (known !== undefined && !known.schema.safeParse(answer).success) return wrong(`It must be ${known.name}.`);
+  return { kind: "value", value: answer };
 }
 
 /** Finds a choice by its number, label or value. */
 function chosen(choices: readonly { value: string; label: string }[], text: string): string | undefined {
-  const said = text.trim().toLowerCase();
-  const exact = choices.find(({ value, label }) => label.toLowerCase() === said || value.toLowerCase() === said);
-  return (exact ?? (/^\d+$/.test(said) ? choices[Number(said) - 1] : undefined))?.value;
+  const answer = text.trim().toLowerCase();
+  const exact = choices.find(({ value, label }) => label.toLowerCase() === answer || value.toLowerCase() === answer);
+  return (exact ?? (/^\d+$/.test(answer) ? choices[Number(answer) - 1] : undefined))?.value;
 }
 
 /** Removes the quotes around a control word that is meant as an answer. */
-function unquoted(said: string): string {
-  const inner = /^"(.*)"$/s.exec(said)?.[1];
-  return inner !== undefined && parseControlWord(inner) !== undefined ? inner : said;
+function unquoted(answer: string): string {
+  const inner = /^"(.*)"$/s.exec(answer)?.[1];
+  return inner !== undefined && parseControlWord(inner) !== undefined ? inner : answer;
 }
 
 function wrong(problem: string): Answer {

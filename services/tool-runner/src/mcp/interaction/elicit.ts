@@ -26,8 +26,8 @@ export async function elicit(
   signal: AbortSignal,
 ): Promise<Elicited> {
   const ask: Ask = (text, options) => person.ask(text, options, signal);
-  const said = plainText(params.message).slice(0, maxMessage).toWellFormed();
-  const asks = `The MCP server "${server}", which I am using for this task, asks you:\n${said}`;
+  const message = plainText(params.message).slice(0, maxMessage).toWellFormed();
+  const asks = `The MCP server "${server}", which I am using for this task, asks you:\n${message}`;
   if (params.mode === "url") return openLink(server, params.url, asks, ask);
   const form = parseForm(params.requestedSchema);
   if ("problem" in form) return declined(`declined without asking the user: ${form.problem}`);

@@ -26,11 +26,11 @@ export function serveAuthorize(deps: AuthorizeDeps): { close(): void } {
     }
     return answer;
   });
-  const heard = deps.bus.subscribe(mcpAuthorized, {}, ({ server }) => deps.authorized(server));
+  const subscription = deps.bus.subscribe(mcpAuthorized, {}, ({ server }) => deps.authorized(server));
   return {
     close: () => {
       served.close();
-      heard.close();
+      subscription.close();
     },
   };
 }
@@ -38,7 +38,7 @@ export function serveAuthorize(deps: AuthorizeDeps): { close(): void } {
 /** Exchanges the authorization code of a link that this or another replica created. */
 export async function finish(
   { plans, vault, log }: Pick<AuthorizeDeps, "plans" | "vault" | "log">,
-  { server, state, code, error, issuer }: InputOf<typeof mcpAuthorize>,
+  { server, state, sealedCode, error, issuer }: InputOf<typeof mcpAuthorize>,
 ): Promise<OutputOf<typeof mcpAuthorize>> {
   const reach = plans.find(({ name }) => name === server)?.reach;
   if (vault === null || reach?.kind !== "http" || reach.oauth?.grant !== "authorization_code") {
@@ -51,11 +51,15 @@ export async function finish(
       message: "This link is unknown, expired or already used. Request a new one.",
     };
   }
-  if (error !== null || code === null) {
+  if (error !== null || sealedCode === null) {
     return {
       outcome: "refused",
       message: `Access to ${server} was not granted: ${error ?? "no authorization code received"}.`,
     };
+  }
+  const code = provider.openCode(sealedCode, state);
+  if (code === undefined) {
+    return { outcome: "failed", message: "The authorization code was not sealed for this link. Request a new one." };
   }
   try {
     await auth(provider, {

@@ -8,8 +8,8 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
-import type { McpClient } from "@parley/contracts";
-import { omitUndefined } from "@parley/kit";
+import { sealedCodeContext, type McpClient } from "@parley/contracts";
+import { createSealingKeys, omitUndefined, open } from "@parley/kit";
 import { z } from "zod";
 import type { SigningKey } from "./signing-key.ts";
 import type { TokenStore } from "./token-store.ts";
@@ -53,6 +53,8 @@ const ClientInformation = z.custom<StoredOAuthClientInformation>(
 );
 const Begun = z.object({
   verifier: z.string(),
+  /** Opens the code of this link. */
+  keys: z.object({ publicKey: z.string(), privateKey: z.string() }),
   discovery: z.custom<OAuthDiscoveryState>((value) => typeof value === "object" && value !== null).nullable(),
   createdAtMs: z.number(),
 });
@@ -65,7 +67,7 @@ export class ConsentProvider implements OAuthClientProvider {
   readonly #plan: OAuthPlan;
   readonly #vault: TokenStore;
   #state = "";
-  #begun: Begun = { verifier: "", discovery: null, createdAtMs: 0 };
+  #begun: Begun = { verifier: "", keys: { publicKey: "", privateKey: "" }, discovery: null, createdAtMs: 0 };
   #link: string | undefined;
   /** The last access token read: another replica may since have stored a new one. */
   #used: string | undefined;
@@ -104,9 +106,17 @@ export class ConsentProvider implements OAuthClientProvider {
     return this.#plan.client.metadata;
   }
 
+  /** Contains a public key of this link only: the code returns by the bus, where others may read it. */
   state(): string {
-    this.#state = randomBytes(32).toString("base64url");
+    const keys = createSealingKeys();
+    this.#begun = { ...this.#begun, keys };
+    this.#state = `${randomBytes(32).toString("base64url")}.${keys.publicKey}`;
     return this.#state;
+  }
+
+  /** The authorization code; undefined when it was not sealed for this link. After `resume`. */
+  openCode(sealed: string, state: string): string | undefined {
+    return open(sealed, this.#begun.keys, sealedCodeContext({ server: this.#server, state }));
   }
 
   async clientInformation(): Promise<StoredOAuthClientInformation | undefined> {
@@ -188,11 +198,11 @@ export function namesIssuer({ grant, issuer }: Pick<OAuthPlan, "grant" | "issuer
 /** Metadata are valid for an issuer if they come from its origin: nobody else controls that origin. Pure. */
 export function issuerProblem(
   issuer: string,
-  { authorizationServerUrl: asked, authorizationServerMetadata: metadata }: OAuthDiscoveryState,
+  { authorizationServerUrl: queried, authorizationServerMetadata: metadata }: OAuthDiscoveryState,
 ): string | undefined {
-  const told = metadata?.issuer ?? asked;
-  if (sameAddress(told, issuer) && new URL(asked).origin === new URL(issuer).origin) return undefined;
-  return `its authorization server is ${told} (queried at ${asked}), but \`oauth.issuer\` in the settings is ${issuer}`;
+  const discovered = metadata?.issuer ?? queried;
+  if (sameAddress(discovered, issuer) && new URL(queried).origin === new URL(issuer).origin) return undefined;
+  return `its authorization server is ${discovered} (queried at ${queried}), but \`oauth.issuer\` in the settings is ${issuer}`;
 }
 
 function sameAddress(a: string, b: string): boolean {

@@ -55,7 +55,7 @@ function vouching(
   { tokenUrl: tokenEndpoint, clientId, clientSecret, tokenFile }: IdentityPlan,
   wanted: string | undefined,
 ): AssertionCallback {
-  return async ({ authorizationServerUrl: audience, resourceUrl: resource, scope: asked, fetchFn }) => {
+  return async ({ authorizationServerUrl: audience, resourceUrl: resource, scope: scopeOfRequest, fetchFn }) => {
     const idToken = (await readFile(tokenFile, "utf8")).trim();
     const { jwtAuthGrant } = await requestJwtAuthorizationGrant({
       tokenEndpoint,
@@ -64,7 +64,7 @@ function vouching(
       idToken,
       clientId,
       fetchFn,
-      ...omitUndefined({ clientSecret, scope: wanted ?? asked }),
+      ...omitUndefined({ clientSecret, scope: wanted ?? scopeOfRequest }),
     });
     return jwtAuthGrant;
   };

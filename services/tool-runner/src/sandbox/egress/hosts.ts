@@ -47,11 +47,11 @@ export function hasAllowedHosts({ hosts, privateHosts }: EgressSettings): boolea
 
 function matches(entry: string, { host, port }: Destination): boolean {
   const below = entry.startsWith("*.");
-  const meant = portsWhenUnnamed
+  const match = portsWhenUnnamed
     .map((unnamed) => parseDestination(below ? entry.slice(2) : entry, unnamed))
     .find((each) => each?.port === port);
-  if (meant === undefined) return false;
-  return below ? host.endsWith(`.${meant.host}`) : host === meant.host;
+  if (match === undefined) return false;
+  return below ? host.endsWith(`.${match.host}`) : host === match.host;
 }
 
 type Route =

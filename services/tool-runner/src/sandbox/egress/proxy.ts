@@ -178,25 +178,25 @@ async function forward(request: IncomingMessage, response: ServerResponse, conte
   );
   if (outer === undefined || url === undefined) return;
   outer.setTimeout(idleTimeoutMs, () => outer.destroy());
-  const asked = http.request({
+  const forwarded = http.request({
     createConnection: () => outer,
     method: request.method,
     path: `${url.pathname}${url.search}`,
     // Overrides the command's own Host header: only the checked host is requested.
     headers: { ...passedOn(request.headers), host: url.host, connection: "close" },
   });
-  asked.once("response", (answer) => {
+  forwarded.once("response", (answer) => {
     response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), connection: "close" });
     answer.pipe(response);
     answer.once("error", () => response.destroy());
   });
-  asked.once("error", (error) => {
+  forwarded.once("error", (error) => {
     outer.destroy();
     if (response.headersSent) response.destroy();
     else response.writeHead(502, textHeaders).end(`${url.host} cannot be reached: ${error.message}\n`);
   });
   response.once("close", () => outer.destroy());
-  request.pipe(asked);
+  request.pipe(forwarded);
 }
 
 const textHeaders = { "content-type": "text/plain; charset=utf-8", connection: "close" };

@@ -1,0 +1,125 @@
+// Hooks of the program that observe what has happened: tool results, denials, sub-agents, compactions and notifications. The only
+// output that changes something is `continue: false`, which ends the turn.
+
+import { errorMessage, type SessionEvent } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
+import type { SdkMessage } from "@parley/projections";
+
+import type { HookEvent } from "./hook-events.ts";
+import type { ProgramHooks } from "./hooks.ts";
+
+export interface ProgramObserverDeps {
+  readonly hooks: ProgramHooks;
+  readonly hookContext: () => Readonly<Record<string, unknown>>;
+  readonly note: (text: string) => void;
+  /** Ends the running turn. */
+  readonly stop: () => void;
+  /** The run ends after this work. */
+  readonly start: (work: Promise<void>) => void;
+}
+
+interface Call {
+  readonly tool: string;
+  readonly input: unknown;
+}
+
+interface BatchCall {
+  readonly tool_name: string;
+  readonly tool_input: unknown;
+  readonly tool_use_id: string;
+  readonly tool_response?: unknown;
+}
+
+export class ProgramObserver {
+  readonly #deps: ProgramObserverDeps;
+  /** The run's own calls without a result. */
+  readonly #calls = new Map<string, Call>();
+  /** The ended calls of the newest reply. */
+  #batch: BatchCall[] = [];
+
+  constructor(deps: ProgramObserverDeps) {
+    this.#deps = deps;
+  }
+
+  /** Handles a message of the stream. */
+  message(message: SdkMessage): void {
+    if (message.type === "system") {
+      if (message.subtype === "permission_denied") this.#denied(message);
+      if (message.subtype === "user_question") this.notification("user_question", message.question);
+      if (message.subtype === "notice") this.notification("notice", message.text);
+    }
+    const isOfSubagent = "parent_tool_use_id" in message && message.parent_tool_use_id !== null;
+    if (isOfSubagent) return;
+    if (message.type === "assistant") {
+      for (const block of message.message.content) {
+        if (block.type === "tool_use") this.#calls.set(block.id, { tool: block.name, input: block.input });
+      }
+    }
+    if (message.type === "user") {
+      for (const block of message.message.content) {
+        if (block.type === "tool_result") this.#ended(block.tool_use_id, block.content, block.is_error);
+      }
+    }
+    if (message.type === "result") this.#calls.clear();
+  }
+
+  /** Handles an event of the run or of a sub-agent. */
+  event(event: SessionEvent): void {
+    if (event.type === "subagent.started") {
+      const { sessionId: agent_id, profile: agent_type } = event;
+      this.#call("SubagentStart", { agent_id, agent_type }, agent_type);
+    }
+    // A compaction that somebody requests is reported before its request is sent.
+    if (event.type === "compaction.started" && event.trigger !== "demand")
+      this.#call("PreCompact", { trigger: "auto", custom_instructions: null }, "auto");
+    if (event.type === "compacted") {
+      const trigger = event.trigger === "demand" ? "manual" : "auto";
+      this.#call("PostCompact", { trigger, compact_summary: event.summary ?? "" }, trigger);
+    }
+  }
+
+  subagentEnded({ sessionId, profile }: { sessionId: string; profile: string }, text: string): void {
+    const about = { agent_id: sessionId, agent_type: profile, agent_transcript_path: "" };
+    this.#call("SubagentStop", { ...about, stop_hook_active: false, last_assistant_message: text }, profile);
+  }
+
+  notification(type: string, text: string): void {
+    this.#call("Notification", { message: text, notification_type: type }, type);
+  }
+
+  #denied({ tool_name, tool_use_id, message: reason }: Extract<SdkMessage, { subtype: "permission_denied" }>): void {
+    const tool_input = this.#calls.get(tool_use_id)?.input ?? {};
+    this.#call("PermissionDenied", { tool_name, tool_input, tool_use_id, reason }, tool_name, tool_use_id);
+  }
+
+  #ended(callId: string, content: string, isError: boolean): void {
+    const call = this.#calls.get(callId);
+    if (call === undefined) return;
+    this.#calls.delete(callId);
+    const about = { tool_name: call.tool, tool_input: call.input, tool_use_id: callId };
+    const event = isError ? "PostToolUseFailure" : "PostToolUse";
+    const outcome = isError ? { error: content, is_interrupt: false } : { tool_response: content };
+    this.#call(event, { ...about, ...outcome }, call.tool, callId);
+    this.#batch.push({ ...about, tool_response: content });
+    if (this.#calls.size > 0) return;
+    this.#call("PostToolBatch", { tool_calls: this.#batch });
+    this.#batch = [];
+  }
+
+  #call(event: HookEvent, input: object, subject?: string, callId?: string): void {
+    if (this.#deps.hooks.has(event, subject)) this.#deps.start(this.#observe(event, input, subject, callId));
+  }
+
+  /** Never rejects. */
+  async #observe(event: HookEvent, input: object, subject?: string, callId?: string): Promise<void> {
+    const { hooks, hookContext, note, stop } = this.#deps;
+    const name = subject === undefined ? event : `${event} of ${subject}`;
+    try {
+      const verdict = await hooks.call(event, { ...hookContext(), ...omitUndefined(input) }, subject, callId);
+      if (verdict.stop !== null) stop();
+      else if (verdict.decision === "deny") note(`${name}: the hook's decision has no effect: it observes only`);
+    } catch (error) {
+      note(`${name}: the hook failed: ${errorMessage(error)}`);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// `spawn` on a real store: one instance of the tool serves all turns, so what belongs to a call is in its context.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { store, type DurableEvent, type LiveEvent } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { spawnTool } from "../../src/tools/spawn.ts";
+import { openToolContext, type ToolContextFixture } from "./tool-context.ts";
+
+const cleanup = new Cleanup();
+let room: ToolContextFixture;
+
+before(async () => {
+  room = await openToolContext(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+// design: 001.7
+test("uses publisher, session and depth of each call when one tool serves parent and child", async () => {
+  const tool = spawnTool(room.settings);
+  const atDepth = async (depth: number) => {
+    const context = await room.call("sessions_spawn", "idempotent");
+    const published: (DurableEvent | LiveEvent)[] = [];
+    const policy = { ...context.policy, depth };
+    return { ...context, policy, published, publish: (event: DurableEvent | LiveEvent) => published.push(event) };
+  };
+  const calls = [await atDepth(0), await atDepth(room.settings.subagents.max_depth), await atDepth(0)];
+  const outcomes = await Promise.all(calls.map((context) => tool.run('{"prompt":"look","mode":"wait"}', context)));
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ["waiting", "failed", "waiting"],
+  );
+  const [first, refused, last] = calls.map(({ published }) => published);
+  assert.deepEqual(refused, []);
+  for (const [context, events] of [
+    [calls[0], first],
+    [calls[2], last],
+  ] as const) {
+    assert.deepEqual(
+      events?.map((event) => event.type === "subagent.started" && event.turnId),
+      [context?.turn.turnId],
+    );
+    const [started] = events;
+    assert.ok(started?.type === "subagent.started");
+    const { session } = await room.core.request(store.sessionGet, { sessionId: started.sessionId });
+    assert.equal(session?.parentId, context?.turn.sessionId);
+  }
+});
