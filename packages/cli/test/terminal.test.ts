@@ -102,12 +102,28 @@ testAtBothSizes("shows seconds from Enter, stops and clears with Ctrl-C, leaves 
 
 testAtBothSizes("approves a call and similar ones when the person types a", async (size) => {
   await using terminal = await open("always", size);
-  terminal.send('tool: exec {"command":"touch always.txt"}', "then", "say: touched");
-  await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+  const post = (text: string) => `tool: message {"to": "http:default:elsewhere-${size.columns}", "text": "${text}"}`;
+  terminal.send(post("first"), "then", "say: sent");
+  await terminal.shows(/message: y approve · a always · n \[reason\] deny/);
   terminal.send("a");
-  await terminal.shows(/✓ exec touch always\.txt[^]*Allowed, along with similar calls in this session/);
-  await terminal.shows(/^touched$/m);
+  await terminal.shows(/Allowed, along with similar calls in this session/);
+  await terminal.shows(/^sent$/m);
+  terminal.send(post("second"), "then", "say: sent again");
+  await terminal.shows(/^sent again$/m);
+  assert.doesNotMatch(terminal.all, /"second"[^]*Allowed/, "a similar call needs no second approval");
 });
+
+testAtBothSizes(
+  "approves only one call when the person types a and a rule requires approval each time",
+  async (size) => {
+    await using terminal = await open("once", size);
+    terminal.send('tool: exec {"command":"touch once.txt"}', "then", "say: touched");
+    await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+    terminal.send("a");
+    await terminal.shows(/Allowed, only this once: such calls require approval each time/);
+    await terminal.shows(/^touched$/m);
+  },
+);
 
 testAtBothSizes("shows an edit as a difference", async (size) => {
   await using terminal = await open("edit", size);
