@@ -207,6 +207,10 @@ test("the vendor's client reads limits, errors and broken connections as what th
   assert.equal(peer.sent.at(-1)?.text, "cut", "the message that was cut off did arrive");
   peer.fail("chat.postMessage", { kind: "bad_gateway" });
   assert.equal(await errorOf(post("x", "C0SEVENTH")), bolt.webApi.ErrorCode.HTTPError);
+  peer.missingScopes.add("reactions:write");
+  const unscoped = client.reactions.add({ channel: "C0FIFTH", timestamp: ts ?? "", name: "tada" });
+  const { data } = (await unscoped.catch((error: unknown) => error)) as { data: Record<string, unknown> };
+  assert.deepEqual([data["error"], data["needed"]], ["missing_scope", "reactions:write"]);
   peer.revoke(peer.tokens.bot);
   assert.equal(await errorOf(client.auth.test()), "invalid_auth");
 });

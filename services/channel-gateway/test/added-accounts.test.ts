@@ -130,7 +130,7 @@ describe("added accounts", { timeout: 120_000 }, () => {
     const hook = { ...settings(), mode: "webhook", webhook_secret_env: "PARLEY_CHANNEL_HOOK" };
     const secrets = { token_env: peer.token, webhook_secret_env: "a secret of the hook" };
     assert.equal((await add({ account: "hook", settings: hook, secrets })).status, 200);
-    await untilState(two, "hook", "listening");
+    await untilState(two, "hook", "connected");
     const post = (secret: string) =>
       two.call("/channels/telegram/hook/webhook", {
         body: {

@@ -174,6 +174,27 @@ test("fetches files of people with its token, up to a limit, and only from Slack
   }
 });
 
+test("keeps a message and names the scope that the app lacks, and sends it when the scope was added", async () => {
+  await using served = await serveSlack();
+  const { peer, adapter, host } = served;
+  for (const scope of ["chat:write", "files:write", "users:read", "reactions:write"]) peer.missingScopes.add(scope);
+  const file = { ...answer(""), text: null, file: { name: "a", mediaType: "text/plain", content: Buffer.from("a") } };
+  for (const [part, scope] of [
+    [answer("a"), "chat:write"],
+    [file, "files:write"],
+  ] as const) {
+    const outcome = await adapter.send(part, soon());
+    assert.ok(outcome.state === "retry" && outcome.afterMs === 60_000, scope);
+    assert.ok(outcome.reason.includes(`a scope is missing`) && outcome.reason.includes(scope), outcome.reason);
+  }
+  peer.name("U0ANN", "Ann");
+  peer.say("hello");
+  assert.equal((await host.untilAccepted(1))[0]?.contact.name, undefined, "without users:read people have no names");
+  peer.missingScopes.clear();
+  assert.equal((await adapter.send(answer("a"), soon())).state, "sent");
+  assert.equal((await adapter.send(file, soon())).state, "sent");
+});
+
 test("shows a status in threads, and stops trying when the app may not", async () => {
   await using peer = await startSlackPeer();
   const adapter = slackAdapter(peer);

@@ -14,14 +14,14 @@ const AccountInput = z.strictObject({
 
 const status = accountStatus.output.shape.accounts.element;
 
-const ChannelAccountSchema = status.extend({
+const ChannelAccountSchema = status.omit({ waitingReason: true }).extend({
   /** `file`: in parley.toml; `added`: while the cluster ran, with `channels.add`. */
   origin: z.enum(["file", "added"]),
   /** `paused` by an operator; `disabled`: unusable until its configuration changes; `failing`: retried. */
   state: z.enum(["connected", "listening", "standby", "failing", "disabled", "paused", "unknown"]),
   /** Its own name on the platform, if it is connected. */
   as: z.string().nullable(),
-  /** Why it does not work. */
+  /** Why it does not work, or why the platform refused the oldest text that waits. */
   reason: z.string().nullable(),
   /** ISO 8601, UTC: since when a replica reports the state; null: no replica responds. */
   since: z.string().nullable(),

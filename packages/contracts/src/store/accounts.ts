@@ -20,6 +20,8 @@ const AccountStatusSchema = AccountRef.extend({
   unknown: z.number().int(),
   /** The newest error of a text of the last 24 hours; null: none. */
   lastError: z.string().nullable(),
+  /** Why the last attempt to send the oldest waiting text failed; null: no waiting text was tried. */
+  waitingReason: z.string().nullable().default(null),
 });
 export type AccountStatus = z.infer<typeof AccountStatusSchema>;
 

@@ -15,6 +15,7 @@ import type { GatewayEvents } from "../events.ts";
 import type { FileFetcher } from "../ingress/file-fetcher.ts";
 import type { AccessPolicy } from "../ingress/authorize.ts";
 import type { InboundHandler } from "../ingress/inbound.ts";
+import { checkCredentials } from "./credentials.ts";
 import { keepListening } from "./listening.ts";
 import type { LeasePool } from "../delivery/lease-pool.ts";
 import type { Lease } from "../delivery/leases.ts";
@@ -60,7 +61,8 @@ export class HostedAccount {
   readonly #stop = new AbortController();
   #leases: readonly Lease[] = [];
   #outbound: Outbound | undefined;
-  #listening: Promise<void> | undefined;
+  /** The listener or the check of the credentials, if it has one. */
+  #running: Promise<void> | undefined;
 
   constructor(deps: HostedAccountDeps, { adapter, people }: ChannelAccount) {
     this.#deps = deps;
@@ -88,7 +90,9 @@ export class HostedAccount {
     const outbound = new Outbound({ bus, log, events, owner, unsettled }, this.#sending, lease, this.#previews);
     this.#outbound = outbound;
     const failed = (error: unknown) => states.set(name, failureOf(error));
-    if (adapter.listen !== undefined) this.#listening = keepListening(adapter, host, this.#stop.signal, failed);
+    const { signal } = this.#stop;
+    if (adapter.listen !== undefined) this.#running = keepListening(adapter, host, signal, failed);
+    else if (adapter.connect === undefined) this.#running = checkCredentials(adapter, host, signal, failed);
     if (adapter.connect === undefined) return;
     const slots = adapter.slots ?? 1;
     this.#leases = Array.from({ length: slots }, (_, slot) =>
@@ -109,7 +113,7 @@ export class HostedAccount {
   async close(): Promise<void> {
     this.#stop.abort(new Error("draining"));
     this.#indicators?.close();
-    await this.#listening;
+    await this.#running;
     await this.#previews?.close();
     await this.#outbound?.close();
     this.#pauses.close();

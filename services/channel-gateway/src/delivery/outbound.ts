@@ -151,10 +151,21 @@ export class Outbound {
     const outcome = await this.#sendTraced(row);
     faultPoint("outbox.after_send");
     this.#deps.events.outbound(this.#adapter.channel, outcome.state);
+    this.#logFailure(row, outcome);
     await this.#settle(row, outcome);
     faultPoint("outbox.after_settle");
     // The store measures the pause from the settlement.
     if (outcome.state === "retry") this.#wakeIn(outcome.afterMs);
+  }
+
+  /** One line when a text fails for the first time, and one when it ends without certainty that it arrived. */
+  #logFailure({ outboxId, attempts }: OutboxRow, outcome: PartOutcome): void {
+    if (!("reason" in outcome)) return;
+    const { channel, account } = this.#adapter;
+    const about = { channel, account, outboxId, outcome: outcome.state, reason: outcome.reason };
+    if (outcome.state !== "retry") this.#deps.log.warn(about, "text not delivered for certain");
+    else if (attempts === 0 && outcome.held !== true && outcome.withoutPreview !== true)
+      this.#deps.log.warn({ ...about, waitMs: outcome.afterMs }, "text not sent: retried later");
   }
 
   /** Sends in a span below the turn that created the row, even if the turn ended long ago or on another replica. */

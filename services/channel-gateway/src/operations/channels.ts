@@ -75,7 +75,7 @@ export const channelOperations = [
       ]);
       const all = reports.flatMap(({ accounts: reported }) => reported);
       return {
-        accounts: status.accounts.map((each) => {
+        accounts: status.accounts.map(({ waitingReason, ...each }) => {
           const { state, as, reason, since } = bestReport(all, each);
           const isPaused = each.paused !== null && state !== "disabled";
           const origin = accounts.find((listed) => isSame(listed, each))?.origin ?? "added";
@@ -84,7 +84,7 @@ export const channelOperations = [
             origin,
             state: isPaused ? ("paused" as const) : state,
             as: isPaused ? null : as,
-            reason,
+            reason: reason ?? waitingReason,
             since,
           };
         }),

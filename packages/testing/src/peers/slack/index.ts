@@ -55,6 +55,8 @@ export interface SlackPeer
   closeChannel(channel: string, error: string): void;
   /** Revokes a token. */
   revoke(token: string): void;
+  /** Scopes that the bot token does not have, such as `files:write`; a test adds and deletes them. */
+  readonly missingScopes: Set<string>;
   name(user: string, name: string): void;
   /** The app's messages that people have seen, in order, including those that were never acknowledged to the sender. */
   readonly sent: readonly SlackMessage[];
@@ -120,6 +122,7 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     fail: (method, fault) => state.addFault(method, fault),
     closeChannel: (channel, error) => void state.closed.set(channel, error),
     revoke: (token) => void state.revoked.add(token),
+    missingScopes: state.missingScopes,
     name: (user, name) => void state.names.set(user, name),
     sent: state.sent,
     calls: state.calls,

@@ -19,6 +19,19 @@ export const tiers: Readonly<Record<string, PostRate>> = {
   "files.completeUploadExternal": tier4,
 };
 
+/** The scope of the bot token that a method needs; others need none that could be missing here. */
+export const scopes: Readonly<Record<string, string>> = {
+  "chat.postMessage": "chat:write",
+  "chat.postEphemeral": "chat:write",
+  "chat.update": "chat:write",
+  "chat.delete": "chat:write",
+  "reactions.add": "reactions:write",
+  "reactions.remove": "reactions:write",
+  "users.info": "users:read",
+  "files.getUploadURLExternal": "files:write",
+  "files.completeUploadExternal": "files:write",
+};
+
 /** The longest `text`; the service cuts what is longer than 40,000, and refuses an edit above 4,000. */
 const maxText = 40_000;
 const maxEditText = 4_000;

@@ -4,7 +4,7 @@ import type { SlackState } from "./state.ts";
 
 export type MethodResult =
   | { ok: true; body: Record<string, unknown> }
-  | { ok: false; error: string; waitSeconds?: number };
+  | { ok: false; error: string; waitSeconds?: number; needed?: string };
 export type Method = (parameters: Record<string, unknown>, state: SlackState) => MethodResult;
 
 export const done = (body: Record<string, unknown> = {}): MethodResult => ({ ok: true, body });

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { keepAlive } from "../keep-alive.ts";
-import { methods, tiers } from "./methods.ts";
+import { methods, scopes, tiers } from "./methods.ts";
 import { refused, type MethodResult } from "./results.ts";
 import type { Sockets } from "./sockets.ts";
 import type { PostRate, SlackCall, SlackFault, SlackState } from "./state.ts";
@@ -30,6 +30,8 @@ export function createApiServer(state: SlackState, sockets: Sockets, tokens: Tok
     }
     const run = methods[method];
     if (run === undefined) return refused("unknown_method");
+    const needed = scopes[method] ?? "";
+    if (state.missingScopes.has(needed)) return { ok: false, error: "missing_scope", needed };
     const rate = method === "chat.postMessage" ? postRate : tiers[method];
     const { channel } = parameters;
     const key = method === "chat.postMessage" && typeof channel === "string" ? `${method}:${channel}` : method;
@@ -132,7 +134,8 @@ function answer(response: ServerResponse, result: MethodResult): void {
   const headers: Record<string, string> = { "content-type": "application/json; charset=utf-8" };
   if (!result.ok && result.waitSeconds !== undefined) headers["retry-after"] = String(result.waitSeconds);
   const status = !result.ok && result.waitSeconds !== undefined ? 429 : 200;
-  const body = result.ok ? { ok: true, ...result.body } : { ok: false, error: result.error };
+  const needed = result.ok || result.needed === undefined ? {} : { needed: result.needed, provided: "identify" };
+  const body = result.ok ? { ok: true, ...result.body } : { ok: false, error: result.error, ...needed };
   response.writeHead(status, headers).end(JSON.stringify(body));
 }
 

@@ -88,6 +88,8 @@ export class SlackState extends PeerState<SlackFault> {
   readonly files = new Map<string, { name: string; content: Buffer }>();
   /** Tokens that were revoked. */
   readonly revoked = new Set<string>();
+  /** Scopes that the bot token does not have, such as `files:write`. */
+  readonly missingScopes = new Set<string>();
   #ticks = 0;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
 

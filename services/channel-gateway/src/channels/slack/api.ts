@@ -16,7 +16,9 @@ export interface ApiOptions {
   fetch: () => typeof fetch;
 }
 
-const ErrorResponse = z.object({ ok: z.literal(false), error: z.string().regex(/^[\w.:-]{1,100}$/) });
+const word = z.string().regex(/^[\w.:,-]{1,100}$/);
+/** `needed`: the missing scope. */
+const ErrorResponse = z.object({ ok: z.literal(false), error: word, needed: word.optional().catch(undefined) });
 const OkResponse = z.object({ ok: z.literal(true) });
 
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
@@ -30,12 +32,12 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
 
 /** Slack reports most errors with status 200: the status is the one that corresponds to the error. */
 function problemOf(json: unknown, { status }: Response, { url }: ApiRequest): Problem | null {
-  const code = ErrorResponse.safeParse(json).data?.error;
+  const { error: code, needed = "" } = ErrorResponse.safeParse(json).data ?? {};
   if (code === undefined) return status === 200 ? null : { reason: status === 429 ? "ratelimited" : "" };
   const problem = credentialErrors[code];
   if (problem !== undefined) {
     const setting = url.endsWith("/apps.connections.open") ? "app_token_env" : "token_env";
-    return { code, status: 401, reason: `${setting}: ${problem} (${code})` };
+    return { code, status: 401, reason: `${setting}: ${problem} (${needed === "" ? code : `${code}: ${needed}`})` };
   }
   return { code, reason: code, status: statuses[code] ?? (status === 200 ? 400 : status) };
 }

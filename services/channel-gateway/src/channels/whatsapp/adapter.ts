@@ -13,7 +13,6 @@ import { templateOf } from "./template.ts";
 import { webhookRoutes } from "./webhook.ts";
 
 const typingWithinMs = 5_000;
-const checkWithinMs = 10_000;
 /** Texts of recent messages, for quotes: 2,000 of at most 4,096 characters. */
 const mostSeen = 2_000;
 
@@ -32,33 +31,27 @@ export function createWhatsApp(account: string, settings: WhatsAppAccount, secre
   const template = templateOf(settings);
   const seen = new LRUCache<string, SeenMessage>({ max: mostSeen });
 
-  const check = async (signal: AbortSignal): Promise<{ as: string }> => {
-    const answer = await graph.number(["display_phone_number", "verified_name"], Number, signal);
-    if (answer.kind === "refused" && !isCredentialRefusal(answer)) {
-      throw new AccountRejectedError(`phone_number_id refused by WhatsApp (${answer.reason})`);
-    }
-    const isRefused = answer.kind === "refused";
-    const { display_phone_number: number, verified_name: name } = resultOf(
-      isRefused ? { ...answer, status: 401 } : answer,
-      "WhatsApp",
-    );
-    return { as: name === undefined ? number : `${number} (${name})` };
-  };
-
   return {
     channel: whatsappChannel.name,
     account,
     capabilities: whatsappChannel.capabilities,
     ownedConnection: false,
-    check,
+    async check(signal) {
+      const answer = await graph.number(["display_phone_number", "verified_name"], Number, signal);
+      if (answer.kind === "refused" && !isCredentialRefusal(answer)) {
+        throw new AccountRejectedError(`phone_number_id refused by WhatsApp (${answer.reason})`);
+      }
+      const isRefused = answer.kind === "refused";
+      const { display_phone_number: number, verified_name: name } = resultOf(
+        isRefused ? { ...answer, status: 401 } : answer,
+        "WhatsApp",
+      );
+      return { as: name === undefined ? number : `${number} (${name})` };
+    },
     routes(app, host) {
       hostFetch = host.fetch;
       const { appSecret, verifyToken } = secrets;
       webhookRoutes({ account, phoneNumberId, appSecret, verifyToken, graph, template, seen }, app, host);
-      check(AbortSignal.timeout(checkWithinMs)).then(
-        ({ as }) => host.report({ state: "connected", as }),
-        (error: Error) => host.report({ state: "failing", reason: error.message }),
-      );
     },
     fetchFile: (handle, maxBytes, signal) => graph.download(handle, maxBytes, signal),
     send: (part, signal) =>

@@ -141,7 +141,7 @@ async function claim(client: PoolClient, input: ClaimInput): Promise<Outcome<Cla
   if (lease !== undefined) await checkLease(client, lease);
   if (await isPaused(client, channel, account)) return { result: { rows: [] } };
   await client.query(
-    `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'expired before it could be sent'
+    `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'expired before it could be sent' || coalesce(': ' || error, '')
      WHERE state = 'pending' AND channel = $1 AND account = $2 AND expires_at < now()`,
     [channel, account],
   );
