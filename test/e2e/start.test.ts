@@ -16,7 +16,7 @@ const root = resolve(import.meta.dirname, "../..");
 async function npmStart(home: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = "", HOME = "" } = process.env;
   // Reuses the servers that other tests have unpacked.
-  await symlink(SHARED_CACHE_DIR, join(home, "servers"));
+  if (!existsSync(join(home, "servers"))) await symlink(SHARED_CACHE_DIR, join(home, "servers"));
   const run = promisify(execFile)("npm", ["start", "--silent", "--", ...args, "--port", "0"], {
     cwd: root,
     env: { PATH, HOME, PARLEY_HOME: home, ...env },
@@ -74,4 +74,20 @@ test("reports the reason and exits with 1 when the provider refuses the key", as
   assert.equal(code, 1);
   assert.equal(stdout, "");
   assert.match(stderr, /ANTHROPIC_API_KEY/);
+});
+
+test("runs in the background with --detach until parley down, and leaves no process", async () => {
+  const home = await temporaryFolder(cleanup);
+  const started = await npmStart(home, ["--detach"], { PARLEY_MODEL: "rehearsal" });
+  assert.equal(started.code, 0, started.stderr);
+  assert.match(started.stderr, /^ready in [\s\S]*^url {6}http[\s\S]*npx parley down/m);
+  const answered = await npmStart(home, ["--once", "say: from the background"]);
+  assert.equal(answered.stdout, "from the background\n", answered.stderr);
+  const again = await npmStart(home, ["--detach"]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /in use by another Parley[\s\S]*Parley did not start/);
+  const down = async () => promisify(execFile)("npx", ["parley", "down", "--home", home], { cwd: root });
+  assert.equal((await down()).stdout, "Stopped.\n");
+  assert.deepEqual(processesOf(home), []);
+  assert.match((await down()).stdout, /^Parley does not run on /);
 });

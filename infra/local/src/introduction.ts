@@ -32,6 +32,19 @@ export function channelLines(states: readonly string[]): string[] {
   return [...new Set(shown)].map((each) => labelled("channel", each));
 }
 
+/** A warning while accounts are connected and the rehearsal model answers the people who write there; else empty. */
+export function rehearsalWarning(model: string, states: readonly string[]): string[] {
+  // Webhooks and observers write nothing to people.
+  const accounts = new Set(
+    states.map((each) => each.split(" ", 1)[0] ?? "").filter((name) => !/^(?:hook|observer):/.test(name)),
+  );
+  if (!model.startsWith("rehearsal:") || accounts.size === 0) return [];
+  return [
+    labelled("warning", `people on ${[...accounts].join(", ")} get answers of the rehearsal`),
+    labelled("", "model, which understands no language. Set up a model: npx parley onboard"),
+  ];
+}
+
 function labelled(label: string, text: string): string {
   return `${label.padEnd(9)}${text}`;
 }

@@ -1,6 +1,5 @@
 // `npm start`: runs the whole cluster on this machine and opens the chat.
 
-import { channelLines, introduction } from "./introduction.ts";
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
 
@@ -8,7 +7,9 @@ import { flagsAsVariable } from "@parley/chassis/settings";
 
 import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";
+import { channelLines, introduction, rehearsalWarning } from "./introduction.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
+import { isDetached, sendToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { channelStates, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
@@ -25,7 +26,30 @@ async function main(): Promise<number> {
     return 0;
   }
   const requests = countStopRequests();
+  if (options.detach) return startInBackground(options, requests);
   return options.once === null ? stayUp(options, requests) : answerOnce(options, options.once, requests);
+}
+
+/** Starts a process of its own that runs the cluster, and returns when that is ready. The questions are asked here. */
+async function startInBackground(options: StartOptions, requests: StopRequests): Promise<number> {
+  const withQuestions = await askFirst(options, requests);
+  await startDetached(options.home, process.argv.slice(2), requests);
+  if (withQuestions) await connectChannel(options.home, requests.first);
+  say("Parley runs in the background. The chat: npx parley chat. Stop it: npx parley down");
+  return 0;
+}
+
+/** Offers the set-up on a terminal while no model is configured; false if it was not offered. */
+async function askFirst(options: StartOptions, requests: StopRequests): Promise<boolean> {
+  if (!isOnTerminal() || !needsOnboarding(options.home, settingsOf(options))) return false;
+  requests.ignoreInterrupts = true; // the questions handle Ctrl-C
+  await onboard(options.home, requests.first);
+  requests.ignoreInterrupts = false;
+  return true;
+}
+
+function isOnTerminal(): boolean {
+  return process.stdin.isTTY && process.stdout.isTTY;
 }
 
 /** Answers one message, with the cluster that runs on this home or with a temporary one. */
@@ -51,13 +75,8 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
 
 /** Starts the cluster, opens the chat on a terminal, and runs until a stop request. */
 async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
-  const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
-  const withQuestions = withChat && needsOnboarding(options.home, settingsOf(options));
-  if (withQuestions) {
-    requests.ignoreInterrupts = true; // the questions handle Ctrl-C
-    await onboard(options.home, requests.first);
-    requests.ignoreInterrupts = false;
-  }
+  const withChat = options.chat && isOnTerminal();
+  const withQuestions = withChat && (await askFirst(options, requests));
   const begun = performance.now();
   let opened: TerminalChat | null = null;
   const cluster = await start(options, requests, {
@@ -65,11 +84,14 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
     // The chat owns the screen while it is open.
     say: (line) => opened === null && say(line),
     warn: (line) => (opened === null ? say(line) : opened.warn(line)),
-    ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
+    // In the background, the services' own log files are enough.
+    ...(withChat || isDetached ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster, await consoleLink(cluster));
-  for (const line of channelLines(await channelStates(cluster))) say(line);
+  const states = await channelStates(cluster);
+  for (const line of [...channelLines(states), ...rehearsalWarning(cluster.model, states)]) say(line);
+  sendToTerminal({ ready: true });
   try {
     let keepsRunning = true;
     if (withChat) {
@@ -121,6 +143,6 @@ try {
   process.exitCode = await main();
 } catch (error) {
   process.exitCode = 1;
-  if (error instanceof StopRequested) say("Stopped.");
-  else report(error);
+  if (!(error instanceof StopRequested)) report(error);
+  else if (!isDetached) say("Stopped.");
 }

@@ -58,6 +58,11 @@ export async function waitGone(name: ProcessName, timeoutMs: number): Promise<bo
   return true;
 }
 
+/** Asks a process to end (SIGTERM), and resolves true when it has ended, false after `timeoutMs`. */
+export async function requestEnd(name: ProcessName, timeoutMs: number): Promise<boolean> {
+  return !signal(name, "SIGTERM") || waitGone(name, timeoutMs);
+}
+
 /** Sends `ask` to a process that may not be a child, and SIGKILL after `graceMs`. */
 export async function endProcess(name: ProcessName, ask: NodeJS.Signals, graceMs: number): Promise<void> {
   if (!signal(name, ask)) return;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelLines, introduction } from "../src/introduction.ts";
+import { channelLines, introduction, rehearsalWarning } from "../src/introduction.ts";
 
 test("names the token's file, not the token, when the cluster is ready", () => {
   const cluster = {
@@ -21,6 +21,15 @@ test("fits the link that signs in on a terminal of 80 columns", () => {
   const link = `http://127.0.0.1:8787/#code=${"x".repeat(43)}`;
   for (const line of introduction(cluster, link)) assert.ok(line.length < 84, line);
   assert.equal(introduction(cluster, link)[1]?.trim(), "signs a browser in once, within 15 minutes");
+});
+
+test("warns when accounts are connected and the rehearsal model answers the people there", () => {
+  const rehearsal = "rehearsal: a built-in scripted model, no key set";
+  const [first, second] = rehearsalWarning(rehearsal, ["telegram:main connected as @bot", "telegram:main standby"]);
+  assert.match(first ?? "", /^warning  people on telegram:main get answers of the rehearsal$/);
+  assert.match(second ?? "", /npx parley onboard/);
+  assert.deepEqual(rehearsalWarning(rehearsal, ["hook:build ready", "observer:log ready"]), []);
+  assert.deepEqual(rehearsalWarning("claude-x, the default model", ["telegram:main connected"]), []);
 });
 
 test("names each account once, and as connecting while no replica has it", () => {

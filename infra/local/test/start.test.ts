@@ -31,6 +31,7 @@ test("prefers flags to the environment, and uses defaults for the rest", () => {
     home: "/here/data",
     settings: ["preset=goat", "limits.max_usd=2", "limits.max_iterations=9"],
     chat: true,
+    detach: false,
   });
   assert.deepEqual([readOptions([], {}, "/here").home, readOptions([], {}, "/here").httpPort], ["/here/.parley", 8787]);
 });
@@ -38,6 +39,7 @@ test("prefers flags to the environment, and uses defaults for the rest", () => {
 test("names an invalid option", () => {
   for (const [args, message] of [
     [["--colour"], /--colour/],
+    [["--once", "hello", "-d"], /use it without --detach/],
     [["--port", "many"], /"many" is not a port/],
     [["--replicas", "gateway=2"], /no service "gateway"/],
     [["--replicas", "store=0"], /store needs a number/],

@@ -45,7 +45,7 @@ test("suggests the closest command when a command is unknown", () => {
   assert.throws(() => parse("statsu"), { exitCode: 2, message: /Did you mean "parley status"\?/ });
   assert.throws(() => parse("sessions shwo main"), { exitCode: 2, message: /Did you mean "parley sessions show"\?/ });
   assert.throws(() => parse("pairing"), { exitCode: 2, message: /needs a subcommand: list, approve/ });
-  assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, onboard, chat, run, send/ });
+  assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, down, service, onboard, chat, run, send/ });
   for (const line of ["bogus --help", "help bogus", "docs bogus -h", "help docs bogus"]) {
     assert.throws(() => parse(line), { exitCode: 2, message: /There is no command "parley (docs )?bogus"/ }, line);
   }

@@ -72,6 +72,8 @@ test("reports why a replica has not started", () => {
 test("warns about a model without a key, and reports a refused key as an error", () => {
   assert.equal(modelFinding({ provider: "anthropic", model: "m", note: null }).severity, "ok");
   assert.equal(modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }).severity, "warning");
+  const shown = modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }, fixesFor(false), true);
+  assert.match(shown.message, /people who write on a channel get its answers/);
   const refused = (provider: string) => modelFinding({ provider, model: "m", note: "the key was refused" });
   assert.equal(refused("anthropic").severity, "error");
   assert.match(refused("anthropic").fix ?? "", /ANTHROPIC_API_KEY/);

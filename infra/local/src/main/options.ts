@@ -20,6 +20,7 @@ export const HELP = `npm start -- [options]            start Parley on this mach
   --set <key>=<value>             a setting; overrides parley.toml and the environment; repeatable (--set limits.max_usd=2)
   --home <folder>                 data folder (PARLEY_HOME, default .parley in this folder)
   --no-chat                       show the logs instead of the chat
+  -d, --detach                    run in the background; npx parley down stops it
   --help                          show this text
 
 Environment variables: PARLEY__TABLE__KEY for each key of parley.toml, for example PARLEY__LIMITS__MAX_USD=2
@@ -38,11 +39,15 @@ export interface StartOptions {
   /** `key=value`, in order; they override all other sources. */
   readonly settings: readonly string[];
   readonly chat: boolean;
+  /** Run in the background, without a terminal. */
+  readonly detach: boolean;
 }
 
 /** Reads the arguments; flags override the environment. Throws LocalError `bad_option`. */
 export function readOptions(args: readonly string[], environment: Environment, cwd: string): StartOptions {
   const values = parse(args);
+  if (values.detach === true && values.once !== undefined)
+    throw new LocalError("bad_option", "--once waits for its answer: use it without --detach.");
   const port = values.port ?? (environment.PARLEY_HTTP_PORT || undefined);
   return {
     help: values.help === true,
@@ -53,6 +58,7 @@ export function readOptions(args: readonly string[], environment: Environment, c
     home: resolve(cwd, values.home ?? (environment.PARLEY_HOME || join(cwd, ".parley"))),
     settings: [...(values.preset === undefined ? [] : [`preset=${values.preset}`]), ...(values.set ?? [])],
     chat: values["no-chat"] !== true,
+    detach: values.detach === true,
   };
 }
 
@@ -65,6 +71,7 @@ function parse(args: readonly string[]) {
     preset: { type: "string" },
     set: { type: "string", multiple: true },
     "no-chat": { type: "boolean" },
+    detach: { type: "boolean", short: "d" },
     help: { type: "boolean", short: "h" },
   } as const;
   try {

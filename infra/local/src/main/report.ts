@@ -1,19 +1,20 @@
 // The output of `npm start` for people. It goes to standard error, because standard output contains only answers.
 
-import { styleText } from "node:util";
+import { inspect, styleText } from "node:util";
 
 import { z } from "zod";
 
 import { knownSystemError, LocalError } from "../errors.ts";
+import { sendToTerminal } from "./detached.ts";
 
 /** Writes an error to standard error. */
 export function report(failure: unknown): void {
   const error = knownSystemError(failure, "the data folder") ?? failure;
   if (error instanceof LocalError) {
-    console.error(error.message);
-    if (error.fix !== null) console.error(error.fix);
+    say(error.message);
+    if (error.fix !== null) say(error.fix);
   } else {
-    console.error(error);
+    say(inspect(error));
   }
 }
 
@@ -33,8 +34,9 @@ export function serviceLineWriter(isTerminal: boolean): (replica: string, line: 
   };
 }
 
+/** Writes a line to standard error; in the background, to the terminal that waits for the start. */
 export function say(line: string): void {
-  process.stderr.write(`${line}\n`);
+  if (!sendToTerminal({ line })) process.stderr.write(`${line}\n`);
 }
 
 /** If a gateway does not answer within this time, the lines are omitted: the start does not wait. */

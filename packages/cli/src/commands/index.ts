@@ -10,7 +10,7 @@ import { consoleCommand } from "./console.ts";
 import { cronCommands } from "./cron.ts";
 import { deadLetterCommands } from "./dead-letters.ts";
 import { docsCommands } from "./docs.ts";
-import { doctorCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
+import { doctorCommand, downCommand, logsCommand, statusCommand, upCommand } from "./local.ts";
 import { evalCommands } from "./eval.ts";
 import { mcpCommands } from "./mcp.ts";
 import { onboardCommand } from "./onboard.ts";
@@ -21,11 +21,14 @@ import { sdkCommand } from "./sdk.ts";
 import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
 import { tokenCommands } from "./tokens.ts";
+import { serviceCommands } from "./service.ts";
 import { stopCommand, turnCommands } from "./session-controls.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 export const commands: readonly CommandSpec[] = [
   upCommand,
+  downCommand,
+  ...serviceCommands,
   onboardCommand,
   ...talkCommands,
   sdkCommand,

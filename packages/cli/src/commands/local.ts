@@ -7,12 +7,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { errorMessage } from "@parley/contracts";
+import { requestEnd } from "@parley/local";
 
 import { fetchStatus } from "../cluster/status.ts";
 import { findTarget } from "../cluster/target.ts";
 import { doctor } from "../doctor/doctor.ts";
 import { CliError, exitCodes, note, painter, print, printJson, terminalWidth } from "../io/io.ts";
-import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
+import { flag, homeOption, jsonOption, targetOptions, text } from "../io/options.ts";
 import { logOptions, printLogs } from "../logs/logs.ts";
 import { statusText } from "../tables/status.ts";
 import type { Call, CommandSpec } from "./command.ts";
@@ -24,7 +25,11 @@ export const upCommand: CommandSpec = {
   summary: "start Parley on this machine (the same as npm start)",
   options: {},
   passThrough: true,
-  examples: ["parley up --replicas agent-core=2,channel-gateway=2", "parley up --preset goat --set limits.max_usd=2"],
+  examples: [
+    "parley up --detach",
+    "parley up --replicas agent-core=2,channel-gateway=2",
+    "parley up --preset goat --set limits.max_usd=2",
+  ],
   /** Runs it on this terminal. It gets Ctrl-C twice, from the terminal's process group and forwarded from here; it coalesces signals. */
   run: async ({ positionals, io }) => {
     const child = spawn(process.execPath, ["--conditions=@parley/source", START, ...positionals], {
@@ -35,6 +40,32 @@ export const upCommand: CommandSpec = {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + constants.signals[signal ?? "SIGKILL"];
+  },
+};
+
+/** Longer than a drain of all services; after it, a second SIGTERM ends them at once. */
+const stopTimeoutMs = 120_000;
+
+export const downCommand: CommandSpec = {
+  name: "down",
+  summary: "stop Parley on this machine, wherever it was started",
+  details: "Running turns get time to finish. Messages that wait are stored, and the next start continues them.",
+  options: homeOption,
+  examples: ["parley down"],
+  run: async ({ values, io }) => {
+    const { home } = findTarget(values, io);
+    if (home.state === null) {
+      print(io, `Parley does not run on ${home.path}.`);
+      return exitCodes.ok;
+    }
+    const { pid } = home.state.supervisor;
+    note(io, `stopping Parley (pid ${pid})`);
+    if (!(await requestEnd(home.state.supervisor, stopTimeoutMs))) {
+      const limit = `${stopTimeoutMs / 60_000} minutes`;
+      throw new CliError(`Parley (pid ${pid}) did not stop within ${limit}.`, { fix: `End it at once: kill ${pid}` });
+    }
+    print(io, "Stopped.");
+    return exitCodes.ok;
   },
 };
 

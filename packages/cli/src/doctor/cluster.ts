@@ -31,7 +31,7 @@ export const clusterChecks: readonly Check[] = [
   { id: "gateway", run: gateway },
   { id: "start", run: withStatus("start", ({ replicas }, fixes) => startFindings(replicas, fixes)) },
   { id: "leader", run: withStatus("leader", ({ replicas }, fixes) => [leaderFinding(replicas, fixes)]) },
-  { id: "model", run: withStatus("model", ({ model }, fixes) => [modelFinding(model, fixes)]) },
+  { id: "model", run: withStatus("model", modelOf) },
   { id: "sandbox", run: withStatus("sandbox", ({ replicas }, fixes) => sandboxFindings(replicas, fixes)) },
   { id: "mcp", run: withStatus("mcp", ({ replicas }, fixes) => mcpFindings(replicas, fixes)) },
   { id: "channels", run: withStatus("channels", ({ replicas }, fixes) => channelFindings(replicas, fixes)) },
@@ -40,6 +40,11 @@ export const clusterChecks: readonly Check[] = [
   { id: "clock", run: clock },
   { id: "deliveries", run: withStatus("deliveries", (status, fixes) => deliveryFindings(status, fixes)) },
 ];
+
+function modelOf({ model, replicas }: Status, fixes: Fixes): Finding[] {
+  const accounts = replicas.some(({ details }) => details["channels"] !== undefined);
+  return [modelFinding(model, fixes, accounts)];
+}
 
 function supervisor({ home, explicitUrl }: DoctorContext): Finding[] {
   if (explicitUrl) return [];
@@ -145,10 +150,14 @@ function keyVariable(provider: string): string {
   return provider === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
 }
 
-export function modelFinding(model: Status["model"], fixes = fixesFor(false)): Finding {
+/** `accounts`: channels are connected, on which other people get the model's answers. */
+export function modelFinding(model: Status["model"], fixes = fixesFor(false), accounts = false): Finding {
   if (model === null) return error("model", "no agent-core reports its model", fixes.logs("agent-core"));
   const named = `${model.model} (${model.provider})`;
-  if (model.provider === "rehearsal") return warning("model", `${named}: ${model.note ?? ""}`, fixes.model);
+  if (model.provider === "rehearsal") {
+    const people = accounts ? "; people who write on a channel get its answers" : "";
+    return warning("model", `${named}: ${model.note ?? ""}${people}`, fixes.model);
+  }
   if (model.note === null) return ok("model", named);
   return /\bkey\b|auth|refus|denied|\b401\b|\b403\b/i.test(model.note)
     ? error(

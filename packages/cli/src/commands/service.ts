@@ -1,0 +1,152 @@
+// `parley service install` and `uninstall`: Parley as a systemd unit of the user, which starts with the machine.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { ConfigError, explainSettings } from "@parley/chassis/settings";
+import { findConfig, isModelConfigured, openHome, withSecrets } from "@parley/local";
+
+import { findTarget } from "../cluster/target.ts";
+import { CliError, exitCodes, note, print, type Io } from "../io/io.ts";
+import { homeOption } from "../io/options.ts";
+import type { Call, CommandSpec } from "./command.ts";
+
+const ROOT = fileURLToPath(new URL("../../../..", import.meta.url)).replace(/\/$/, "");
+const UNIT = "parley.service";
+
+/** What differs between units. */
+export interface UnitFacts {
+  /** The folder of the repository. */
+  readonly root: string;
+  readonly home: string;
+  readonly node: string;
+  readonly path: string;
+  /** Options of `npm start`. */
+  readonly options: readonly string[];
+}
+
+/** The unit's text. */
+export function unitText({ root, home, node, path, options }: UnitFacts): string {
+  const command = [node, join(root, "infra/local/bootstrap.mjs"), "infra/local/src/main.ts", "--no-chat", ...options];
+  return `[Unit]
+Description=Parley
+StartLimitIntervalSec=0
+
+[Service]
+WorkingDirectory=${root.replaceAll("%", "%%")}
+Environment=${quoted(`PARLEY_HOME=${home}`)} ${quoted(`PATH=${path}`)}
+ExecStart=${command.map((word) => quoted(word).replaceAll("$", "$$$$")).join(" ")}
+Restart=on-failure
+RestartSec=10
+# The supervisor stops its services in order; only what is left after the limit is killed.
+KillMode=mixed
+TimeoutStopSec=150
+
+[Install]
+WantedBy=default.target
+`;
+}
+
+/** One word of a unit, without specifiers. */
+function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
+}
+
+function unitPath({ env }: Io): string {
+  const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] ?? "/root", ".config");
+  return join(config, "systemd/user", UNIT);
+}
+
+/** Throws CliError if systemd refuses or does not run for this user. */
+function systemctl(io: Io, ...args: readonly string[]): void {
+  const { status, error, stderr } = spawnSync("systemctl", ["--user", ...args], {
+    env: { ...io.env },
+    encoding: "utf8",
+  });
+  if (status === 0) return;
+  const reason = error === undefined ? stderr.trim().split("\n")[0] : error.message;
+  throw new CliError(`systemctl --user ${args.join(" ")} failed: ${reason ?? ""}`, {
+    fix: "Without systemd, run Parley in the background with: npx parley up --detach",
+  });
+}
+
+async function install({ values, positionals, io }: Call): Promise<number> {
+  const { home } = findTarget(values, io);
+  systemctl(io, "show-environment");
+  if (home.state !== null) {
+    throw new CliError(`Parley already runs on ${home.path} (pid ${home.state.supervisor.pid}).`, {
+      fix: "Stop it first: npx parley down",
+    });
+  }
+  const path = unitPath(io);
+  mkdirSync(dirname(path), { recursive: true });
+  const { path: homePath } = openHome(home.path);
+  const facts = {
+    root: ROOT,
+    home: homePath,
+    node: process.execPath,
+    path: io.env["PATH"] ?? "",
+    options: positionals,
+  };
+  writeFileSync(path, unitText(facts));
+  systemctl(io, "daemon-reload");
+  systemctl(io, "enable", "--now", UNIT);
+  print(io, `${path} is installed and started.`);
+  if (!hasModel(homePath)) {
+    note(
+      io,
+      "No model is stored, and a service has no variables of this shell: the rehearsal model answers. Set one up: npx parley onboard",
+    );
+  }
+  note(
+    io,
+    "Its state: npx parley status. Its log: npx parley logs -f. Without this it ends when you log out: loginctl enable-linger",
+  );
+  return exitCodes.ok;
+}
+
+/** Whether the service has a model, without the variables of this shell. Settings that cannot be read are reported by the start. */
+function hasModel(home: string): boolean {
+  const env = withSecrets(home, {});
+  try {
+    return isModelConfigured(env, explainSettings(findConfig(home, env) ?? undefined, env).settings);
+  } catch (error) {
+    if (error instanceof ConfigError) return true;
+    throw error;
+  }
+}
+
+async function uninstall({ io }: Call): Promise<number> {
+  const path = unitPath(io);
+  if (!existsSync(path)) {
+    print(io, `There is no ${path}.`);
+    return exitCodes.ok;
+  }
+  systemctl(io, "disable", "--now", UNIT);
+  rmSync(path);
+  systemctl(io, "daemon-reload");
+  print(io, `Stopped, and ${path} is removed. The data stays.`);
+  return exitCodes.ok;
+}
+
+export const serviceCommands: readonly CommandSpec[] = [
+  {
+    name: "service install",
+    summary: "run Parley as a service of your user, started with the machine (systemd)",
+    operands: ["[-- <option of npm start>]…"],
+    details: `Writes a unit for systemctl --user, enables and starts it. It gets no variables of this shell: keys come from secrets.env in the
+data folder, where parley onboard stores them.`,
+    options: homeOption,
+    examples: ["parley service install", "parley service install -- --port 9000 --preset goat"],
+    run: install,
+  },
+  {
+    name: "service uninstall",
+    summary: "stop the service and remove its unit; the data stays",
+    options: {},
+    examples: ["parley service uninstall"],
+    run: uninstall,
+  },
+];
