@@ -1,9 +1,10 @@
 // Transfers content that is too large for a message: uploaded to and fetched from the store in chunks. The caller holds the whole content in
 // memory; the store's size limit bounds it.
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { store, WireError, type store as Store } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import type { Bus } from "./bus.ts";
+import { contentHash } from "./content-hash.ts";
 
 /** Concurrent chunks. */
 const parallel = 4;
@@ -15,7 +16,7 @@ type ForCall = string | null;
 
 /** Stores content in the store. Throws the store's WireError: TOO_LARGE, or INVALID_INPUT for content that it does not accept. */
 export async function storeBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
-  const sha256 = createHash("sha256").update(content).digest("hex");
+  const sha256 = await contentHash(content);
   const announced = { opId: randomUUID(), sha256, bytes: content.length };
   const begun =
     call === undefined
@@ -44,7 +45,7 @@ export async function fetchBlob(bus: Bus, sha256: string, grant?: string): Promi
     chunks[index + 1] = Buffer.from(data, "base64");
   });
   const content = Buffer.concat(chunks);
-  if (createHash("sha256").update(content).digest("hex") !== sha256) {
+  if ((await contentHash(content)) !== sha256) {
     throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
   }
   return content;
