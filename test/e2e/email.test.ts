@@ -1,5 +1,5 @@
-// E-mail through real servers and two gateways: Exim delivers to either of them over LMTP, Dovecot serves a mailbox to one of them. A gateway
-// is killed after it has stored a mail and before it has said so: the mail arrives again, is one turn and has one answer.
+// E-mail through real servers and two gateways: Exim and OpenSMTPD deliver to either of them over LMTP, Dovecot serves a mailbox to one of
+// them. A gateway is killed after it has stored a mail and before it has said so: the mail arrives again, is one turn and has one answer.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,13 @@ import { after, before, describe, test } from "node:test";
 import { freePort } from "@parley/local";
 import {
   Cleanup,
+  missingOpenSmtpd,
   startMailPeer,
+  startOpenSmtpd,
   startTestCluster,
   temporaryFolder,
   type MailPeer,
+  type OpenSmtpd,
   type TestCluster,
 } from "@parley/testing";
 
@@ -18,6 +21,8 @@ const cleanup = new Cleanup();
 let cluster: TestCluster;
 let lmtp: MailPeer;
 let imap: MailPeer;
+const withoutOpenSmtpd = await missingOpenSmtpd();
+let openSmtpd: OpenSmtpd;
 
 const accountOf = (name: string, peer: MailPeer, more: string) => `
 [channels.email.${name}]
@@ -36,6 +41,10 @@ before(async () => {
   const lmtpPort = await freePort();
   lmtp = await startMailPeer({ lmtpPort });
   cleanup.add(async () => lmtp[Symbol.asyncDispose]());
+  if (withoutOpenSmtpd === false) {
+    openSmtpd = await startOpenSmtpd({ lmtpPort });
+    cleanup.add(async () => openSmtpd[Symbol.asyncDispose]());
+  }
   imap = await startMailPeer();
   cleanup.add(async () => imap[Symbol.asyncDispose]());
   cluster = await startTestCluster(cleanup, {
@@ -78,26 +87,35 @@ describe("e-mail", { timeout: 120_000 }, () => {
     assert.equal(lmtp.mails("ann").length, before);
   });
 
-  for (const [name, of] of Object.entries({
-    LMTP: () => ({ peer: lmtp, person: "ann" }),
-    IMAP: () => ({ peer: imap, person: "bob" }),
-  })) {
-    test(`answers a mail once when the gateway is killed before it confirms it (${name})`, async () => {
-      const { peer, person } = of();
+  /** The mail server with a person's mailbox, and the one that takes their mail. */
+  const ways = {
+    "LMTP from Exim": () => ({ peer: lmtp, person: "ann", server: lmtp }),
+    "LMTP from OpenSMTPD": () => ({ peer: lmtp, person: "ann", server: openSmtpd }),
+    IMAP: () => ({ peer: imap, person: "bob", server: imap }),
+  };
+  for (const [name, of] of Object.entries(ways)) {
+    const skip = name.includes("OpenSMTPD") && withoutOpenSmtpd;
+    test(`answers a mail once when the gateway is killed before it confirms it (${name})`, { skip }, async () => {
+      const { peer, person, server } = of();
+      const from = `${person}@test.local`;
       const earlier = peer.mails(person).length;
-      await peer.write({ from: `${person}@test.local`, subject: "ready", body: "ready?" });
+      await server.write({ from, subject: "ready", body: "ready?" });
       const before = (await peer.untilMails(person, earlier + 1)).length;
       await cluster.fault("inbox.after_put", "kill");
-      await peer.write({ from: `${person}@test.local`, subject: "Twice", body: "only one answer" });
+      await server.write({ from, subject: "Twice", body: "only one answer" });
+      if (name.includes("OpenSMTPD")) {
+        await openSmtpd.untilLogged(/TempFail/);
+        await openSmtpd.retry();
+      }
       await peer.untilMails(person, before + 1);
       assert.deepEqual(await cluster.armed(), []);
-      await peer.write({ from: `${person}@test.local`, subject: "Last", body: "the last" });
+      await server.write({ from, subject: "Last", body: "the last" });
       const answers = (await peer.untilMails(person, before + 2)).slice(before);
       assert.deepEqual(
         answers.map((mail) => /^Subject: (.*)$/m.exec(mail)?.[1]),
         ["Re: Twice", "Re: Last"],
       );
-      if (name === "LMTP") assert.match(peer.log(), /agent@test\.local.*defer/);
+      if (name.includes("Exim")) assert.match(peer.log(), /agent@test\.local.*defer/);
     });
   }
 });

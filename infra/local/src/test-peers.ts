@@ -11,6 +11,7 @@ export const TEST_PROGRAMS = {
   exim4: "exim4-daemon-light",
   dovecot: "dovecot-imapd",
   swaks: "swaks",
+  smtpd: "opensmtpd",
   promtool: "prometheus",
 };
 

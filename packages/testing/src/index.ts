@@ -48,7 +48,8 @@ export {
   type SignalPeerOptions,
 } from "./peers/signal/index.ts";
 export { prepareSignalCli, startSignalCli, type SignalCli, type SignalCliDaemon } from "./peers/signal/real-daemon.ts";
-export { startMailPeer, type MailPeer, type MailPeerOptions, type WrittenMail } from "./peers/email/index.ts";
+export { startMailPeer, type MailPeer, type MailPeerOptions } from "./peers/email/index.ts";
+export { missingOpenSmtpd, startOpenSmtpd, type OpenSmtpd } from "./peers/email/opensmtpd.ts";
 export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,

@@ -12,6 +12,7 @@ import { Cleanup, startMailPeer, temporaryFolder, type MailPeer } from "@parley/
 import { simpleParser, type ParsedMail } from "mailparser";
 import { AccountRejectedError, type OutboundPart } from "../src/channels/channel.ts";
 import { createEmail } from "../src/channels/email/index.ts";
+import { logIn, openClient } from "../src/channels/email/mailbox.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { listenLmtp, mailSettings } from "./support/mail.ts";
@@ -82,7 +83,7 @@ describe("e-mail over LMTP", () => {
 
   test("refuses mail above the limit, for other recipients and from other servers", async () => {
     const host = new TestHost();
-    await using _ = await listenLmtp(create({ max_mail_bytes: 20_000 }), host);
+    await using _ = await listenLmtp(create({ max_mail_bytes: 20_000, aliases: ["help@test.local"] }), host);
     await peer.write({ from: "bob@test.local", body: "x\n".repeat(20_000) });
     await peer.untilLogged(/552 Error: message exceeds/);
     assert.deepEqual(await answersTo(lmtpPort, ["LHLO x", "MAIL FROM:<a@b.test>", "RCPT TO:<bob@test.local>"]), [
@@ -91,6 +92,8 @@ describe("e-mail over LMTP", () => {
       "250",
       "550",
     ]);
+    const tagged = ["LHLO x", "MAIL FROM:<a@b.test>", "RCPT TO:<Agent+orders@test.local>", "RCPT TO:<help@test.local>"];
+    assert.deepEqual((await answersTo(lmtpPort, tagged)).slice(3), ["250", "250"]);
     const undeclared = [
       "LHLO x",
       "MAIL FROM:<a@b.test>",
@@ -239,7 +242,12 @@ describe("e-mail over IMAP", () => {
   const untilConnected = (host: TestHost) =>
     host.until("the connection", () => (host.reported.at(-1)?.state === "connected" ? true : null));
 
-  test("receives new mail at once and continues after the cursor on another replica", async () => {
+  test("receives new mail as soon as the server reports it, and continues on another replica", async (t) => {
+    const { setTimeout: wait } = globalThis;
+    // Without the periodic search only IDLE tells of new mail.
+    t.mock.method(globalThis, "setTimeout", (work: () => void, ms?: number, ...args: []) =>
+      wait(ms === 30_000 ? () => undefined : work, ms, ...args),
+    );
     await peer.write({ body: "from before the first connection" });
     await peer.untilLogged(/Completed/);
     const host = new TestHost();
@@ -267,6 +275,12 @@ describe("e-mail over IMAP", () => {
     );
     second.lose();
     await again;
+    // The ends of the connections may have interrupted the marks of the second and the fourth.
+    const seen = await seenBodies(peer);
+    assert.deepEqual(
+      ["one", "three", "hello"].map((body) => seen.includes(body)),
+      [true, true, false],
+    );
   });
 
   test("skips mail above the limit and reads a mailbox that was renumbered without doubling", async () => {
@@ -329,6 +343,17 @@ describe("e-mail over IMAP", () => {
     assert.doesNotMatch(host.logText, /wr0ng|s3cret-mail/);
   });
 });
+
+/** The texts of the agent's mail that is marked as read. */
+async function seenBodies(peer: MailPeer): Promise<string[]> {
+  const client = openClient(mailSettings(peer), peer.password);
+  await logIn(client);
+  await client.mailboxOpen("INBOX");
+  const mails = await client.fetchAll({ seen: true }, { uid: true, source: true });
+  client.close();
+  const parsed = await Promise.all(mails.map(({ source = Buffer.alloc(0) }) => simpleParser(source)));
+  return parsed.map(({ text = "" }) => text.trim());
+}
 
 /** A server that answers a mail with this line; an empty one: it breaks the connection. */
 async function startSmtp(answer: string): Promise<{ port: number; close: () => void }> {

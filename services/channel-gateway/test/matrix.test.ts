@@ -256,6 +256,39 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     assert.ok(limited.afterMs > 0 && limited.afterMs <= 1_000, String(limited.afterMs));
   });
 
+  test("keeps a pause that only Retry-After names, for its messages and for its connection", async () => {
+    await using proxy = await startFaultyProxy(synapse.url);
+    await using agent = await Agent.open(synapse, "paused", { owners: [ann.userId] }, proxy.url);
+    const room = await agent.direct(ann);
+    const body = { errcode: "M_LIMIT_EXCEEDED", error: "Too Many Requests" };
+    const limited = (seconds: string) => ({ status: 429, body, headers: { "retry-after": seconds } });
+    proxy.failNext(/send\/m\.room\.message/, limited("7"));
+    assert.deepEqual(await agent.adapter.send(textPart(agent, room, "x"), soon()), {
+      state: "retry",
+      afterMs: 7_000,
+      reason: "M_LIMIT_EXCEEDED Too Many Requests",
+      scope: "account",
+    });
+    proxy.failNext(/\/sync/, limited("1"));
+    const startedAt = performance.now();
+    await ann.say(room, "ends the long poll");
+    assert.match(String(await agent.ended()), /M_LIMIT_EXCEEDED/);
+    assert.ok(performance.now() - startedAt >= 990);
+  });
+
+  test("drops a message to a room where the agent may not write, and says why", async () => {
+    await using agent = await Agent.open(synapse, "muted", { owners: [ann.userId] });
+    const room = await agent.direct(ann);
+    const levels = { users: { [ann.userId]: 100 }, events_default: 50 };
+    await ann.call("PUT", `/rooms/${encodeURIComponent(room)}/state/m.room.power_levels`, levels);
+    const outcome = await agent.adapter.send(textPart(agent, room, "hello"), soon());
+    assert.equal(outcome.state, "dropped");
+    assert.match("reason" in outcome ? outcome.reason : "", /^M_FORBIDDEN .*permission/);
+    const address = { channel: "matrix", account: "main", conversation: room };
+    const reacted = await agent.adapter.react?.(address, await ann.say(room, "hm"), "👀", soon());
+    assert.equal(reacted?.state, "dropped");
+  });
+
   test("drops a message to a room that the agent has left", async () => {
     await using agent = await Agent.open(synapse, "leaves", { owners: [ann.userId] });
     const room = await agent.direct(ann);

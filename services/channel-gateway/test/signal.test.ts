@@ -213,6 +213,25 @@ describe("errors of the Signal daemon", () => {
     assert.equal(peer.sent.length, 0);
   });
 
+  test("of a missing permission at send time drop the message with the reason", async () => {
+    await using peer = await startSignalPeer();
+    const adapter = createSignal("main", settingsFor(peer));
+    const address = addressOf(`group:${peer.team.id}`);
+    const refused = {
+      announcements: `User is not allowed to send message to group: Team (${peer.team.id})`,
+      left: `User is not a member in group: Team (${peer.team.id})`,
+    };
+    for (const [refusal, reason] of Object.entries(refused)) {
+      peer.refuse(peer.team, refusal === "left" ? "left" : "announcements");
+      assert.deepEqual(await adapter.send(firstPart(limits, address, "hello"), soon()), { state: "dropped", reason });
+      assert.deepEqual(await adapter.react?.(address, `5/${peer.ann.uuid}`, "👀", soon()), {
+        state: "dropped",
+        reason,
+      });
+    }
+    assert.equal((await adapter.send(firstPart(limits, addressOf(peer.ann.uuid), "hello"), soon())).state, "sent");
+  });
+
   test("of the connection say whether the message may have been sent", async () => {
     await using peer = await startSignalPeer();
     const adapter = createSignal("main", settingsFor(peer));
@@ -501,6 +520,29 @@ describe("a Signal daemon that the gateway starts", () => {
     await say("two");
     await host.untilAccepted(2);
     assert.deepEqual(host.texts, ["one", "two"]);
+  });
+
+  test("loses no message that it had confirmed when it is killed again and again under traffic", async (context) => {
+    const cleanup = new Cleanup();
+    context.after(() => cleanup[Symbol.asyncDispose]());
+    const { given, say } = await program(cleanup, true);
+    const host = new TestHost();
+    await using _ = connecting(createSignal("main", signalChannel.settings.parse(given)), host);
+    const connections = () => host.logged.filter(({ message }) => message === "connected").length;
+    const texts: string[] = [];
+    for (let round = 1; round <= 4; round += 1) {
+      await host.until(`daemon ${round}`, () => (connections() === round ? true : null));
+      // The store is busy, so most of what the daemon hands out waits in the connection.
+      host.refuseNext();
+      let daemon = 0;
+      for (let count = 0; count < 10; count += 1) {
+        texts.push(`${round}.${count}`);
+        daemon = await say(`${round}.${count}`);
+      }
+      if (round < 4) process.kill(daemon, "SIGKILL");
+    }
+    await host.untilAccepted(texts.length);
+    assert.deepEqual(host.texts, texts);
   });
 
   test("is not started next to another one, and reports a number that is not registered", async (context) => {

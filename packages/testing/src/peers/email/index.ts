@@ -1,21 +1,11 @@
 // Mail for tests: a real Exim, a real Dovecot, people who write with swaks, and their mailboxes. Nothing leaves the machine.
-import { execFile } from "node:child_process";
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  watch,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
 import { untilValue } from "../../until.ts";
 import { startDovecot, type Dovecot } from "./dovecot.ts";
 import { authservId, mailDomain, startExim, type Exim } from "./exim.ts";
+import { swaksWriter, type WrittenMail } from "./swaks.ts";
 
 const password = "s3cret-mail";
 
@@ -24,24 +14,6 @@ export interface MailPeerOptions {
   lmtpPort?: number;
   /** Whether the IMAP server has IDLE; without it a client must search for new mail. Default true. */
   imapIdle?: boolean;
-}
-
-/** A mail that a person writes. */
-export interface WrittenMail {
-  /** Default: `ann@test.local`, in the header and the envelope. */
-  from?: string;
-  /** The envelope sender when it differs; `<>` for a bounce. */
-  envelopeFrom?: string;
-  to?: string;
-  messageId?: string;
-  subject?: string;
-  body?: string;
-  /** Further header lines, for example `In-Reply-To: <a@b>`. */
-  headers?: readonly string[];
-  /** Paths of files to attach. */
-  attach?: readonly string[];
-  /** The whole mail instead: header, empty line, body. */
-  raw?: string;
 }
 
 export interface MailPeer extends AsyncDisposable {
@@ -70,7 +42,6 @@ export async function startMailPeer({ lmtpPort, imapIdle = true }: MailPeerOptio
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "parley-mail-")));
   const people = ["ann", "bob"];
   const agent = lmtpPort === undefined ? "maildir" : { lmtpPort };
-  const swaks = await debianBinary("swaks", "swaks", SHARED_CACHE_DIR);
   await using started = new AsyncDisposableStack();
   started.defer(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   const dovecot = lmtpPort === undefined ? await startDovecot(folder, password, imapIdle) : null;
@@ -79,38 +50,7 @@ export async function startMailPeer({ lmtpPort, imapIdle = true }: MailPeerOptio
   started.defer(() => exim.kill());
   // From here on the caller ends the servers; a failure before ends those that run.
   const servers = started.move();
-  let written = 0;
-
-  const write = async (mail: WrittenMail): Promise<void> => {
-    const data = join(folder, `written-${(written += 1)}.eml`);
-    const from = mail.from ?? `ann@${mailDomain}`;
-    const header = [
-      `From: ${from}`,
-      `To: ${mail.to ?? `agent@${mailDomain}`}`,
-      `Subject: ${mail.subject ?? "Hello"}`,
-      `Message-Id: ${mail.messageId ?? `<m${written}.${process.pid}.${Date.now()}@${mailDomain}>`}`,
-      `Date: ${new Date().toUTCString().replace("GMT", "+0000")}`,
-      ...(mail.headers ?? []),
-    ];
-    const typed = mail.attach === undefined && !(mail.headers ?? []).some((line) => /^content-type:/i.test(line));
-    if (typed)
-      header.push("MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: 8bit");
-    const args = ["--server", `127.0.0.1:${exim.port}`, "--timeout", "60", "--suppress-data"];
-    args.push("--from", mail.envelopeFrom ?? /<([^>]*)>/.exec(from)?.[1] ?? from);
-    args.push("--to", /<([^>]*)>/.exec(mail.to ?? "")?.[1] ?? mail.to ?? `agent@${mailDomain}`);
-    if (mail.attach === undefined) {
-      writeFileSync(data, mail.raw ?? `${header.join("\n")}\n\n${mail.body ?? "hello"}\n`);
-      args.push("--data", `@${data}`);
-    } else {
-      const named = header.flatMap((line) => ["--header", line]);
-      args.push(...named, "--body", mail.body ?? "hello", ...mail.attach.flatMap((path) => ["--attach", `@${path}`]));
-    }
-    await new Promise<void>((resolve, reject) => {
-      execFile(swaks.path, args, { maxBuffer: 64 << 20 }, (error, stdout) =>
-        error === null ? resolve() : reject(new Error(`swaks: ${stdout.slice(-1_500)}`)),
-      );
-    });
-  };
+  const write = await swaksWriter(folder, exim.port);
   const mails = (user: string): string[] => {
     const box = join(folder, "mail", user);
     const files = ["new", "cur"].flatMap((name) => {

@@ -1,6 +1,6 @@
 // The process of a mail server: its start, until its port accepts connections, and its end.
 import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { acceptsConnections } from "../port.ts";
 import { asServerUser } from "./unprivileged.ts";
@@ -12,6 +12,10 @@ export interface ServerProcess {
   /** Ends the server without a goodbye: every connection is cut. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** What the server has written so far. */
+  output(): string;
+  /** Calls `listener` after each output until the returned function is called. */
+  onOutput(listener: () => void): () => void;
 }
 
 /** Starts a server and waits until `port` accepts connections. Rejects with its output when it ends first. */
@@ -22,6 +26,7 @@ export async function startServer(
 ): Promise<ServerProcess> {
   let child: ChildProcess | null = null;
   let output = "";
+  const written = new EventEmitter();
   const kill = async (): Promise<void> => {
     const ending = child;
     child = null;
@@ -42,7 +47,10 @@ export async function startServer(
     });
     child = started;
     for (const stream of [started.stdout, started.stderr])
-      stream.on("data", (part: Buffer) => (output += part.toString()));
+      stream.on("data", (part: Buffer) => {
+        output += part.toString();
+        written.emit("output");
+      });
     const until = performance.now() + startsWithinMs;
     while (!(await acceptsConnections(options.port))) {
       if (started.exitCode !== null || performance.now() > until) {
@@ -53,5 +61,9 @@ export async function startServer(
     }
   };
   await start();
-  return { kill, start };
+  const onOutput = (listener: () => void) => {
+    written.on("output", listener);
+    return () => void written.off("output", listener);
+  };
+  return { kill, start, output: () => output, onOutput };
 }

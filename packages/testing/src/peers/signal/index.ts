@@ -47,6 +47,8 @@ export interface SignalPeer extends AsyncDisposable {
   fail(method: string, fault: Fault): void;
   /** The person deletes their account. */
   unregister(person: Person): void;
+  /** From now on the account cannot send to the group. */
+  refuse(group: Group, refusal: NonNullable<Group["refusal"]>): void;
   /** The messages that people have seen, in order, including those that were never acknowledged to the sender. */
   readonly sent: readonly SentMessage[];
   readonly typing: SignalState["typing"];
@@ -75,7 +77,7 @@ const team: Group = { id: "VGhpcyBpcyBhIGdyb3VwIG9mIDMyIGJ5dGVzISEhISE=", name: 
 export async function startSignalPeer(options: SignalPeerOptions = {}): Promise<SignalPeer> {
   const state = new SignalState(number);
   for (const person of [ann, ben]) state.people.set(person.uuid, { ...person });
-  state.groups.set(team.id, team);
+  state.groups.set(team.id, { ...team });
   const open = async (port: number): Promise<DaemonServer> => {
     const daemon = createDaemonServer(state, {
       isMultiAccount: options.singleAccount !== true,
@@ -130,6 +132,10 @@ export async function startSignalPeer(options: SignalPeerOptions = {}): Promise<
     unregister: ({ uuid }) => {
       const person = state.people.get(uuid);
       if (person !== undefined) person.unregistered = true;
+    },
+    refuse: ({ id }, refusal) => {
+      const group = state.groups.get(id);
+      if (group !== undefined) group.refusal = refusal;
     },
     sent: state.sent,
     typing: state.typing,

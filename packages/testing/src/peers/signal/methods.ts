@@ -136,6 +136,8 @@ function fileOf(uri: string): SentFile {
   };
 }
 
+const refusals = { announcements: "not allowed to send message to", left: "not a member in" };
+
 /** The conversation that the parameters name. Throws as the daemon does for invalid and unknown ones. */
 function targetOf(state: SignalState, params: Params): string {
   const given = Target.safeParse(params);
@@ -145,7 +147,10 @@ function targetOf(state: SignalState, params: Params): string {
   const [group] = groups;
   if (group !== undefined) {
     if (!z.base64().safeParse(group).success) throw userError(`Invalid group id: ${group}`);
-    if (!state.groups.has(group)) throw userError(`Group not found: ${group}`);
+    const found = state.groups.get(group);
+    if (found === undefined) throw userError(`Group not found: ${group}`);
+    if (found.refusal !== undefined)
+      throw userError(`User is ${refusals[found.refusal]} group: ${found.name} (${group})`);
     return `group:${group}`;
   }
   const [person] = people;

@@ -15,6 +15,8 @@ export interface Group {
   name: string;
   /** Account ids; the account of the daemon is a member too. */
   members: string[];
+  /** Why the account cannot send to it: only administrators may, or it is a member no more. */
+  refusal?: "announcements" | "left";
 }
 
 export interface SentFile {

@@ -3,6 +3,12 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
+interface RefusedRequest {
+  status: number;
+  body: object;
+  headers?: Record<string, string>;
+}
+
 export interface FaultyProxy extends AsyncDisposable {
   readonly url: string;
   /** Requests so far, as method and path with its query. */
@@ -11,7 +17,7 @@ export interface FaultyProxy extends AsyncDisposable {
    * What happens to the next request that matches: `cut`, the connection ends before the server gets the request; `lost`, the server
    * executes the request and the connection ends without a response; an answer with a status, which the server does not see.
    */
-  failNext(matching: RegExp, fault: "cut" | "lost" | { status: number; body: object }): void;
+  failNext(matching: RegExp, fault: "cut" | "lost" | RefusedRequest): void;
 }
 
 export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
@@ -27,7 +33,8 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
       return;
     }
     if (typeof fault === "object") {
-      response.writeHead(fault.status, { "content-type": "application/json" }).end(JSON.stringify(fault.body));
+      const headers = { "content-type": "application/json", ...fault.headers };
+      response.writeHead(fault.status, headers).end(JSON.stringify(fault.body));
       return;
     }
     const disconnected = new AbortController();
