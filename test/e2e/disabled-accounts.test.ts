@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 import type { TelegramPeer } from "@parley/testing";
-import { runParley } from "../../packages/cli/test/support/parley.ts";
+import { parley as startParley, runParley } from "../../packages/cli/test/support/parley.ts";
 
 const cleanup = new Cleanup();
 const goodToken = "123456789:good-token-of-the-test-bot-000000000";
@@ -147,6 +147,19 @@ test("keeps an added account over a restart, and removes it", async () => {
   const logs = await parley("channels", "logs", "telegram:added");
   assert.match(logs.output, /lease acquired/);
   assert.ok(!logs.output.includes("telegram:good"), logs.output);
+  const remote = await parley("channels", "logs", "telegram:added", "--url", cluster.httpUrl, "--json");
+  const lines = remote.output.trim().split("\n");
+  assert.ok(
+    lines.some((line) => /"service":"channel-gateway".*"msg":"lease acquired"/.test(line)),
+    remote.output,
+  );
+  const followed = startParley(cluster.home, ["channels", "logs", "telegram:good", "--url", cluster.httpUrl, "-f"]);
+  await followed.says(/lease acquired/);
+  await parley("channels", "pause", "telegram:good");
+  await parley("channels", "resume", "telegram:good");
+  await followed.says(/lease acquired/);
+  followed.kill("SIGINT");
+  assert.equal((await followed.outcome()).code, 0);
   const removed = await parley("channels", "remove", "telegram:added");
   assert.match(removed.output, /telegram:added is removed/);
   const refused = await parley("channels", "remove", "telegram:good");

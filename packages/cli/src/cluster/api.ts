@@ -106,6 +106,7 @@ export const api = {
   pauseChannel: operations.channelsPause,
   resumeChannel: operations.channelsResume,
   moveChannel: operations.channelsMove,
+  channelLogs: operations.channelsLogs,
   tokens: operations.tokensList,
   createToken: operations.tokensCreate,
   revokeToken: operations.tokensRevoke,

@@ -3,8 +3,11 @@
 import { exampleAddress } from "@parley/contracts";
 
 import { api } from "../cluster/api.ts";
-import type { Gateway } from "../cluster/gateway.ts";
+import { Gateway } from "../cluster/gateway.ts";
+import { findTarget } from "../cluster/target.ts";
 import { CliError, UsageError } from "../io/io.ts";
+import { targetOptions } from "../io/options.ts";
+import { printAccountLines } from "../logs/account-lines.ts";
 import { logOptions, printLogs } from "../logs/logs.ts";
 import { accountText, accountsTable } from "../tables/channels.ts";
 import { addChannelCommand } from "./add-channel.ts";
@@ -91,11 +94,18 @@ export const channelCommands: readonly CommandSpec[] = [
   ),
   {
     name: "channels logs",
-    summary: "print what the gateways on this machine logged about an account",
+    summary: "print what the gateways logged about an account",
     operands: ["<account>"],
-    options: logOptions,
+    options: { ...targetOptions, ...logOptions },
+    details:
+      "On this machine: from the log files of the cluster. With --url or PARLEY_URL: the last 200 lines that each running gateway keeps.",
     examples: [`parley channels logs ${exampleAccount}`, `parley channels logs ${exampleAccount} -f --level warn`],
-    run: ({ values, positionals, io }) => printLogs(values, io, accountOf(positionals)),
+    run: ({ values, positionals, io }) => {
+      const account = accountOf(positionals);
+      const target = findTarget(values, io);
+      if (target.explicitUrl) return printAccountLines(values, io, new Gateway(target), account);
+      return printLogs(values, io, account);
+    },
   },
   request(
     {

@@ -20,7 +20,7 @@ import {
 } from "./records.ts";
 
 /** Default number of past lines that `--follow` prints. */
-const linesBeforeFollowing = 20;
+export const linesBeforeFollowing = 20;
 
 /** Options of the commands that print logs. */
 export const logOptions: OptionTable = {
@@ -43,9 +43,9 @@ export async function printLogs(values: OptionValues, io: Io, account?: LogFilte
       fix: "No cluster has run in this data folder; name another one with --home, or start one with: npm start",
     });
   }
-  const paint = painter(io.stdout, io.env);
+  const printRecord = recordPrinter(values, io);
   const show = (record: LogRecord): void => {
-    if (passes(record, filter)) print(io, values.has("json") ? recordJson(record) : recordText(record, paint));
+    if (passes(record, filter)) printRecord(record);
   };
   const stopping = new AbortController();
   if (follow) process.once("SIGINT", () => stopping.abort());
@@ -73,7 +73,14 @@ function requireService(logs: readonly LogText[], { service }: LogFilter, follow
   throw new UsageError(`No log is of a service, replica or server "${service}".`, `There are: ${names.join(", ")}`);
 }
 
-function readFilter(values: OptionValues): LogFilter {
+/** Prints records as text, or as JSON with --json. */
+export function recordPrinter(values: OptionValues, io: Io): (record: LogRecord) => void {
+  const paint = painter(io.stdout, io.env);
+  return (record) => print(io, values.has("json") ? recordJson(record) : recordText(record, paint));
+}
+
+/** The filter that --service, --level and --since name. Throws UsageError. */
+export function readFilter(values: OptionValues): LogFilter {
   const since = values.text("since");
   const from = since === undefined ? undefined : readSince(since, Date.now());
   if (from === null) {
