@@ -2,7 +2,7 @@
 //   DATABASE_URL=… [PARLEY_BLOB_DIR=…] [PARLEY_WORKSPACE=…] [PARLEY_CHECKPOINTS=…] [PARLEY_STATE=…] node backup.js <folder>
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, configExitCode } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
@@ -10,6 +10,7 @@ import { Client } from "pg";
 import { z } from "zod";
 import { folderVariables, readBackupConfig, type FolderName, type Folders } from "./config.ts";
 import { readSequences, writeTables } from "./db/table-files.ts";
+import { mebibytes, withProgress, type Doing } from "./db/progress.ts";
 
 /** Written last: a folder without it is not a complete backup. */
 export const manifestFile = "manifest.json";
@@ -26,7 +27,12 @@ export const ManifestSchema = z.object({
 export type Manifest = z.infer<typeof ManifestSchema>;
 
 /** Throws when the target is not empty. Contents in the folder of blobs never change, so they fit the database's moment. */
-export async function backup(databaseUrl: string, folders: Folders, target: string): Promise<Manifest> {
+export async function backup(
+  databaseUrl: string,
+  folders: Folders,
+  target: string,
+  doing: Doing = () => undefined,
+): Promise<Manifest> {
   mkdirSync(join(target, "tables"), { recursive: true, mode: 0o700 });
   if (readdirSync(target).length > 1) throw new Error(`${target} is not empty: name a new folder`);
   const client = new Client({ connectionString: databaseUrl });
@@ -37,7 +43,7 @@ export async function backup(databaseUrl: string, folders: Folders, target: stri
     const { rows } = await client.query<{ cut: Date; migration: string }>(
       "SELECT now() AS cut, (SELECT max(name) FROM parley.schema_migrations) AS migration",
     );
-    const tables = await writeTables(client, join(target, "tables"));
+    const tables = await writeTables(client, join(target, "tables"), doing);
     const [row] = rows;
     if (row === undefined) throw new Error("the database has no schema parley");
     const cutAt = row.cut.toISOString();
@@ -50,7 +56,11 @@ export async function backup(databaseUrl: string, folders: Folders, target: stri
     const path = folders[name as FolderName];
     return path !== undefined && existsSync(path);
   });
-  for (const name of names) await pack(folders[name] ?? "", join(target, `${name}.tar`));
+  for (const name of names) {
+    const file = join(target, `${name}.tar`);
+    doing(() => `${name}: ${mebibytes(statSync(file, { throwIfNoEntry: false })?.size ?? 0)} packed`);
+    await pack(folders[name] ?? "", file);
+  }
   const manifest: Manifest = { format: 1, ...database, folders: names };
   writeFileSync(join(target, manifestFile), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
   return manifest;
@@ -77,7 +87,10 @@ if (import.meta.main) {
   }
   try {
     const config = readBackupConfig();
-    const { cutAt, tables, folders } = await backup(config.databaseUrl, config.folders, target);
+    const { cutAt, tables, folders } = await withProgress(
+      (doing) => backup(config.databaseUrl, config.folders, target, doing),
+      (line) => process.stderr.write(`backup: ${line}\n`),
+    );
     const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
     process.stdout.write(`backup: ${rows} rows as of ${cutAt}, folders: ${folders.join(", ") || "none"}\n`);
   } catch (error) {

@@ -1,7 +1,7 @@
 // `parley restore`: replaces the database and the folders of a deployment by those of a backup. Nothing that the cluster did after the
 // backup is repeated by itself: unsent texts become `unknown`, due times of the past are skipped, and processes of before are fenced off.
 //   DATABASE_URL=… [PARLEY_BLOB_DIR=…] [PARLEY_WORKSPACE=…] … node restore.js <folder> [--replace]
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, configExitCode } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
@@ -10,6 +10,7 @@ import { ManifestSchema, manifestFile, tar, type Manifest } from "./backup.ts";
 import { readBackupConfig, type Folders } from "./config.ts";
 import { readTables, writeSequences } from "./db/table-files.ts";
 import { knownMigrations, migrate } from "./migrate.ts";
+import { mebibytes, withProgress, type Doing } from "./db/progress.ts";
 import { fromText, nextDue } from "./schedule/recurrence.ts";
 
 /** Far above any epoch or fence that processes acquired after the backup. */
@@ -26,6 +27,7 @@ export async function restore(
   folders: Folders,
   source: string,
   { replace = false }: RestoreOptions = {},
+  doing: Doing = () => undefined,
 ): Promise<Manifest> {
   const path = join(source, manifestFile);
   if (!existsSync(path)) throw new Error(`${source} is not a complete backup: it has no ${manifestFile}`);
@@ -39,7 +41,7 @@ export async function restore(
   await client.connect();
   try {
     await client.query("BEGIN");
-    await readTables(client, join(source, "tables"));
+    await readTables(client, join(source, "tables"), doing);
     await writeSequences(client, manifest.sequences);
     await fenceOff(client);
     await skipPastDueTimes(client);
@@ -48,7 +50,11 @@ export async function restore(
     await client.end();
   }
   await migrate(databaseUrl);
-  for (const name of manifest.folders) await unpack(join(source, `${name}.tar`), folders[name], replace);
+  for (const name of manifest.folders) {
+    const file = join(source, `${name}.tar`);
+    doing(() => `${name}: unpacking ${mebibytes(statSync(file).size)}`);
+    await unpack(file, folders[name], replace);
+  }
   return manifest;
 }
 
@@ -115,7 +121,10 @@ if (import.meta.main) {
   }
   try {
     const { databaseUrl, folders } = readBackupConfig();
-    const { cutAt } = await restore(databaseUrl, folders, source, { replace: options.includes("--replace") });
+    const { cutAt } = await withProgress(
+      (doing) => restore(databaseUrl, folders, source, { replace: options.includes("--replace") }, doing),
+      (line) => process.stderr.write(`restore: ${line}\n`),
+    );
     process.stdout.write(`restore: the deployment is as of ${cutAt}\n`);
   } catch (error) {
     process.stderr.write(`restore: ${errorMessage(error)}\n`);

@@ -73,7 +73,10 @@ test("restores a store that was in use, and repeats nothing", async () => {
   const writing = (async () => {
     for (let number = 0; !stopping.signal.aborted; number++) await answered(`during ${number}`);
   })();
-  const manifest = await backup(scene.stack.postgres.ownerUrl, folders, source);
+  const packing: string[] = [];
+  const manifest = await backup(scene.stack.postgres.ownerUrl, folders, source, (text) => packing.push(text()));
+  assert.match(packing[0] ?? "", /^database: table 1 of \d+, \w+$/);
+  assert.equal(packing.at(-1), "workspace: 0.0 MiB packed");
   stopping.abort();
   await writing;
   await answered("after");
@@ -82,7 +85,10 @@ test("restores a store that was in use, and repeats nothing", async () => {
   // Everything is lost: a new database, an empty folder.
   await rm(folders.workspace ?? "", { recursive: true });
   const postgres = await startTestPostgres(cleanup);
-  await restore(postgres.ownerUrl, folders, source);
+  const unpacking: string[] = [];
+  await restore(postgres.ownerUrl, folders, source, {}, (text) => unpacking.push(text()));
+  assert.match(unpacking[0] ?? "", /^database: table 1 of \d+, \w+$/);
+  assert.match(unpacking.at(-1) ?? "", /^workspace: unpacking 0\.0 MiB$/);
   assert.equal(readFileSync(join(folders.workspace ?? "", "notes", "a.txt"), "utf8"), "text");
   const sql = new Client({ connectionString: postgres.ownerUrl });
   await sql.connect();

@@ -5,7 +5,7 @@ import { pluralize } from "@parley/kit";
 
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
-import { CliError, exitCodes, UsageError } from "../io/io.ts";
+import { CliError, exitCodes, noteIfSlow, UsageError } from "../io/io.ts";
 import { flag, text, type OptionTable } from "../io/options.ts";
 import { oneLine } from "../tables/format.ts";
 import {
@@ -195,9 +195,10 @@ export const turnCommands: readonly CommandSpec[] = [
       options: { keep: text("<what>", "what the summary must keep") },
       examples: ["parley compact", "parley compact main --keep 'all file names'"],
     },
-    async (gateway, { values, positionals }) => {
+    async (gateway, { values, positionals, io }) => {
       const id = await sessionOrDefault(positionals[0], gateway);
-      const compacted = await gateway.run(api.compact, { id, instructions: values.text("keep") }, longMs);
+      const asked = gateway.run(api.compact, { id, instructions: values.text("keep") }, longMs);
+      const compacted = await noteIfSlow(io, "The model writes the summary; this takes up to five minutes.", asked);
       return { data: compacted, text: () => compactText(compacted) };
     },
   ),

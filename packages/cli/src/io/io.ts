@@ -75,6 +75,16 @@ export function terminalWidth({ isTTY, columns }: { isTTY?: boolean; columns?: n
   return isTTY === true && columns !== undefined && columns > 0 ? columns : Infinity;
 }
 
+/** Writes a note to standard error if the work takes longer than a second. */
+export async function noteIfSlow<T>(io: Io, text: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => note(io, text), 1_000);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Writes one line of data to standard output. */
 export function print(io: Io, line: string): void {
   io.stdout.write(`${line}\n`);

@@ -5,6 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import type { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import type { Doing } from "./progress.ts";
 
 /** Written by the migrations themselves. */
 const ownTable = "schema_migrations";
@@ -28,9 +29,11 @@ async function tablesOf(client: Client): Promise<TableRow[]> {
 const fileOf = (folder: string, table: string) => join(folder, `${table}.copy.gz`);
 
 /** Writes every table into the folder, as the client's transaction sees it. Returns the number of rows by table. */
-export async function writeTables(client: Client, folder: string): Promise<Record<string, number>> {
+export async function writeTables(client: Client, folder: string, doing: Doing): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const { name, columns } of await tablesOf(client)) {
+  const tables = await tablesOf(client);
+  for (const [index, { name, columns }] of tables.entries()) {
+    doing(() => `database: table ${index + 1} of ${tables.length}, ${name}`);
     const rows = client.query(copyTo(`COPY (SELECT ${columns} FROM parley.${name}) TO STDOUT`));
     await pipeline(rows, createGzip({ level: 1 }), createWriteStream(fileOf(folder, name), { mode: 0o600 }));
     counts[name] = rows.rowCount ?? 0;
@@ -39,7 +42,7 @@ export async function writeTables(client: Client, folder: string): Promise<Recor
 }
 
 /** Replaces the rows of every table by those of the folder, inside the client's transaction. Foreign keys are checked at the end. */
-export async function readTables(client: Client, folder: string): Promise<void> {
+export async function readTables(client: Client, folder: string, doing: Doing): Promise<void> {
   const { rows: keys } = await client.query<{ table: string; name: string; definition: string }>(
     `SELECT conrelid::regclass::text AS table, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
      FROM pg_constraint WHERE contype = 'f' AND connamespace = 'parley'::regnamespace`,
@@ -48,7 +51,8 @@ export async function readTables(client: Client, folder: string): Promise<void> 
   const tables = await tablesOf(client);
   await switchTriggers(client, "DISABLE");
   await client.query(`TRUNCATE ${tables.map(({ name }) => `parley.${name}`).join(", ")}`);
-  for (const { name, columns } of tables) {
+  for (const [index, { name, columns }] of tables.entries()) {
+    doing(() => `database: table ${index + 1} of ${tables.length}, ${name}`);
     const target = client.query(copyFrom(`COPY parley.${name} (${columns}) FROM STDIN`));
     await pipeline(createReadStream(fileOf(folder, name)), createGunzip(), target);
   }
