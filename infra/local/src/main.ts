@@ -9,7 +9,7 @@ import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";
 import { channelLines, introduction, rehearsalWarning } from "./introduction.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
-import { isDetached, sendToTerminal, startDetached } from "./main/detached.ts";
+import { isDetached, sendToTerminal, sentToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { channelStates, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
@@ -142,7 +142,9 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 try {
   process.exitCode = await main();
 } catch (error) {
-  process.exitCode = 1;
   if (!(error instanceof StopRequested)) report(error);
   else if (!isDetached) say("Stopped.");
+  await sentToTerminal();
+  // Downloads that the failed start left behind would delay the end.
+  process.exit(1);
 }

@@ -83,6 +83,8 @@ test("names the full disk, not a missing package, when bubblewrap cannot be unpa
     assert.match(missingBubblewrap(error, "/servers"), /^The disk of \/servers is full/);
   }
   assert.match(missingBubblewrap(new Error("no network"), "/servers"), /apt install bubblewrap/);
+  assert.match(missingBubblewrap(undefined, "/servers", "sudo dnf install"), /with `sudo dnf install bubblewrap`\.$/);
+  assert.match(missingBubblewrap(undefined, "/servers", null), /with your package manager\.$/);
 });
 
 test("rejects with the reason of the signal when it aborts during the migration", async () => {

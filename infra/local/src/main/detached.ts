@@ -26,6 +26,14 @@ export function sendToTerminal(message: z.infer<typeof Message>): boolean {
   return process.connected && process.send?.(message, () => undefined) === true;
 }
 
+/** Resolves when all lines have been sent. */
+export async function sentToTerminal(): Promise<void> {
+  if (!process.connected) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  process.send?.({ end: true }, () => resolve());
+  await promise;
+}
+
 /**
  * Starts `npm start` with these arguments in the background and resolves when it is ready. Shows its lines meanwhile. A stop request
  * stops it. Throws LocalError if it does not start, after its reason was shown.

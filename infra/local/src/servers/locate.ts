@@ -89,9 +89,13 @@ const PACKAGE_MANAGERS = {
 type PackageManager = keyof typeof PACKAGE_MANAGERS;
 
 function missingError(missing: readonly Known[]): LocalError {
-  const managers = Object.keys(PACKAGE_MANAGERS) as PackageManager[];
-  const { message, fix } = missingText(missing, managers.find((name) => onPath(name) !== null) ?? null);
+  const { message, fix } = missingText(missing, foundManager());
   return new LocalError("binary_missing", message, { fix });
+}
+
+function foundManager(): PackageManager | null {
+  const managers = Object.keys(PACKAGE_MANAGERS) as PackageManager[];
+  return managers.find((name) => onPath(name) !== null) ?? null;
 }
 
 /** What is missing and the command that installs it; other package managers use the names of Homebrew. `manager` null: none is known. Pure. */
@@ -145,15 +149,17 @@ export async function findBubblewrap(serversDir: string, say: LogSink): Promise<
     say(missingBubblewrap(error, serversDir));
     return null;
   }
-  say(missingBubblewrap(undefined, serversDir));
+  const manager = foundManager();
+  say(missingBubblewrap(undefined, serversDir, manager === null ? null : PACKAGE_MANAGERS[manager]));
   return null;
 }
 
-/** What to tell when bubblewrap cannot be used, by the error of unpacking it; undefined: there is no apt. Pure. */
-export function missingBubblewrap(error: unknown, serversDir: string): string {
+/** What to tell when bubblewrap cannot be used, by the error of unpacking it. `manager`: the command that installs packages, if known. Pure. */
+export function missingBubblewrap(error: unknown, serversDir: string, manager: string | null = "apt install"): string {
   const isFull =
     isDiskFull(error) || /no space left|quota exceeded/i.test(error === undefined ? "" : errorMessage(error));
-  return isFull
-    ? `The disk of ${serversDir} is full: bubblewrap cannot be unpacked, and \`exec\` has no sandbox. Free some space.`
-    : "bubblewrap not found: `exec` has no sandbox. Install it with `apt install bubblewrap`.";
+  if (isFull)
+    return `The disk of ${serversDir} is full: bubblewrap cannot be unpacked, and \`exec\` has no sandbox. Free some space.`;
+  const install = manager === null ? "your package manager" : `\`${manager} bubblewrap\``;
+  return `bubblewrap not found: \`exec\` has no sandbox. Install it with ${install}.`;
 }
