@@ -81,6 +81,32 @@ test("overwrites newer versions only with --force, and keeps all versions", asyn
   assert.match((await docs(["history", "USER.md"])).stdout, /3 .*\n2 .*\n1 /);
 });
 
+test("names pushed skills that are not loaded, and files that are no documents", async () => {
+  const root = join(folder, "skills-of-ann");
+  write(root, "RANDOM.md", "x\n");
+  write(root, "skills/headless/SKILL.md", "Do this.\n");
+  write(root, "skills/empty/notes.md", "x\n");
+  write(
+    root,
+    "skills/good/SKILL.md",
+    "---\nname: good\ndescription: Works.\nrequires: { bins: [no-such-program] }\n---\nDo it.\n",
+  );
+  const pushed = await docs(["push", root]);
+  assert.equal(pushed.code, 0, pushed.stderr);
+  assert.match(pushed.stderr, /^ignored: RANDOM\.md: documents are only SOUL\.md/m);
+  assert.match(pushed.stderr, /^warning: skills\/headless\/SKILL\.md: not loaded: it does not begin with a YAML head/m);
+  assert.match(pushed.stderr, /^warning: skills\/empty: not loaded: the folder has no SKILL\.md$/m);
+  const listed = await runParley(home, ["skills", "list"]);
+  assert.match(listed.stdout, /^good +unavailable +requires the program no-such-program +skills\/good\/SKILL\.md$/m);
+  assert.match(listed.stdout, /^skills\/empty: not loaded: the folder has no SKILL\.md$/m);
+  assert.match(listed.stdout, /^skills\/headless\/SKILL\.md: not loaded/m);
+  const sent = await runParley(home, ["send", "/skills"]);
+  assert.match(
+    sent.stdout,
+    /- good \(unavailable: requires the program no-such-program\): Works\.[\s\S]*- skills\/empty: not loaded/,
+  );
+});
+
 test("removes the document of a missing file only on request", async () => {
   const root = join(folder, "gone");
   write(root, "memory/old.md", "x\n");

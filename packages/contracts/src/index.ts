@@ -195,7 +195,7 @@ export {
 export { authorAt, letterOf, linesOf, type LineAuthors } from "./store/document-lines.ts";
 export { containsUntrustedContent, markUntrusted, untrustedMarker, type ShownLine } from "./untrusted-content.ts";
 export { isMemoryPath } from "./store/memory.ts";
-export { toolRequirements } from "./skills.ts";
+export { controlSkills, toolRequirements, type SkillProblem } from "./skills.ts";
 export {
   encodeGrant,
   GrantSchema,

@@ -168,6 +168,7 @@ export const registry: readonly Contract[] = [
   control.controlPing,
   control.controlCancel,
   control.controlModels,
+  skills.controlSkills,
   control.controlModelRequest,
   control.controlStreaming,
   control.controlHeartbeat,

@@ -246,8 +246,8 @@ test("lists a skill with its purpose and path, and includes the body of one mark
     "skills/tone/SKILL.md": skill("tone", "always: true\n", "Short sentences."),
     "skills/tone/more.md": "never shown",
   });
-  const { skills, warnings } = readSkills(all);
-  assert.deepEqual(warnings, []);
+  const { skills, problems } = readSkills(all);
+  assert.deepEqual(problems, []);
   assert.deepEqual(skills.find(({ name }) => name === "deploy")?.allowedTools, ["exec", "read"]);
   const prompt = assemblePrompt(input({ documents: all, skills }));
   assert.match(
@@ -284,12 +284,12 @@ test("warns of an invalid head with its file and problem, and loads the other sk
     "skills/h/SKILL.md": `---\r\nname: windows\r\ndescription: line ends\r\n---\r\nbody`,
     "skills/h/deep/SKILL.md": "not a skill",
   });
-  const { skills, warnings } = readSkills(all);
+  const { skills, problems } = readSkills(all);
   assert.deepEqual(
     skills.map(({ name }) => name),
     ["good", "windows"],
   );
-  assert.equal(warnings.length, 6);
+  assert.equal(problems.length, 6);
   for (const [index, words] of [
     /a YAML head between two lines/,
     /not valid YAML/,
@@ -298,8 +298,8 @@ test("warns of an invalid head with its file and problem, and loads the other sk
     /its head/,
     /same name, good/,
   ].entries()) {
-    assert.match(warnings[index] ?? "", words);
-    assert.ok(warnings[index]?.startsWith(`skills/${"abcdeg"[index]}/SKILL.md: `));
+    assert.match(problems[index]?.reason ?? "", words);
+    assert.equal(problems[index]?.path, `skills/${"abcdeg"[index]}/SKILL.md`);
   }
 });
 
@@ -307,9 +307,9 @@ test("warns of an invalid head with its file and problem, and loads the other sk
 test("does not load a skill with untrusted lines until a person marks it as trusted", () => {
   const path = "skills/x/SKILL.md";
   const all = changed(path, skill("x", "always: true\n"), { untrusted: [{ from: 1, to: 7 }] });
-  const { skills, warnings } = readSkills(all);
+  const { skills, problems } = readSkills(all);
   assert.deepEqual(skills, []);
-  assert.match(warnings[0] ?? "", /^skills\/x\/SKILL\.md: not loaded: .*untrusted content\. A person can/);
+  assert.match(problems[0]?.reason ?? "", /^not loaded: .*untrusted content\. A person can/);
 });
 
 // design: 004.27
@@ -318,7 +318,7 @@ test("prefers a skill of the workspace to a built-in one with the same name", ()
   const builtIn = [
     ...documents({ "skills/tone/SKILL.md": skill("tone", "", "theirs"), "skills/z/SKILL.md": skill("z") }).values(),
   ];
-  const { skills, warnings } = readSkills(own, builtIn);
+  const { skills, problems } = readSkills(own, builtIn);
   assert.deepEqual(
     skills.map(({ name, body }) => [name, body]),
     [
@@ -326,14 +326,14 @@ test("prefers a skill of the workspace to a built-in one with the same name", ()
       ["z", "Do it so."],
     ],
   );
-  assert.deepEqual(warnings, []);
+  assert.deepEqual(problems, []);
 });
 
 // design: 004.27
 test("lists the built-in skills where the tool skill can load them", () => {
   const own = documents({ "skills/mine/SKILL.md": skill("weather", "", "mine") });
-  const { skills, warnings } = readSkills(own, builtInSkills);
-  assert.deepEqual(warnings, []);
+  const { skills, problems } = readSkills(own, builtInSkills);
+  assert.deepEqual(problems, []);
   const list = (tools: string[]) => assemblePrompt(input({ documents: own, skills, tools }));
   for (const name of ["cron", "github", "skill-creator", "summarize"]) {
     assert.ok(list(["read", "skill"]).includes(`(built-in/${name}/SKILL.md)`), name);
@@ -362,8 +362,8 @@ test("property: parsing a SKILL.md never throws", () => {
         fc.array(line, { maxLength: 8 }).map((lines) => lines.join("\n")),
       ),
       (text) => {
-        const { skills, warnings } = readSkills(documents({ "skills/x/SKILL.md": text }));
-        assert.equal(skills.length + warnings.length, 1);
+        const { skills, problems } = readSkills(documents({ "skills/x/SKILL.md": text }));
+        assert.equal(skills.length + problems.length, 1);
       },
     ),
     { numRuns: propertyRuns(2_000) },

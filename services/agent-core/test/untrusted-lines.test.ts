@@ -93,12 +93,16 @@ test("does not use a skill with an untrusted line and names the command that cha
     readSkills(new Map([[path, document(content, untrusted, { path })]]));
   assert.deepEqual(read("skills/x/SKILL.md", [range(8)]), {
     skills: [],
-    warnings: [
-      "skills/x/SKILL.md: not loaded: it contains lines written after reading untrusted content. A person can mark it as trusted: parley docs vouch skills/x/SKILL.md",
+    problems: [
+      {
+        path: "skills/x/SKILL.md",
+        reason:
+          "not loaded: it contains lines written after reading untrusted content. A person can mark it as trusted: parley docs vouch skills/x/SKILL.md",
+      },
     ],
   });
   assert.match(
-    read("skills/it's $(x)/SKILL.md", [range(8)]).warnings[0] ?? "",
+    read("skills/it's $(x)/SKILL.md", [range(8)]).problems[0]?.reason ?? "",
     /vouch 'skills\/it'\\''s \$\(x\)\/SKILL\.md'$/,
   );
   assert.equal(read("skills/x/SKILL.md", []).skills.length, 1);

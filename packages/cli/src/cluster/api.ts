@@ -125,6 +125,7 @@ export const api = {
   servers: route("GET", "/api/mcp", z.object({ servers: z.array(Server) })),
   server: route("GET", "/api/mcp/:server", z.object({ server: Server, tools: mcpStatus.output.shape.tools })),
   switchServer: route("POST", "/api/mcp/:server", Switched),
+  skills: operations.skillsList,
   documents: route("GET", "/api/documents", z.object({ documents: z.array(DocumentSchema) })),
   document: route("GET", "/api/documents/content", z.object({ document: Content })),
   authoredDocument: route(

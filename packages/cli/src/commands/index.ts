@@ -22,6 +22,7 @@ import { sessionCommands } from "./sessions.ts";
 import { talkCommands } from "./talk.ts";
 import { tokenCommands } from "./tokens.ts";
 import { serviceCommands } from "./service.ts";
+import { skillCommands } from "./skills.ts";
 import { stopCommand, turnCommands } from "./session-controls.ts";
 import { webhookCommands } from "./webhooks.ts";
 
@@ -45,6 +46,7 @@ export const commands: readonly CommandSpec[] = [
   ...tokenCommands,
   ...evalCommands,
   ...docsCommands,
+  ...skillCommands,
   ...cronCommands,
   ...mcpCommands,
   ...configCommands,

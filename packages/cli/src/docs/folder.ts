@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { documentFolders, documentPathProblem, errorMessage, rootDocuments } from "@parley/contracts";
+import { documentFolders, documentPathProblem, errorMessage } from "@parley/contracts";
 import { z } from "zod";
 
 import { CliError } from "../io/io.ts";
@@ -46,8 +46,9 @@ export function readFolder(root: string): Folder {
   return { documents, bases: readBases(root), ignored };
 }
 
-/** Possible document files: certain names in the folder itself, and all files that are not hidden below memory/ and skills/. */
+/** Possible document files: Markdown in the folder itself, and all files that are not hidden below memory/ and skills/. */
 function candidates(root: string): string[] {
+  if (!existsSync(root)) return [];
   const below = documentFolders.flatMap((folder) => {
     if (!existsSync(join(root, folder))) return [];
     return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
@@ -58,7 +59,10 @@ function candidates(root: string): string[] {
           .replaceAll("\\", "/"),
       );
   });
-  const files = [...rootDocuments.filter((name) => existsSync(join(root, name))), ...below];
+  const own = readdirSync(root, { withFileTypes: true }).filter(
+    (entry) => entry.isFile() && entry.name.endsWith(".md"),
+  );
+  const files = [...own.map(({ name }) => name), ...below];
   return files.filter((path) => !path.split("/").some((part) => part.startsWith("."))).sort();
 }
 

@@ -7,6 +7,7 @@ import { documentPathProblem } from "@parley/contracts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import { CliError, exitCodes, note, print, type Io } from "../io/io.ts";
+import { problemLine } from "../tables/lists.ts";
 import { fetchDocument, isConflict } from "./documents.ts";
 import {
   planPull,
@@ -91,6 +92,7 @@ export async function push(
   if (steps.length === 0) print(io, "The store is up to date.");
   if (!dryRun) {
     await write(gateway, root, folder, remote, steps, io);
+    await warnOfSkills(gateway, steps, io);
     return exitCodes.ok;
   }
   for (const { act, path } of steps) {
@@ -98,6 +100,18 @@ export async function push(
     print(io, `would ${act === "remove" ? "remove" : remote.has(path) ? "change" : "create"} ${path}`);
   }
   return conflicts.length > 0 && !force ? exitCodes.error : exitCodes.ok;
+}
+
+/** Names the pushed skills that are not loaded, with the reason. */
+async function warnOfSkills(gateway: Gateway, steps: readonly Step[], io: Io): Promise<void> {
+  const pushed = steps.map(({ path }) => path).filter((path) => path.startsWith("skills/"));
+  if (pushed.length === 0) return;
+  // Without an agent-core the push has succeeded all the same.
+  const { problems } = await gateway.run(api.skills).catch(() => ({ problems: [] }));
+  for (const problem of problems) {
+    const concerned = pushed.some((path) => path === problem.path || path.startsWith(`${problem.path}/`));
+    if (concerned) note(io, `warning: ${problemLine(problem)}`);
+  }
 }
 
 async function write(

@@ -1,6 +1,6 @@
 // Formats jobs, MCP servers, documents and pairing requests for people. Pure.
 
-import type { DocumentMeta, Schedule, ScheduleRun } from "@parley/contracts";
+import type { DocumentMeta, Schedule, ScheduleRun, SkillProblem } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
 import type { Answer, api } from "../cluster/api.ts";
@@ -84,6 +84,31 @@ export function serversTable(servers: readonly Server[], paint: Paint): string {
     },
     paint,
   );
+}
+
+/** The skills, and below them a line for each problem. */
+export function skillsTable({ skills, problems }: Answer<typeof api.skills>, paint: Paint): string {
+  if (skills.length === 0 && problems.length === 0)
+    return "There are no skills. Write skills/<name>/SKILL.md and upload it: parley docs push";
+  const table = listing(
+    skills,
+    {
+      SKILL: ({ name }) => name,
+      STATE: ({ always, missing }) => (missing.length > 0 ? "unavailable" : always ? "always" : "ready"),
+      WHAT: ({ description, missing }) =>
+        oneLine(missing.length > 0 ? `requires ${missing.join(", ")}` : description, 100),
+      DOCUMENT: ({ path }) => path,
+    },
+    paint,
+  );
+  return [...(skills.length === 0 ? [] : [table]), ...problems.map((each) => paint("yellow", problemLine(each)))].join(
+    "\n",
+  );
+}
+
+/** Why a skill is not loaded. */
+export function problemLine({ path, reason }: SkillProblem): string {
+  return `${path}: ${reason}`;
 }
 
 export function toolsTable({ server: { server, state }, tools }: Answer<typeof api.server>, paint: Paint): string {

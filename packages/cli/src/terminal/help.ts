@@ -21,7 +21,7 @@ const groups: readonly (readonly [string, readonly string[]])[] = [
   ["conversation", ["/new", "/reset", "/session", "/sessions", "/status", "/compact", "/todo", "/clear"]],
   ["messages", ["/stop", "/queue", "/steer", "/later", "/now"]],
   ["approvals", ["/approve", "/deny", "/approvals", "/mode", "/rules"]],
-  ["model", ["/model", "/effort", "/cost"]],
+  ["model", ["/model", "/effort", "/cost", "/skills"]],
   ["files", ["/checkpoint", "/rewind"]],
   ["people", ["/whoami", "/people", "/pair", "/link"]],
   ["other", ["/mcp", "/voice", "/cluster", "/start", "/help", "/exit"]],

@@ -116,6 +116,7 @@ export const slashCommands: readonly SlashCommand[] = [
     usage: "/mcp [tools <server> | prompts [server] | on|off <server> [tool] | restart <server>]",
     summary: "show MCP servers, their tools and prompts; switch a server, or hide one of its tools",
   },
+  { name: "/skills", usage: "/skills", summary: "list the skills, and why others are not loaded" },
   {
     name: "/voice",
     usage:

@@ -12,6 +12,7 @@ export * from "./queue.ts";
 export * from "./rules.ts";
 export * from "./schedules.ts";
 export * from "./sessions.ts";
+export * from "./skills.ts";
 export * from "./tokens.ts";
 export * from "./voice.ts";
 export * from "./work.ts";

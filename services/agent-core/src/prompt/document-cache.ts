@@ -77,6 +77,11 @@ export class DocumentCache {
     return this.#refreshing;
   }
 
+  /** The paths of all documents of the last load, also of those that no prompt contains. */
+  paths(): string[] {
+    return [...this.#known.values()].filter(({ deleted }) => !deleted).map(({ path }) => path);
+  }
+
   /** The documents at these versions (see `versionsOf`), without those that no longer exist. */
   async at(versions: Readonly<Record<string, number>>): Promise<PromptDocuments> {
     const now = await this.current();
@@ -116,7 +121,7 @@ export class DocumentCache {
   }
 
   async #readChanged(): Promise<void> {
-    const wanted = wantedPaths([...this.#known.values()].filter(({ deleted }) => !deleted).map(({ path }) => path));
+    const wanted = wantedPaths(this.paths());
     const had = this.#documents;
     const documents: PromptDocument[] = [];
     let isSame = had?.size === wanted.length;

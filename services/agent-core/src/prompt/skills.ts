@@ -1,6 +1,6 @@
 // Parses skills (folders with a SKILL.md that begins with a YAML head) and renders the part of the prompt that lists them. Pure.
-// An invalid head yields a warning that names the file; it never stops a turn.
-import type { ContextSettings } from "@parley/contracts";
+// An invalid head yields a problem that names the file; it never stops a turn.
+import type { ContextSettings, SkillProblem } from "@parley/contracts";
 import { parse } from "yaml";
 import { z } from "zod";
 import { isBuiltIn } from "./built-in-skills.ts";
@@ -41,26 +41,42 @@ const Head = z.looseObject({
 const skillPath = /^skills\/[^/]+\/SKILL\.md$/;
 
 /**
- * The skills among the documents, sorted by name, and a warning for each invalid one. Of skills with the same name the workspace's
+ * The skills among the documents, sorted by name, and a problem for each invalid one. Of skills with the same name the workspace's
  * takes precedence, then the first by path.
  */
 export function readSkills(
   documents: PromptDocuments,
   builtIn: readonly PromptDocument[] = [],
-): { skills: Skill[]; warnings: string[] } {
+): { skills: Skill[]; problems: SkillProblem[] } {
   const skills = new Map<string, Skill>();
-  const warnings: string[] = [];
+  const problems: SkillProblem[] = [];
   const own = [...documents.values()].filter(({ path }) => skillPath.test(path));
   for (const document of [...own.sort(byPath), ...builtIn.toSorted(byPath)]) {
     const read = readSkill(document);
-    if (typeof read === "string") warnings.push(`${document.path}: ${read}`);
+    if (typeof read === "string") problems.push({ path: document.path, reason: read });
     else if (!skills.has(read.name)) skills.set(read.name, read);
     else if (own.includes(document))
-      warnings.push(
-        `${document.path}: not loaded: ${skills.get(read.name)?.location ?? ""} has the same name, ${read.name}`,
-      );
+      problems.push({
+        path: document.path,
+        reason: `not loaded: ${skills.get(read.name)?.location ?? ""} has the same name, ${read.name}`,
+      });
   }
-  return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), warnings };
+  return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), problems };
+}
+
+/** The folders below skills/ that contain no SKILL.md, by the paths of all documents. */
+export function foldersWithoutSkill(paths: readonly string[]): SkillProblem[] {
+  const complete = new Set(paths.filter((path) => skillPath.test(path)).map(folderOf));
+  const folders = new Set(paths.filter((path) => path.startsWith("skills/")).map(folderOf));
+  return [...folders]
+    .filter((folder) => !complete.has(folder))
+    .sort()
+    .map((path) => ({ path, reason: "not loaded: the folder has no SKILL.md" }));
+}
+
+/** `skills/<name>` of a path below it. */
+function folderOf(path: string): string {
+  return path.split("/").slice(0, 2).join("/");
 }
 
 /** The skill, or a text that describes why it is not loaded. */

@@ -1,11 +1,12 @@
 // Provides the documents and skills for prompts, with the skill requirements that no tool-runner meets.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { toolRequirements } from "@parley/contracts";
+import { controlSkills, toolRequirements, type OutputOf } from "@parley/contracts";
 import { DocumentCache, type CacheOptions } from "./document-cache.ts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
-import { readSkills, withMissing, type Skill } from "./skills.ts";
+import { isBuiltIn } from "./built-in-skills.ts";
+import { foldersWithoutSkill, readSkills, withMissing, type Skill } from "./skills.ts";
 
 /** How long a response about programs and variables is cached. */
 const requirementsMs = 60_000;
@@ -23,10 +24,11 @@ export class PromptSources {
   readonly #bus: Bus;
   readonly #log: Logger;
   readonly #builtInSkills: readonly PromptDocument[];
+  readonly #control: { close(): void };
   #read: { documents: PromptDocuments; skills: Skill[] } | undefined;
   #missing: { question: string; answer: Missing; at: number } | undefined;
 
-  /** `builtInSkills`: skills that those of the workspace take precedence over. */
+  /** Serves the list of skills until it is closed. `builtInSkills`: skills that those of the workspace take precedence over. */
   constructor(
     bus: Bus,
     leaderStore: LeaderStore,
@@ -37,9 +39,11 @@ export class PromptSources {
     this.#bus = bus;
     this.#log = log;
     this.documents = new DocumentCache(bus, leaderStore, log, options);
+    this.#control = bus.serve(controlSkills, () => this.#listSkills());
   }
 
   close(): void {
+    this.#control.close();
     this.documents.close();
   }
 
@@ -50,11 +54,24 @@ export class PromptSources {
     return { documents, skills: withMissing(skills, await this.#missingFor(skills)) };
   }
 
+  /** The skills in the newest documents, and why others are not loaded. Throws WireError if the store is unavailable. */
+  async #listSkills(): Promise<OutputOf<typeof controlSkills>> {
+    await this.documents.refresh();
+    const read = readSkills(await this.documents.current(), this.#builtInSkills);
+    const skills = withMissing(read.skills, await this.#missingFor(read.skills));
+    return {
+      skills: skills.map(({ name, description, location: path, always, missing }) => {
+        return { name, description, path, builtIn: isBuiltIn(path), always, missing: [...missing] };
+      }),
+      problems: [...read.problems, ...foldersWithoutSkill(this.documents.paths())],
+    };
+  }
+
   /** Parses each state of the documents once, so that each warning is logged once. */
   #skillsOf(documents: PromptDocuments): Skill[] {
     if (this.#read?.documents !== documents) {
-      const { skills, warnings } = readSkills(documents, this.#builtInSkills);
-      for (const warning of warnings) this.#log.warn({ reason: warning }, "skill not loaded");
+      const { skills, problems } = readSkills(documents, this.#builtInSkills);
+      for (const { path, reason } of problems) this.#log.warn({ reason: `${path}: ${reason}` }, "skill not loaded");
       this.#read = { documents, skills };
     }
     return this.#read.skills;

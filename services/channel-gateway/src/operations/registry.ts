@@ -28,6 +28,7 @@ import { rulesOperations } from "./rules.ts";
 import { scheduleOperations } from "./schedules.ts";
 import { ServiceUnavailableError } from "./session-service.ts";
 import { sessionOperations } from "./sessions.ts";
+import { skillOperations } from "./skills.ts";
 import { tokenOperations } from "./tokens.ts";
 import { findForm, slashForms, slashInput, unknownText, wordsIn } from "./slash.ts";
 import { voiceOperations } from "./voice.ts";
@@ -48,6 +49,7 @@ export const operations: readonly Operation[] = [
   ...rulesOperations,
   ...scheduleOperations,
   ...sessionOperations,
+  ...skillOperations,
   ...tokenOperations,
   ...voiceOperations,
   ...workOperations,
