@@ -136,6 +136,7 @@ export {
   type HookResult,
 } from "./hooks.ts";
 export {
+  mcpConsent,
   mcpAuthorize,
   mcpAuthorized,
   publicKeyInState,

@@ -26,6 +26,18 @@ export const toolsChanged = hint({
   payload: z.object({ runner: z.string() }),
 });
 
+export const mcpConsent = request({
+  subject: "mcp.consent",
+  server: "tool-runner",
+  clients: ["channel-gateway"],
+  doc: "Get the link that a person opens to allow the agent to use an MCP server. The link is renewed if it is about to expire; it waits for a server that is starting.",
+  input: z.object({ server: z.string() }),
+  output: z.object({
+    /** Null: no consent is required now, or no server has this name. */
+    link: z.string().nullable(),
+  }),
+});
+
 export const mcpAuthorize = request({
   subject: "mcp.authorize",
   server: "tool-runner",

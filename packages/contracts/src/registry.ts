@@ -151,6 +151,7 @@ export const registry: readonly Contract[] = [
   tools.toolProcesses,
   tools.toolStop,
   mcp.toolsChanged,
+  mcp.mcpConsent,
   mcp.mcpAuthorize,
   mcp.mcpAuthorized,
   mcp.mcpPrompts,

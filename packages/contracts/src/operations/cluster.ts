@@ -115,7 +115,7 @@ export const usageGet = operation({
     days: count(1, 366).default(1),
     /** Id or key of a session; omitted: all sessions. */
     session: SessionRef.optional(),
-    /** Also sum by session, or by the channel whose message began the work. */
+    /** Also sum by model, by session, or by the channel whose message began the work. */
     by: z.enum(usageGroups).optional(),
   }),
   output: usageReport.output,

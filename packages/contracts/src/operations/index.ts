@@ -8,6 +8,7 @@ export * from "./documents.ts";
 export * from "./mcp.ts";
 export * from "./people.ts";
 export * from "./program-calls.ts";
+export * from "./questions.ts";
 export * from "./queue.ts";
 export * from "./rules.ts";
 export * from "./schedules.ts";

@@ -1,6 +1,6 @@
 // Operations on MCP servers at run time. Only the settings decide which servers exist.
 import { z } from "zod";
-import { mcpStatus } from "../mcp.ts";
+import { mcpConsent, mcpStatus } from "../mcp.ts";
 import { mcpSwitch } from "../store/mcp.ts";
 import { promptCommand } from "./commands.ts";
 import { sameOperation } from "./fields.ts";
@@ -75,6 +75,21 @@ export const mcpSwitchServer = operation({
     { form: "/mcp off", arguments: target, set: { action: "off" } },
     { form: "/mcp restart", arguments: target, set: { action: "restart" } },
   ],
+});
+
+export const mcpConsentLink = operation({
+  name: "mcp.consent",
+  summary: "Get the link that a person opens to allow the agent to use an MCP server",
+  role: "owner",
+  audit: ["server"],
+  input: z.strictObject({ server }),
+  output: mcpConsent.output,
+  http: {
+    method: "POST",
+    path: "/api/mcp/:server/consent",
+    emptyBody: true,
+    answers: { 200: "The link of the authorization server; null: no consent is required now" },
+  },
 });
 
 export const mcpPromptsList = slashOperation({

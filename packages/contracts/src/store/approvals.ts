@@ -111,5 +111,12 @@ export const approvalList = storeRequest({
     pending: z.boolean(),
     limit: z.number().int().min(1).max(100),
   }),
-  output: z.object({ approvals: z.array(ApprovalSchema) }),
+  output: z.object({
+    approvals: z.array(
+      ApprovalSchema.extend({
+        /** Null: the session has no title yet. Left out by an older store. */
+        sessionTitle: z.string().nullable().optional(),
+      }),
+    ),
+  }),
 });

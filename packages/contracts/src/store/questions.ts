@@ -84,3 +84,31 @@ export const questionAnswered = hint({
   doc: "A question that this call (`<turn>-<n>`) raised was answered; its runner polls it.",
   payload: z.object({ turnId: z.string(), n: z.number().int() }),
 });
+
+const OpenQuestionSchema = z.object({
+  sessionId: z.string(),
+  /** Null: the session has no title yet. */
+  sessionTitle: z.string().nullable(),
+  turnId: z.string(),
+  callId: z.string(),
+  /** At most 1,000 characters. */
+  question: z.string(),
+  /** Suggested answers; others are possible. */
+  options: z.array(z.string()),
+  /** ISO 8601, UTC. */
+  askedAt: z.string(),
+  expiresAt: z.string(),
+  /** Whether the next message of an owner in the session is the answer; false: another person answers, or an owner where the job delivers. */
+  ownerAnswers: z.boolean(),
+});
+
+/** Maximum characters of a question in `store.question.list`. */
+export const listedQuestionCharacters = 1_000;
+
+export const questionList = storeRequest({
+  subject: "store.question.list",
+  clients: ["channel-gateway"],
+  doc: "List the questions of all sessions that a tool call waits for, newest first. A question above 1,000 characters is truncated.",
+  input: z.object({ limit: z.number().int().min(1).max(100) }),
+  output: z.object({ questions: z.array(OpenQuestionSchema) }),
+});

@@ -26,16 +26,19 @@ const LatencyRowSchema = z.object({
   firstTokenP95Ms: z.number().nullable(),
 });
 
-export const usageGroups = ["session", "channel"] as const;
+export const usageGroups = ["model", "session", "channel"] as const;
 
 const UsageGroupSchema = z.object({
-  /** The title or key of the session; the channel whose message began the work, or `memory` for calls without a session. */
+  /** The model; the title or key of the session; the channel whose message began the work, or `memory` for calls without a session. */
   name: z.string(),
-  /** Null: the group is a channel. */
+  /** Null: the group is not a session. */
   sessionId: z.string().nullable(),
   calls: z.number().int(),
   usage: UsageSchema,
   cost: CostSchema,
+  /** Milliseconds of a call, with retries; null: no call of the group has recorded its time. Left out by an older store. */
+  p50Ms: z.number().nullable().optional(),
+  p95Ms: z.number().nullable().optional(),
 });
 
 export const usageReport = storeRequest({
@@ -45,7 +48,7 @@ export const usageReport = storeRequest({
   input: z.object({
     sinceDay: z.iso.date(),
     sessionId: z.string().optional(),
-    /** Also sum by session or channel. */
+    /** Also sum by model, session or channel. */
     by: z.enum(usageGroups).optional(),
   }),
   output: z.object({

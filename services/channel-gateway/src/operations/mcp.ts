@@ -1,6 +1,7 @@
 // MCP servers at run time: their state, tools and prompts, and switching them. Only the settings decide which servers exist.
 import type { Bus } from "@parley/bus";
 import {
+  mcpConsent,
   mcpStatus,
   mcpPrompt,
   mcpPrompts,
@@ -23,6 +24,8 @@ import { awaitService } from "./session-service.ts";
 /** Slightly longer than a tool-runner waits for servers to list their prompts, or for one server to render a prompt. */
 const listTimeoutMs = 12_000;
 const promptTimeoutMs = 25_000;
+/** Slightly longer than a tool-runner waits for a server that is starting. */
+const consentTimeoutMs = 17_000;
 const promptPattern = /^\/mcp__(.+?)__(.+)$/;
 
 export type McpServerView = OperationOutput<typeof operations.mcpList>["servers"][number];
@@ -46,6 +49,13 @@ export const mcpOperations = [
     operations.mcpSwitchServer,
     (input, call) => controlServer(call, input),
     (output, _call, { action }) => switchedText(action, output),
+  ),
+
+  implement(operations.mcpConsentLink, ({ server }, { deps }) =>
+    awaitService(
+      "tool-runner",
+      deps.bus.request(mcpConsent, { server }, { timeoutMs: consentTimeoutMs, attemptMs: consentTimeoutMs }),
+    ),
   ),
 
   implement(operations.mcpPromptsList, async ({ server }, { deps }) => {

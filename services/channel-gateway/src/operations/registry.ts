@@ -23,6 +23,7 @@ import {
 import type { CommandLine } from "./parse-input.ts";
 import { peopleOperations } from "./people.ts";
 import { programCallOperations } from "./program-calls.ts";
+import { questionOperations } from "./questions.ts";
 import { queueOperations } from "./queue.ts";
 import { rulesOperations } from "./rules.ts";
 import { scheduleOperations } from "./schedules.ts";
@@ -45,6 +46,7 @@ export const operations: readonly Operation[] = [
   ...mcpOperations,
   ...peopleOperations,
   ...programCallOperations,
+  ...questionOperations,
   ...queueOperations,
   ...rulesOperations,
   ...scheduleOperations,

@@ -32,6 +32,7 @@ import { vectorHandlers } from "./memory/vectors.ts";
 import { outboxHandlers } from "./outbox/outbox.ts";
 import { processHandlers } from "./processes/processes.ts";
 import { approvalHandlers } from "./questions/approvals.ts";
+import { questionListHandlers } from "./questions/list.ts";
 import { pollHandlers } from "./questions/poll.ts";
 import { questionHandlers } from "./questions/questions.ts";
 import { fireHandlers } from "./schedules/fire.ts";
@@ -89,6 +90,7 @@ const handlers: Handlers = combined(
   outboxHandlers,
   processHandlers,
   approvalHandlers,
+  questionListHandlers,
   pollHandlers,
   questionHandlers,
   fireHandlers,

@@ -4,6 +4,7 @@ import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
+  mcpConsent,
   mcpStatus,
   toolsChanged,
   type McpServerStatus,
@@ -28,6 +29,9 @@ import { followSwitches } from "./sync-switches.ts";
 
 /** Maximum bytes of all descriptors as JSON: the catalog is one bus message, and models are shown its tools. */
 const maxCatalogBytes = 256 * 1024;
+
+/** How long a request for a link waits for a server that is starting. */
+const consentMs = 15_000;
 
 const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
 
@@ -68,6 +72,9 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
       runner,
       servers: servers.statuses,
       tools: server === undefined ? [] : servers.toolsOf(server),
+    })),
+    bus.serve(mcpConsent, async ({ server }) => ({
+      link: (await servers.server(server)?.consentLink(AbortSignal.timeout(consentMs))) ?? null,
     })),
     ...(plans.length === 0 ? [] : [followSwitches({ bus, log, servers })]),
   ];

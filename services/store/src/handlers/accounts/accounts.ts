@@ -25,7 +25,7 @@ export const accountHandlers = {
          m.replica AS "movedTo", p.paused_at AS "pausedAt", p.paused_by AS "pausedBy",
          (SELECT max(received_at) FROM parley.inbox i WHERE i.channel = a.channel AND i.account = a.account) AS "lastInAt",
          o.last_out AS "lastOutAt", coalesce(o.waiting, 0)::int AS waiting, coalesce(o.unknown, 0)::int AS unknown,
-         o.waiting_reason AS "waitingReason",
+         o.waiting_since AS "waitingSince", o.waiting_reason AS "waitingReason",
          (SELECT error FROM parley.outbox e WHERE e.channel = a.channel AND e.account = a.account AND e.error IS NOT NULL
             AND e.created_at > ${recently} ORDER BY e.id DESC LIMIT 1) AS "lastError"
        FROM unnest($1::text[], $2::text[]) AS a(channel, account)
@@ -33,6 +33,7 @@ export const accountHandlers = {
        LEFT JOIN parley.account_moves m ON m.channel = a.channel AND m.account = a.account
        LEFT JOIN LATERAL (
          SELECT count(*) FILTER (WHERE state IN ('pending', 'sending')) AS waiting,
+                min(created_at) FILTER (WHERE state IN ('pending', 'sending')) AS waiting_since,
                 (array_agg(error ORDER BY id) FILTER (WHERE state IN ('pending', 'sending') AND error IS NOT NULL))[1] AS waiting_reason,
                 count(*) FILTER (WHERE state = 'unknown' AND created_at > ${recently}) AS unknown,
                 max(settled_at) FILTER (WHERE state = 'sent') AS last_out

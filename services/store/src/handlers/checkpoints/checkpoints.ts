@@ -1,5 +1,6 @@
 // File checkpoints: rows about files whose content the tool-runner stores. Every write is idempotent by its own key.
 import { store, textOf, WireError, type KeptDocument, type KeptFile } from "@parley/contracts";
+import { oneLine } from "@parley/kit";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { requireOpen } from "../../grants.ts";
@@ -119,7 +120,7 @@ export const checkpointHandlers = {
 
 function beginning(parts: string): string {
   const text = textOf(JSON.parse(parts) as Parameters<typeof textOf>[0]);
-  return Array.from(text).slice(0, shownCharacters).join("");
+  return oneLine(text, shownCharacters);
 }
 
 interface FileRow {

@@ -31,6 +31,8 @@ const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, su
   CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
 
+type ListedApproval = OutputOf<typeof store.approvalList>["approvals"][number];
+
 export const approvalHandlers = {
   async approvalRequest({ database, bus }, input) {
     const notified = input.outgoing.map((outgoing) => outgoing.address);
@@ -145,8 +147,9 @@ export const approvalHandlers = {
   },
 
   async approvalList({ database }, input) {
-    const { rows } = await database.query<Approval>(
-      `SELECT ${columns} FROM parley.approvals
+    const { rows } = await database.query<ListedApproval>(
+      `SELECT ${columns}, (SELECT title FROM parley.sessions WHERE sessions.id = session_id) AS "sessionTitle"
+       FROM parley.approvals
        WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
          AND ($4::text IS NULL OR EXISTS (
            SELECT FROM parley.outbox o WHERE o.turn_id = approvals.turn_id AND o.channel = $4 AND o.account = $5
@@ -178,7 +181,7 @@ function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | nul
 }
 
 /** Truncates a summary, because a page of questions must fit in one bus message; `store.approval.get` returns the full text. */
-function cutEnd(approval: Approval): Approval {
+function cutEnd<A extends Approval>(approval: A): A {
   const { summary } = approval;
   const hiddenCharacters = summary.length - store.listedSummaryCharacters;
   if (hiddenCharacters <= 0) return approval;
