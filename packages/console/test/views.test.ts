@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bodyOf } from "../src/views/account-form.ts";
 import { asTree } from "../src/views/session-tree.ts";
-import { byDay, byModel, totalOf, type UsageRow } from "../src/views/usage-rows.ts";
+import { byDay, byGroup, shareOf, totalOf, type UsageRow } from "../src/views/usage-rows.ts";
 import { waterfall } from "../src/views/waterfall.ts";
 
 const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 30, cacheWriteTokens: 0 };
@@ -72,7 +72,7 @@ describe("the tree of sessions", () => {
 describe("usage", () => {
   const rows = [row("2026-01-02", "a", 10), row("2026-01-02", "b", 20), row("2026-01-03", "a", 0, 1)];
 
-  test("is summed by day with the days without calls, and by model", () => {
+  test("is summed by day with the days without calls", () => {
     const days = byDay(rows, 3, new Date("2026-01-03T12:00:00Z"));
     assert.deepEqual(
       days.map(({ day, calls, promptTokens }) => [day, calls, promptTokens]),
@@ -82,13 +82,18 @@ describe("usage", () => {
         ["2026-01-03", 1, 40],
       ],
     );
-    assert.deepEqual(
-      byModel(rows).map(({ name, calls }) => [name, calls]),
-      [
-        ["b", 1],
-        ["a", 2],
-      ],
-    );
+  });
+
+  test("keeps the times of a group, and the share of its prompt from the cache", () => {
+    const [first] = rows;
+    assert.ok(first !== undefined);
+    const [known, unknown] = byGroup([
+      { ...first, name: "a", sessionId: null, p50Ms: 900, p95Ms: 2_000 },
+      { ...first, name: "b", sessionId: null, usage: { ...usage, inputTokens: 0, cacheReadTokens: 0 } },
+    ]);
+    assert.ok(known !== undefined && unknown !== undefined);
+    assert.deepEqual([known.p50Ms, known.p95Ms, shareOf(known)], [900, 2_000, 0.75]);
+    assert.deepEqual([unknown.p50Ms, unknown.p95Ms, shareOf(unknown)], [null, null, null]);
   });
 
   test("keeps calls without a price unknown", () => {
@@ -134,7 +139,12 @@ describe("waterfall", () => {
         ["tool", 700, 1_000],
       ],
     );
-    assert.equal(bars[1]?.detail, "9 → 2 tokens");
+    assert.equal(bars[1]?.detail, "9 → 2 tokens, committed at 300 ms");
+    assert.equal(bars[0]?.detail, "claimed at 100 ms");
+    assert.deepEqual(
+      bars.map(({ mark }) => mark),
+      ["claimed", "committed", null, null],
+    );
     assert.equal(totalMs, 1_000);
   });
 });

@@ -1,4 +1,4 @@
-// The number of tool calls that wait for approval, for the navigation.
+// The number of tool calls and questions that wait for the owner, for the navigation.
 import { signal } from "@preact/signals";
 import { call, signedIn } from "../api/http.ts";
 
@@ -7,8 +7,11 @@ const everyMs = 10_000;
 
 export async function countApprovals(): Promise<void> {
   try {
-    const { approvals } = await call<"approvalsList">("GET", "/api/approvals", { query: { limit: 100 } });
-    pendingApprovals.value = approvals.length;
+    const [{ approvals }, { questions }] = await Promise.all([
+      call<"approvalsList">("GET", "/api/approvals", { query: { limit: 100 } }),
+      call<"questionsList">("GET", "/api/questions", { query: { limit: 100 } }),
+    ]);
+    pendingApprovals.value = approvals.length + questions.filter(({ ownerAnswers }) => ownerAnswers).length;
   } catch {
     // The count stays as it was; the views show errors.
   }

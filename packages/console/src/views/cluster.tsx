@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
-import { age, clock, duration, uptime, withoutInstance, words } from "../parts/format.ts";
+import { age, clock, duration, plural, uptime, withoutInstance, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
 
@@ -11,11 +11,13 @@ const everyMs = 3_000;
 
 type Replica = Result<"clusterStatus">["replicas"][number];
 type Work = Result<"workGet">;
+type Account = Result<"channelsList">["accounts"][number];
 type DeadLetter = Work["deadLetters"][number];
 
 export function Cluster(): JSX.Element {
   const status = useLoad(() => call<"clusterStatus">("GET", "/api/status"), [], everyMs);
   const work = useLoad(() => call<"workGet">("GET", "/api/work"), [], everyMs);
+  const channels = useLoad(() => call<"channelsList">("GET", "/api/channels"), [], everyMs);
   return (
     <div class="page">
       <header class="page-head">
@@ -42,6 +44,7 @@ export function Cluster(): JSX.Element {
         {(found) => (
           <>
             <Waiting work={found} />
+            <Show of={channels}>{({ accounts }) => <Connections accounts={accounts} />}</Show>
             <DeadLetters letters={found.deadLetters} changed={work.reload} />
             <Takeovers takeovers={found.takeovers} />
           </>
@@ -79,6 +82,59 @@ function Waiting({ work: { inbox, outbox, turns, unknownDeliveries } }: { work: 
         <Fact name="Unknown deliveries, last day" value={String(unknownDeliveries)} />
       </dl>
     </section>
+  );
+}
+
+function Connections({ accounts }: { accounts: readonly Account[] }): JSX.Element {
+  return (
+    <section>
+      <h2>Connections</h2>
+      {accounts.length === 0 ? (
+        <p class="muted">
+          No channel is configured. <a href={href("channels")}>Add an account</a>.
+        </p>
+      ) : (
+        <div class="table-frame stacks" role="region" aria-label="Connections" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th>Account</th>
+                <th>State</th>
+                <th>Held by</th>
+                <th>Lag</th>
+                <th>Last error</th>
+              </tr>
+            </thead>
+            <tbody>
+              {accounts.map((account) => (
+                <Connection key={`${account.channel}:${account.account}`} account={account} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Connection({ account }: { account: Account }): JSX.Element {
+  const { channel, account: name, state, owner, waiting, waitingSince = null, lastError, reason } = account;
+  const lag =
+    waitingSince === null
+      ? "none"
+      : `${plural(waiting, "text")}, the oldest for ${duration(Math.max(0, Date.now() - Date.parse(waitingSince)))}`;
+  return (
+    <tr data-row tabIndex={-1}>
+      <td>
+        <a href={href("channels")}>
+          {visible(channel)}:{visible(name)}
+        </a>
+      </td>
+      <td data-label="State">{state}</td>
+      <td data-label="Held by">{owner === null ? "–" : visible(withoutInstance(owner))}</td>
+      <td data-label="Lag">{lag}</td>
+      <td data-label="Last error">{visible(lastError ?? reason ?? "none")}</td>
+    </tr>
   );
 }
 

@@ -219,7 +219,7 @@ function Line({ row, depth, excerpt }: { row: SessionRow; depth: number; excerpt
         <span class="session-facts muted">
           <span>{channelOf(row)}</span>
           <span>{compact(messageCount)} messages</span>
-          <span>{money(treeCost)}</span>
+          <span class="session-cost">{money(treeCost)}</span>
           <span>{age(updatedAt, Date.now())}</span>
         </span>
         {excerpt !== undefined && <span class="session-excerpt">{visible(excerpt)}</span>}

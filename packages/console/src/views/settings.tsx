@@ -59,7 +59,7 @@ export function Settings(): JSX.Element {
                   <tbody>
                     {shown.map(({ key, value, origin }) => (
                       <tr key={key}>
-                        <td>
+                        <td class="setting-key">
                           <code>{key}</code>
                         </td>
                         <td data-label="Value">

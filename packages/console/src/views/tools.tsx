@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { act, toast } from "../parts/toast.tsx";
 import { Fact } from "./cluster.tsx";
 
 type Server = Result<"mcpList">["servers"][number];
@@ -90,11 +90,40 @@ function ServerCard({ server, changed }: { server: Server; changed: () => Promis
         )}
       </div>
       {problem !== null && <p class="bad">{visible(problem)}</p>}
+      {state === "consent" && <Consent name={name} />}
       <button type="button" class="link-button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>
         {open.value ? "Hide the tools" : "Tools"}
       </button>
       {open.value && <ServerTools name={name} change={change} />}
     </li>
+  );
+}
+
+/** The link is made when the person asks for it: it expires. */
+function Consent({ name }: { name: string }): JSX.Element {
+  const link = useSignal<string | null>(null);
+  const get = () =>
+    act(async () => {
+      const path = `/api/mcp/${encodeURIComponent(name)}/consent`;
+      const found = await call<"mcpConsentLink">("POST", path, { body: {} });
+      if (found.link === null) toast("No consent is needed any more");
+      link.value = found.link !== null && /^https?:\/\//.test(found.link) ? found.link : null;
+    });
+  return (
+    <div class="approval">
+      <p>It needs your consent: you sign in at its own page, which sends you back here.</p>
+      <div class="row">
+        {link.value === null ? (
+          <button type="button" class="button primary" onClick={() => void get()}>
+            Get the link
+          </button>
+        ) : (
+          <a class="button primary" href={link.value} target="_blank" rel="noopener noreferrer">
+            Open {new URL(link.value).host}
+          </a>
+        )}
+      </div>
+    </div>
   );
 }
 

@@ -64,6 +64,10 @@ function TurnOf({ id }: { id: string }): JSX.Element {
               </dl>
               <section>
                 <h2>What happened when</h2>
+                <p class="muted">
+                  A line at the end of a bar is a commit: the message was claimed, or the result of the model call
+                  stored.
+                </p>
                 <ol class="waterfall">
                   {bars.map((bar, index) => (
                     <Line key={index} bar={bar} totalMs={totalMs} />
@@ -95,6 +99,9 @@ function Line({ bar, totalMs }: { bar: Bar; totalMs: number }): JSX.Element {
       </span>
       <span class="bar-track">
         <span class={`bar bar-${bar.kind}`} style={{ left: `${left}%`, width: `${Math.min(width, 100 - left)}%` }} />
+        {bar.mark !== null && (
+          <span class="bar-mark" title={bar.mark} style={{ left: `${Math.min(100, left + width)}%` }} />
+        )}
       </span>
       <span class="bar-time">{duration(bar.toMs - bar.fromMs)}</span>
     </li>

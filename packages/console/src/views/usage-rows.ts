@@ -54,17 +54,20 @@ export interface GroupUsage extends Sum {
   name: string;
   /** Null: not a session. */
   sessionId: string | null;
+  /** Milliseconds of a call; null: not recorded. */
+  p50Ms: number | null;
+  p95Ms: number | null;
 }
 
 /** The sums of groups, in their order. */
 export function byGroup(groups: NonNullable<Result<"usageGet">["groups"]>): GroupUsage[] {
-  return groups.map((group) => ({ name: group.name, sessionId: group.sessionId, ...totalOf([group]) }));
+  return groups.map((group) => {
+    const { name, sessionId, p50Ms = null, p95Ms = null } = group;
+    return { name, sessionId, p50Ms, p95Ms, ...totalOf([group]) };
+  });
 }
 
-/** One entry a model, the most expensive first. */
-export function byModel(rows: readonly UsageRow[]): GroupUsage[] {
-  const models = [...new Set(rows.map(({ model }) => model))];
-  return models
-    .map((model) => ({ name: model, sessionId: null, ...totalOf(rows.filter((row) => row.model === model)) }))
-    .toSorted((a, b) => b.cost.micros - a.cost.micros || b.calls - a.calls);
+/** The share of the prompt that came from the provider's cache, 0 to 1; null without a prompt. */
+export function shareOf({ cachedTokens, promptTokens }: Pick<Sum, "cachedTokens" | "promptTokens">): number | null {
+  return promptTokens === 0 ? null : cachedTokens / promptTokens;
 }

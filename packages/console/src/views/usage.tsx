@@ -8,7 +8,7 @@ import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
 import { compact, duration, money } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { byDay, byGroup, byModel, totalOf, type DayUsage, type GroupUsage, type UsageRow } from "./usage-rows.ts";
+import { byDay, byGroup, shareOf, totalOf, type DayUsage, type GroupUsage, type UsageRow } from "./usage-rows.ts";
 import { Fact } from "./cluster.tsx";
 
 type LatencyRow = Result<"usageGet">["latency"][number];
@@ -16,7 +16,7 @@ type LatencyRow = Result<"usageGet">["latency"][number];
 export function Usage(): JSX.Element {
   const days = useSignal(30);
   const by = useSignal<Grouping>("model");
-  const query = { days: days.value, by: by.value === "model" ? undefined : by.value };
+  const query = { days: days.value, by: by.value };
   const loaded = useLoad(() => call<"usageGet">("GET", "/api/usage", { query }), [days.value, by.value]);
   return (
     <div class="page">
@@ -41,7 +41,7 @@ export function Usage(): JSX.Element {
           ) : (
             <>
               <Report rows={rows} latency={latency} days={days.value} />
-              <Groups by={by} groups={groups === undefined ? byModel(rows) : byGroup(groups)} />
+              <Groups by={by} groups={byGroup(groups ?? [])} />
             </>
           )
         }
@@ -69,10 +69,7 @@ function Report(props: { rows: readonly UsageRow[]; latency: readonly LatencyRow
         <Fact name="Model calls" value={String(total.calls)} />
         <Fact name="Tokens in" value={compact(total.promptTokens)} />
         <Fact name="Tokens out" value={compact(total.outputTokens)} />
-        <Fact
-          name="From the provider's cache"
-          value={total.promptTokens === 0 ? "–" : `${Math.round((total.cachedTokens / total.promptTokens) * 100)} %`}
-        />
+        <Fact name="From the provider's cache" value={percent(shareOf(total))} />
       </dl>
       <Chart
         label="Tokens a day"
@@ -86,6 +83,11 @@ function Report(props: { rows: readonly UsageRow[]; latency: readonly LatencyRow
         label="Cost a day, in dollars, where the price is known"
         series={series}
         values={[["cost", (day) => day.cost.micros / 1e6]]}
+      />
+      <Chart
+        label="Share of the prompt from the provider's cache a day, in percent"
+        series={series}
+        values={[["from the cache", (day) => Math.round((shareOf(day) ?? 0) * 100)]]}
       />
       <Chart
         label="Duration of a model call a day, in seconds"
@@ -129,17 +131,21 @@ function Groups({ by, groups }: { by: Signal<Grouping>; groups: readonly GroupUs
               <th>Cached</th>
               <th>Tokens out</th>
               <th>Cost</th>
+              <th>Call, p50</th>
+              <th>p95</th>
             </tr>
           </thead>
           <tbody>
-            {groups.map(({ name, sessionId, calls, promptTokens, cachedTokens, outputTokens, cost }) => (
+            {groups.map(({ name, sessionId, calls, promptTokens, cachedTokens, outputTokens, cost, p50Ms, p95Ms }) => (
               <tr key={sessionId ?? name}>
                 <td>{sessionId === null ? visible(name) : <a href={href("chat", sessionId)}>{visible(name)}</a>}</td>
                 <td>{calls}</td>
                 <td>{compact(promptTokens)}</td>
-                <td>{promptTokens === 0 ? "–" : `${Math.round((cachedTokens / promptTokens) * 100)} %`}</td>
+                <td>{percent(shareOf({ cachedTokens, promptTokens }))}</td>
                 <td>{compact(outputTokens)}</td>
                 <td>{money(cost)}</td>
+                <td>{timeOf(p50Ms)}</td>
+                <td>{timeOf(p95Ms)}</td>
               </tr>
             ))}
           </tbody>
@@ -153,8 +159,15 @@ function secondsOn(latency: readonly LatencyRow[], { day }: DayUsage, field: "p5
   return (latency.find((row) => row.day === day)?.[field] ?? 0) / 1_000;
 }
 
+function percent(share: number | null): string {
+  return share === null ? "–" : `${Math.round(share * 100)} %`;
+}
+
+function timeOf(ms: number | null): string {
+  return ms === null ? "–" : duration(ms);
+}
+
 function Latency({ rows }: { rows: readonly LatencyRow[] }): JSX.Element {
-  const text = (ms: number | null) => (ms === null ? "–" : duration(ms));
   return (
     <div class="table-frame" role="region" aria-label="Times of model calls" tabIndex={0}>
       <table>
@@ -171,10 +184,10 @@ function Latency({ rows }: { rows: readonly LatencyRow[] }): JSX.Element {
           {rows.toReversed().map(({ day, p50Ms, p95Ms, firstTokenP50Ms, firstTokenP95Ms }) => (
             <tr key={day}>
               <td>{day}</td>
-              <td>{text(p50Ms)}</td>
-              <td>{text(p95Ms)}</td>
-              <td>{text(firstTokenP50Ms)}</td>
-              <td>{text(firstTokenP95Ms)}</td>
+              <td>{timeOf(p50Ms)}</td>
+              <td>{timeOf(p95Ms)}</td>
+              <td>{timeOf(firstTokenP50Ms)}</td>
+              <td>{timeOf(firstTokenP95Ms)}</td>
             </tr>
           ))}
         </tbody>

@@ -12,9 +12,12 @@ export interface Bar {
   /** Milliseconds since the first input was stored. */
   fromMs: number;
   toMs: number;
+  /** What was stored at its end: the claim of the queued message, or the result of a model call. Null: nothing, or not yet. */
+  mark: "claimed" | "committed" | null;
 }
 
 const labels = { queue: "Queue", approval: "Approval: ", send: "Delivery to ", model: "", tool: "" } as const;
+const marks = { queue: "claimed", model: "committed" } as const;
 const badStates = new Set(["failed", "unknown", "cancelled", "denied", "expired", "dropped"]);
 
 /** The bars in order, and the whole time. `nowMs` (milliseconds since 1970) ends what still runs. */
@@ -25,11 +28,13 @@ export function waterfall({ receivedAt, finishedAt, spans }: Trace, nowMs: numbe
     const fromMs = Date.parse(startedAt) - beginMs;
     const toMs = (endedAt === null ? nowMs : Date.parse(endedAt)) - beginMs;
     const tokens = inputTokens === undefined ? [] : [`${compact(inputTokens)} → ${compact(outputTokens)} tokens`];
+    const mark = endedAt !== null && (kind === "queue" || kind === "model") ? marks[kind] : null;
     const notes = [
       ...(state === "done" ? [] : [state]),
       ...tokens,
       ...(firstTokenMs === undefined ? [] : [`first token after ${duration(firstTokenMs)}`]),
       ...(exact ? [] : ["ended at that time or earlier"]),
+      ...(mark === null ? [] : [`${mark} at ${duration(toMs)}`]),
     ];
     return {
       kind: badStates.has(state) ? "failed" : kind,
@@ -37,6 +42,7 @@ export function waterfall({ receivedAt, finishedAt, spans }: Trace, nowMs: numbe
       detail: notes.join(", "),
       fromMs,
       toMs: Math.max(fromMs, toMs),
+      mark,
     };
   });
   const endMs = (finishedAt === null ? nowMs : Date.parse(finishedAt)) - beginMs;
