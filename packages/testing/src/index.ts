@@ -68,7 +68,7 @@ export { startTlsFront, tlsFixtures } from "./tls.ts";
 export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";
 export { makeDeadLetter } from "./dead-letter.ts";
-export { fillSession } from "./long-session.ts";
+export { addSessions, fillSession } from "./long-session.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";
 export {
   callItem,

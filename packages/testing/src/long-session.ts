@@ -1,4 +1,4 @@
-// Fills a session's log with an invented conversation, as if it had been held.
+// Fills the database with an invented conversation, or with many sessions, as if they had been held.
 import { Client } from "pg";
 
 /** Rounds of a person's message, a tool call, its result, and an answer with Markdown. */
@@ -60,6 +60,22 @@ export async function fillSession(databaseUrl: string, sessionId: string, count:
        )
        UPDATE parley.sessions SET seq = seq + $3, message_count = message_count + $3 WHERE id = $1`,
       [sessionId, JSON.stringify(messages), count],
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+/** Adds `count` sessions with the titles `Added session 1` and so on, each older than the one before it. */
+export async function addSessions(databaseUrl: string, count: number): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(
+      `INSERT INTO parley.sessions (id, key, title, message_count, created_at, updated_at)
+       SELECT gen_random_uuid(), 'http:default:added-' || n, 'Added session ' || n, 2, at, at
+       FROM generate_series(1, $1::int) AS n, LATERAL (SELECT now() - n * interval '1 minute' AS at) AS times`,
+      [count],
     );
   } finally {
     await client.end();

@@ -80,7 +80,7 @@ export async function startDemo(cleanup: Cleanup): Promise<Demo> {
   cleanup.add(() => strict.stop());
   const cluster = await startTestCluster(cleanup, {
     processes: [],
-    replicas: { "channel-gateway": 2, "agent-core": 2 },
+    replicas: { "channel-gateway": 2 },
     settings: settings(telegram.url),
     env: {
       "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: telegram.token },
