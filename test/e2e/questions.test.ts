@@ -96,6 +96,27 @@ test("shows a question of any conversation to a stream client, whose answer cont
   socket.close();
 });
 
+test("tells a stream client once that its /stop ended the turn that asks", async () => {
+  const conversation = randomUUID();
+  const address = `${cluster.httpUrl.replace(/^http/, "ws")}/api/ws?format=stream&conversation=${conversation}`;
+  const socket = new WebSocket(address, ["parley.v1", `parley.bearer.${cluster.token}`]);
+  const frames: { type: string; event?: string; content?: string; msg_id?: string }[] = [];
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  socket.addEventListener("message", ({ data }) => {
+    const frame = JSON.parse(String(data)) as (typeof frames)[number];
+    frames.push(frame);
+    if (frame.event === "question") socket.send(JSON.stringify({ type: "message", id: "stop", text: "/stop" }));
+    const isAnswered = frames.some(({ msg_id: id }) => id === "stop");
+    if (isAnswered && frames.some(({ event }) => event === "thinking_finished")) resolve();
+  });
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "message", text: asking({ question: "Shall I?" }) }));
+  await ended;
+  const responses = frames.flatMap(({ type, content }) => (type === "response" ? [content] : []));
+  assert.deepEqual(responses, ["Stopped."]);
+  socket.close();
+});
+
 test("keeps an open question when the leader dies", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Still there?" }), { conversation });

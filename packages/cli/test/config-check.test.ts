@@ -1,6 +1,6 @@
 // `parley config check` as a process: problems of the settings that the schema does not detect.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -35,6 +35,20 @@ command = "workspace/guard.sh"
   const { stdout } = await check(settings, "--json");
   const { ok, errors } = Answer.parse(JSON.parse(stdout));
   assert.deepEqual([ok, errors.length], [false, 2]);
+});
+
+test("adds a webhook to the settings that apply, or to a new file in the data folder", async () => {
+  const [fresh, elsewhere] = [join(home, "fresh"), join(home, "elsewhere")];
+  mkdirSync(elsewhere);
+  const add = (name: string, env: Record<string, string> = {}) =>
+    runParley(fresh, ["webhooks", "add", name, "--json"], { cwd: elsewhere, env });
+  const first = await add("build");
+  assert.equal(first.code, 0, first.stderr);
+  assert.match(readFileSync(join(fresh, "parley.toml"), "utf8"), /\[webhooks\.build\]/);
+  const chosen = join(home, "chosen.toml");
+  assert.equal((await add("other", { PARLEY_CONFIG: chosen })).code, 0);
+  assert.match(readFileSync(chosen, "utf8"), /\[webhooks\.other\]/);
+  assert.deepEqual(readdirSync(elsewhere), []);
 });
 
 test("config check accepts programs elsewhere", async () => {

@@ -61,6 +61,15 @@ test("prints a replica in one line, with a dash for unknown values", () => {
   assert.match(text, /^agent-core +agent-core-1 +7 +leader +3 +yes +1h 1m +100 MiB +-$/m);
 });
 
+test("names a model that is called like its provider once, and indents the note about it", () => {
+  const note = "the built-in rehearsal model: it follows scripts and does not understand text; set a key";
+  const named = (provider: string, model: string) => ({ ...status(leader), model: { provider, model, note } });
+  const text = statusText(viewOf(named("rehearsal", "rehearsal"), null, [], []), plain, 80);
+  assert.match(text, /^model {4}rehearsal\n {9}the built-in .*\n {9}\S.* key$/m);
+  assert.ok(text.split("\n").every((line) => line.length <= 80));
+  assert.match(statusText(viewOf(named("anthropic", "x"), null, [], []), plain), /^model {4}x \(anthropic\)$/m);
+});
+
 test("shows every column of a replica in 80 columns and in 200, without the redundant service", () => {
   const gateway = { ...leader, service: "channel-gateway", replica: "channel-gateway-1", role: "active" } as const;
   const restarted = viewOf(status(leader, { ...gateway, epoch: null }), null, [], []);

@@ -28,6 +28,7 @@ const approval: OpenQuestion = {
   summary: "rm x",
   reason: "high risk",
   input: "",
+  mayAlways: true,
   expiresAt: "",
   decision: null,
 };
@@ -61,6 +62,7 @@ test("reads any text but a command as the answer to a question", () => {
 
 test("says how to answer each kind of question", () => {
   assert.equal(answerHint(approval, 1), "exec: y approve · a always · n [reason] deny  (1 more)");
+  assert.equal(answerHint({ ...approval, mayAlways: false }, 0), "exec: y approve · n [reason] deny");
   assert.equal(answerHint(question, 0), "answer: type a number, or your own answer");
 });
 
@@ -158,7 +160,7 @@ test("begins with the facts of the agent, and says at the end whether the cluste
     "           writable",
   ]);
   const spent = { inputTokens: 12_000, outputTokens: 345, cost: { micros: 20_000, unpricedCalls: 0 } };
-  assert.equal(footerText(facts, null, spent), "anthropic:claude-x · new · mode plan · 12.3k tokens · $0.0200");
+  assert.equal(footerText(facts, null, spent), "anthropic:claude-x · mode plan · 12.3k tokens · $0.0200 · new");
   assert.match(farewell(null, "separate"), /The cluster goes on .* npx parley chat$/);
   assert.match(farewell(null, "stops"), /^Stopping the cluster\./);
 });

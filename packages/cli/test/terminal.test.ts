@@ -114,11 +114,11 @@ testAtBothSizes("approves a call and similar ones when the person types a", asyn
 });
 
 testAtBothSizes(
-  "approves only one call when the person types a and a rule requires approval each time",
+  "offers no always where a rule requires approval each time, and a approves only this call",
   async (size) => {
     await using terminal = await open("once", size);
     terminal.send('tool: exec {"command":"touch once.txt"}', "then", "say: touched");
-    await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+    await terminal.shows(/exec: y approve · n \[reason\] deny/);
     terminal.send("a");
     await terminal.shows(/Allowed, only this once: such calls require approval each time/);
     await terminal.shows(/^touched$/m);
@@ -176,7 +176,7 @@ testAtBothSizes("marks queued messages, and shows each once when its turn begins
 testAtBothSizes("asks for approval with all arguments, and a denial takes its reason", async (size) => {
   await using terminal = await open("approval", size);
   terminal.send('tool: exec {"command":"touch a.txt"}', "then", "say: went on");
-  await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+  await terminal.shows(/exec: y approve · n \[reason\] deny/);
   assert.match(terminal.screen, /\? exec needs approval/);
   assert.match(terminal.screen, /^ {2}touch a\.txt$/m);
   terminal.type("n not in here");
@@ -189,7 +189,7 @@ testAtBothSizes("asks for approval with all arguments, and a denial takes its re
 testAtBothSizes("approves a call when the person types y", async (size) => {
   await using terminal = await open("approved", size);
   terminal.send('tool: exec {"command":"touch approved.txt"}', "then", "say: touched");
-  await terminal.shows(/exec: y approve · a always · n \[reason\] deny/);
+  await terminal.shows(/exec: y approve · n \[reason\] deny/);
   terminal.type("y");
   await terminal.shows(/^y$/m);
   terminal.type("\r");

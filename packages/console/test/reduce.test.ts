@@ -201,6 +201,8 @@ describe("tool calls", () => {
     };
     const state = fold([call, asked]);
     assert.equal(state.approvals.get("c1")?.decision, null);
+    assert.equal(state.approvals.get("c1")?.mayAlways, true);
+    assert.equal(fold([call, { ...asked, mayAlways: false }]).approvals.get("c1")?.mayAlways, false);
     const decided = fold(
       [
         {

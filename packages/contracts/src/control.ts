@@ -38,6 +38,11 @@ export const controlModels = request({
   }),
 });
 
+/** A model for people: `claude-x (anthropic)`, or the name alone where the provider has the same. */
+export function modelTitle({ provider, model }: { provider: string; model: string }): string {
+  return provider === model ? model : `${model} (${provider})`;
+}
+
 export const controlStreaming = request({
   subject: "agent.control.streaming",
   server: "agent-core",

@@ -56,6 +56,8 @@ const ApprovalRequestedEvent = z.object({
   expiresAt: z.string(),
   /** JSON text of the call's complete arguments. Left out by older versions. */
   input: z.string().optional(),
+  /** False: an approval covers this call only, also with "always". Left out by older versions. */
+  mayAlways: z.boolean().optional(),
 });
 const ApprovalDecidedEvent = z.object({
   type: z.literal("approval.decided"),

@@ -174,6 +174,7 @@ export {
   controlStreaming,
   controlPing,
   controlSessionEnded,
+  modelTitle,
 } from "./control.ts";
 export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
 export { nearestName } from "./suggest.ts";

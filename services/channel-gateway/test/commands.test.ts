@@ -131,6 +131,14 @@ test("/reset starts a new session, like /new", async () => {
   assert.notEqual((await say(conversation, "after")).sessionId, first.sessionId);
 });
 
+test("/whoami and /session name a person and a session once, with the first message as title", async () => {
+  const conversation = talk();
+  await say(conversation, "plan the garden");
+  assert.match(await command(conversation, "/whoami"), /^You are owner, with the role owner\.\n/);
+  assert.match(await command(conversation, "/session"), /^Title: plan the garden$/m);
+  assert.match(await command(talk(), "/session"), /no messages yet|Title: none/);
+});
+
 // design: 000.40
 test("/new starts a session on every replica, and /session resume returns by title or id", async () => {
   const conversation = talk();

@@ -727,7 +727,7 @@ describe("approvals", () => {
   });
 
   test("approves only the one call when the approval cannot cover others", async () => {
-    const { turnId } = await calling(1);
+    const { turnId, sessionId } = await calling(1);
     const authorization = { input: "{}", notes: [], rules: "a", askedByHook: false };
     const rules = { list: "allow" as const, rules: ["exec(rm x)"] };
     const once = await ask(turnId, 2, { authorization: { ...authorization, always: null } });
@@ -739,6 +739,13 @@ describe("approvals", () => {
       [once, false],
       [repeated, true],
     ] as const) {
+      assert.equal(approval.mayAlways, always);
+      const { rows } = await sql.query<{ body: string }>(
+        "SELECT body FROM parley.events WHERE session_id = $1 AND type = 'approval.requested' ORDER BY seq",
+        [sessionId],
+      );
+      const shown = rows.map(({ body }) => JSON.parse(body) as { approvalId: string; mayAlways: boolean });
+      assert.equal(shown.find(({ approvalId }) => approvalId === approval.id)?.mayAlways, always);
       const request = { id: approval.id, allow: true, always: true, by: "owner" };
       assert.equal((await gateway.request(store.approvalDecide, request)).approval?.always, always);
     }

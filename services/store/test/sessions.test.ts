@@ -127,6 +127,12 @@ test("a session is found by id, last digits, key and title, and an ambiguous tit
   assert.equal(await say("route:d2", "still there"), id);
 });
 
+test("a session has its first message as title when it is shown before it is listed", async () => {
+  const sessionId = await talk("route:e1", "shown at once");
+  const { session } = await gateway.request(store.sessionGet, { sessionId });
+  assert.equal(session?.title, "shown at once");
+});
+
 test("a session without a title gets the first 60 characters of its first message", async () => {
   const id = await talk("route:e", `Plan   the\n${"very ".repeat(30)}long trip\u0000`);
   const { sessions } = await gateway.request(store.sessionList, { limit: 200, text: "PLAN THE VERY" });

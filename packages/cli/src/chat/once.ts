@@ -2,6 +2,7 @@
 
 import type { QueueMode, SessionEvent } from "@parley/contracts";
 
+import { asTyped } from "../io/command-name.ts";
 import type { Listener, MessageExtras } from "./connection.ts";
 import { type ChatPlace, mainSession, openChat, ownPrefix } from "./open.ts";
 import type { Outcome } from "./turns.ts";
@@ -54,7 +55,7 @@ function asideOf(event: SessionEvent): string[] {
     case "approval.requested":
       return [
         `${event.tool} needs approval: ${event.summary}`,
-        `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`,
+        `answer with: ${asTyped("parley approvals")} --approve ${event.approvalId}   or --deny ${event.approvalId}`,
       ];
     default:
       return [];

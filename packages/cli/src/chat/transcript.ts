@@ -41,6 +41,8 @@ export type Piece =
       expiresAt: string;
       /** JSON text of the complete arguments; empty: unknown. */
       input: string;
+      /** False: an approval covers this call only. */
+      mayAlways: boolean;
     }
   | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string }
   /** The agent, or an MCP server, asks a person. */
@@ -133,8 +135,8 @@ export class Transcript {
       }
       case "approval.requested": {
         this.#live();
-        const { approvalId, tool, summary, reason, expiresAt, input = "" } = event;
-        return [{ type: "question", approvalId, tool, summary, reason, expiresAt, input }];
+        const { approvalId, tool, summary, reason, expiresAt, input = "", mayAlways = true } = event;
+        return [{ type: "question", approvalId, tool, summary, reason, expiresAt, input, mayAlways }];
       }
       case "approval.decided": {
         this.#live();

@@ -135,7 +135,7 @@ function read<S extends z.ZodType>(url: string, path: string, schema: S, text: s
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new CliError(`${url}${path} returned an unknown response format (${firstIssue(parsed.error)}).`, {
-    fix: "Use the parley version of the cluster: parley doctor compares them.",
+    fix: "Use the version of the cluster: parley doctor compares them.",
   });
 }
 

@@ -15,6 +15,7 @@ import {
 import { parseJson } from "@parley/kit";
 import { z } from "zod";
 
+import { asTyped } from "../io/command-name.ts";
 import { api } from "../cluster/api.ts";
 import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -160,7 +161,7 @@ async function askForSecrets(
 
 /** Waits for the first person who writes, and admits them as owner if they know their code. */
 async function offerOwner(gateway: Gateway, io: Io, of: { channel: string; account: string }): Promise<number> {
-  const later = "Its answer has a code. Become its owner with: parley pairing approve <code> --role owner";
+  const later = asTyped("Its answer has a code. Become its owner with: parley pairing approve <code> --role owner");
   if (!canAsk(io)) {
     print(io, `Write to it. ${later}`);
     return exitCodes.ok;

@@ -1,5 +1,6 @@
 // All commands, and running one by its command line.
 
+import { asTyped } from "../io/command-name.ts";
 import { CliError, exitCodes, note, painter, type Io } from "../io/io.ts";
 import type { CommandSpec } from "./command.ts";
 import { channelCommands } from "./channels.ts";
@@ -62,7 +63,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<n
   try {
     const parsed = parseCommandLine(args, commands, io.stdout.columns || undefined);
     if ("command" in parsed) return await parsed.command.run({ ...parsed, io });
-    io.stdout.write(parsed.text);
+    io.stdout.write(asTyped(parsed.text, io.env));
     return exitCodes.ok;
   } catch (error) {
     return report(error, io);
@@ -75,7 +76,7 @@ function report(failure: unknown, io: Io): number {
     note(io, failure instanceof Error ? (failure.stack ?? failure.message) : String(failure));
     return exitCodes.error;
   }
-  note(io, painter(io.stderr, io.env)("red", failure.message));
-  if (failure.fix !== null) note(io, failure.fix);
+  note(io, painter(io.stderr, io.env)("red", asTyped(failure.message, io.env)));
+  if (failure.fix !== null) note(io, asTyped(failure.fix, io.env));
   return failure.exitCode;
 }

@@ -1,8 +1,8 @@
 // The commands `parley webhooks …`: adds a webhook to parley.toml, lists webhooks, and sends a signed test delivery to the gateway.
 
 import { randomBytes, randomUUID } from "node:crypto";
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 import { ConfigError, parseSettings } from "@parley/chassis/settings";
 import {
@@ -15,8 +15,9 @@ import {
 } from "@parley/contracts";
 import { signWebhook } from "@parley/kit";
 
+import { asTyped } from "../io/command-name.ts";
 import { findSettings, readSettings, tomlLines } from "../cluster/settings.ts";
-import { findTarget } from "../cluster/target.ts";
+import { findTarget, homePath } from "../cluster/target.ts";
 import { CliError, exitCodes, painter, print, printJson, UsageError } from "../io/io.ts";
 import { homeOption, jsonOption, targetOptions, text } from "../io/options.ts";
 import { webhooksTable } from "../tables/webhooks.ts";
@@ -51,7 +52,7 @@ function replyAddress(given: string | undefined) {
 async function add({ values, positionals, io }: Call): Promise<number> {
   const id = operand(positionals, "Name the webhook: parley webhooks add build --from github");
   const signer = signerOf(values.text("from"));
-  const file = findSettings(undefined, values, io) ?? join(io.cwd, "parley.toml");
+  const file = findSettings(undefined, values, io) ?? join(homePath(values, io), "parley.toml");
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";
   const variable = `PARLEY_CHANNEL_HOOK_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}`;
   const table = {
@@ -71,6 +72,7 @@ async function add({ values, positionals, io }: Call): Promise<number> {
     if (!(error instanceof ConfigError)) throw error;
     throw new CliError(error.message);
   }
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   appendFileSync(file, added);
   const secret = newSecret(signer);
   if (values.has("json")) {
@@ -84,7 +86,7 @@ async function add({ values, positionals, io }: Call): Promise<number> {
     `Set the secret where the gateway runs: export ${variable}='${shown}'`,
     "Restart Parley, so that it reads the settings.",
     ...webhookSchemes[signer].setUp.map(fill),
-    `Send a test delivery: parley webhooks test ${id}`,
+    asTyped(`Send a test delivery: parley webhooks test ${id}`),
   ];
   print(io, `Added [webhooks.${id}] to ${file}. What is left to do:\n`);
   print(io, steps.map((step, index) => `${index + 1}. ${step}`).join("\n"));

@@ -9,6 +9,7 @@ import { basename, join } from "node:path";
 import { documentPathProblem, errorMessage } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
+import { asTyped } from "../io/command-name.ts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import { canAsk, CliError, confirm, note, painter, print, UsageError, type Io } from "../io/io.ts";
@@ -38,7 +39,7 @@ export async function restore(gateway: Gateway, path: string, version: number, i
   if (untrusted.length === 0) return;
   note(
     io,
-    `It contains ${pluralize(untrusted.length, "line")} written from untrusted content, which stay untrusted. parley docs vouch ${path} shows them and marks them as trusted; parley docs edit ${path} changes them.`,
+    `It contains ${pluralize(untrusted.length, "line")} written from untrusted content, which stay untrusted. ${asTyped("parley docs vouch")} ${path} shows them and marks them as trusted; ${asTyped("parley docs edit")} ${path} changes them.`,
   );
 }
 

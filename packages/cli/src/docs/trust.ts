@@ -3,6 +3,7 @@
 import { type DocumentAuthor, linesOf } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
+import { asTyped } from "../io/command-name.ts";
 import type { AuthoredDocument } from "./documents.ts";
 import type { Paint } from "../io/io.ts";
 import { escapeInvisible } from "../tables/format.ts";
@@ -47,7 +48,7 @@ export function authoredNote(document: AuthoredDocument): string {
   const count = untrustedLines(document).length;
   const head = `Version ${document.version}`;
   if (count === 0) return `${head}; no lines are untrusted.`;
-  return `${head}; ${linesAre(count)} untrusted. To mark them as trusted: parley docs vouch ${document.path} --version ${document.version}`;
+  return `${head}; ${linesAre(count)} untrusted. To mark them as trusted: ${asTyped("parley docs vouch")} ${document.path} --version ${document.version}`;
 }
 
 /** The text shown before the confirmation. */

@@ -1,6 +1,6 @@
 // Checks the running cluster: supervisor, replicas, gateway, leader, model, sandbox, versions, clock, deliveries.
 
-import type { ReplicaReport } from "@parley/contracts";
+import { modelTitle, type ReplicaReport } from "@parley/contracts";
 import type { ReplicaState } from "@parley/local";
 
 import type { Answer, api } from "../cluster/api.ts";
@@ -153,7 +153,7 @@ function keyVariable(provider: string): string {
 /** `accounts`: channels are connected, on which other people get the model's answers. */
 export function modelFinding(model: Status["model"], fixes = fixesFor(false), accounts = false): Finding {
   if (model === null) return error("model", "no agent-core reports its model", fixes.logs("agent-core"));
-  const named = `${model.model} (${model.provider})`;
+  const named = modelTitle(model);
   if (model.provider === "rehearsal") {
     const people = accounts ? "; people who write on a channel get its answers" : "";
     return warning("model", `${named}: ${model.note ?? ""}${people}`, fixes.model);

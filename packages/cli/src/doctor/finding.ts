@@ -1,5 +1,6 @@
 // What a check gets and what it reports: its severity, a message and the exact fix for where the cluster runs.
 
+import { asTyped } from "../io/command-name.ts";
 import type { Answer, api } from "../cluster/api.ts";
 import type { Answered } from "../cluster/gateway.ts";
 import type { HomeView } from "../cluster/target.ts";
@@ -20,11 +21,11 @@ export function ok(id: string, message: string): Finding {
 }
 
 export function warning(id: string, message: string, fix: string): Finding {
-  return { id, severity: "warning", message, fix };
+  return { id, severity: "warning", message, fix: asTyped(fix) };
 }
 
 export function error(id: string, message: string, fix: string): Finding {
-  return { id, severity: "error", message, fix };
+  return { id, severity: "error", message, fix: asTyped(fix) };
 }
 
 export const startFix = "npm start";

@@ -1,5 +1,6 @@
 // Formats accounts of chat platforms and people for people. Pure.
 
+import { asTyped } from "../io/command-name.ts";
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
 import { duration, listing, localTime, oneLine } from "./format.ts";
@@ -24,7 +25,9 @@ function originText(origin: Account["origin"]): string {
 
 export function accountsTable(accounts: readonly Account[], paint: Paint, now: number): string {
   if (accounts.length === 0)
-    return "There is no account. Add one with: parley channels add <channel>; docs/channels.md shows how to get its credentials.";
+    return asTyped(
+      "There is no account. Add one with: parley channels add <channel>; docs/channels.md shows how to get its credentials.",
+    );
   return listing(
     accounts,
     {
@@ -93,5 +96,5 @@ export function peopleTable({ contacts, pairings }: People, paint: Paint): strin
   );
   return asking.length === 0
     ? list
-    : `${list}\n\nAsk the person for their code, then run: parley pairing approve <code>`;
+    : `${list}\n\n${asTyped("Ask the person for their code, then run: parley pairing approve <code>")}`;
 }

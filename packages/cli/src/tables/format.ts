@@ -30,6 +30,17 @@ export function table(rows: readonly (readonly string[])[], maxWidth = Infinity)
     .join("\n");
 }
 
+/** The text after its label, over as many lines as it needs, indented like the first. `maxWidth`: columns, of which the last stays free. */
+export function indented(label: string, text: string, maxWidth: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trimStart();
+    if (lines.length > 0 && label.length + columnsOf(longer) < maxWidth) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.map((line, at) => (at === 0 ? label : " ".repeat(label.length)) + line);
+}
+
 /** Which columns share a line: the first line has the full width, the others are indented. */
 function groupColumns(widths: readonly number[], maxWidth: number): { from: number; to: number }[] {
   const groups = [{ from: 0, to: 0 }];

@@ -3,6 +3,7 @@
 import type { DocumentMeta, Schedule, ScheduleRun, SkillProblem } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
+import { asTyped } from "../io/command-name.ts";
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
 import { duration, listing, localTime, oneLine } from "./format.ts";
@@ -14,7 +15,8 @@ export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number, 
       ? ""
       : `${pluralize(finished, "finished job is", "finished jobs are")} not listed; --all lists them.`;
   if (jobs.length === 0 && finished > 0) return `There are no jobs to come. ${hidden}`;
-  if (jobs.length === 0) return "There are no jobs yet. Add one: parley cron add 'every 1h' 'look at the mail'";
+  if (jobs.length === 0)
+    return asTyped("There are no jobs yet. Add one: parley cron add 'every 1h' 'look at the mail'");
   return (
     listing(
       jobs,
@@ -146,7 +148,7 @@ export function pairingsTable(pairings: Answer<typeof api.pairings>["pairings"],
     },
     paint,
   );
-  return `${rows}\n\nAsk the person for their code, then run: parley pairing approve <code>`;
+  return `${rows}\n\n${asTyped("Ask the person for their code, then run: parley pairing approve <code>")}`;
 }
 
 const versionColumns = {
@@ -158,7 +160,7 @@ const versionColumns = {
 };
 
 export function documentsTable(documents: readonly DocumentMeta[], paint: Paint): string {
-  if (documents.length === 0) return "There are no documents yet. Create one: parley docs edit MEMORY.md";
+  if (documents.length === 0) return asTyped("There are no documents yet. Create one: parley docs edit MEMORY.md");
   return listing(documents, { PATH: ({ path }) => oneLine(path, 80), ...versionColumns }, paint);
 }
 

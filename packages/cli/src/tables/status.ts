@@ -1,8 +1,10 @@
 // Formats the status as a table. Pure.
 
+import { modelTitle } from "@parley/contracts";
+
 import type { ReplicaRow, StatusView } from "../cluster/status.ts";
 import type { Paint } from "../io/io.ts";
-import { columnsOf, duration, table } from "./format.ts";
+import { columnsOf, duration, indented, table } from "./format.ts";
 
 /** `maxWidth`: columns of the terminal. */
 export function statusText(view: StatusView, paint: Paint, maxWidth = Infinity): string {
@@ -14,8 +16,9 @@ export function statusText(view: StatusView, paint: Paint, maxWidth = Infinity):
     const { model, queue } = view;
     lines.push(view.healthy ? paint("green", "healthy") : paint("red", `unhealthy: ${view.problems.join("; ")}`));
     lines.push(`url      ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
-    lines.push(`model    ${model === null ? "unknown: no agent-core answers" : `${model.model} (${model.provider})`}`);
-    if (model?.note !== null && model?.note !== undefined) lines.push(paint("dim", `         ${model.note}`));
+    lines.push(`model    ${model === null ? "unknown: no agent-core answers" : modelTitle(model)}`);
+    if (model?.note !== null && model?.note !== undefined)
+      lines.push(...indented("         ", model.note, maxWidth).map((line) => paint("dim", line)));
     const channels = new Set(view.replicas.flatMap(({ details }) => details["channels"] ?? []));
     for (const each of channels) lines.push(`channel  ${String(each)}`);
     if (queue !== null) lines.push(`queue    ${queue.running} running, ${queue.waiting} waiting`);

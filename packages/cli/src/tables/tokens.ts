@@ -1,5 +1,6 @@
 // Formats tokens of the API and the audit log for people. Pure.
 
+import { asTyped } from "../io/command-name.ts";
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
 import { duration, listing, localTime, oneLine } from "./format.ts";
@@ -14,7 +15,8 @@ function stateOf({ revokedAt, expiresAt }: Token, now: number): string {
 }
 
 export function tokensTable(tokens: readonly Token[], paint: Paint, now: number): string {
-  if (tokens.length === 0) return "There is no named token. Create one: parley tokens create <name> --scope talk";
+  if (tokens.length === 0)
+    return asTyped("There is no named token. Create one: parley tokens create <name> --scope talk");
   return listing(
     tokens,
     {

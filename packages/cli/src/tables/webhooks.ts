@@ -2,6 +2,7 @@
 
 import { webhookSchemes, type WebhookAccount } from "@parley/contracts";
 
+import { asTyped } from "../io/command-name.ts";
 import type { Paint } from "../io/io.ts";
 import { listing } from "./format.ts";
 
@@ -14,7 +15,7 @@ type Webhook = Pick<WebhookAccount, "signer" | "format" | "target" | "profile" |
 
 export function webhooksTable(webhooks: readonly Webhook[], paint: Paint): string {
   if (webhooks.length === 0)
-    return "No webhook is configured. parley webhooks add <name> adds one; docs/webhooks.md shows how.";
+    return asTyped("No webhook is configured. parley webhooks add <name> adds one; docs/webhooks.md shows how.");
   return listing(
     webhooks,
     {

@@ -53,7 +53,8 @@ export function answerHint(first: OpenQuestion, others: number): string {
     const how = first.options.length === 0 ? "type your answer" : "type a number, or your own answer";
     return `answer: ${how}${more}`;
   }
-  return `${first.tool}: y approve · a always · n [reason] deny${more}`;
+  const always = first.mayAlways ? " · a always" : "";
+  return `${first.tool}: y approve${always} · n [reason] deny${more}`;
 }
 
 const modes: Readonly<Record<string, QueueMode>> = { steer: "steer", later: "queue", now: "interrupt" };

@@ -2,7 +2,8 @@
 
 import type { Cost, SessionSummary } from "@parley/contracts";
 
-import { stripControl } from "../tables/format.ts";
+import { asTyped } from "../io/command-name.ts";
+import { indented, stripControl } from "../tables/format.ts";
 import { costText } from "../tables/sessions.ts";
 
 export interface AgentFacts {
@@ -39,9 +40,10 @@ export function bannerLines(
     `model      ${modelName(facts.model)}`,
     `session    ${sessionName(session)}${count}`,
     `tools      ${facts.tools.length}, permission mode ${facts.permissionMode}`,
-    ...wrapped(
+    ...indented(
       "isolation  ",
       facts.workspace === null ? "unknown: no tool-runner answers" : stripControl(facts.workspace),
+      bannerColumns,
     ),
     ...(consoleUrl === null ? [] : [`console    ${consoleUrl}`]),
   ];
@@ -50,32 +52,21 @@ export function bannerLines(
 /** Columns of the narrowest terminal on which the banner is complete. */
 const bannerColumns = 80;
 
-/** The text after its label, over as many lines as it needs, indented like the first. */
-function wrapped(label: string, text: string): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const longer = `${lines.at(-1) ?? ""} ${word}`.trimStart();
-    if (lines.length > 0 && label.length + longer.length < bannerColumns) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines.map((line, at) => (at === 0 ? label : " ".repeat(label.length)) + line);
-}
-
 export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cost: Cost;
 }
 
-/** The line below the input. */
+/** The line below the input: the title is last, because a narrow terminal cuts off the end. */
 export function footerText(facts: AgentFacts | null, session: SessionSummary | null, spent: Spent): string {
   const tokens = spent.inputTokens + spent.outputTokens;
   const parts = [
     facts === null ? "" : modelName(facts.model),
-    sessionName(session),
     facts === null || facts.permissionMode === "default" ? "" : `mode ${facts.permissionMode}`,
     tokens === 0 ? "" : `${shortNumber(tokens)} tokens`,
     tokens === 0 || spent.cost.micros + spent.cost.unpricedCalls === 0 ? "" : costText(spent.cost),
+    sessionName(session),
   ];
   return parts.filter((part) => part !== "").join(" · ");
 }
@@ -90,5 +81,5 @@ function shortNumber(value: number): string {
 export function farewell(session: SessionSummary | null, cluster: "separate" | "stops" | "kept"): string {
   if (cluster === "stops") return "Stopping the cluster. Messages that wait are stored; npm start continues them.";
   const named = session === null ? "" : ` --resume ${session.sessionId}`;
-  return `${cluster === "kept" ? "" : "The cluster goes on without this chat. "}Come back with: npx parley chat${named}`;
+  return `${cluster === "kept" ? "" : "The cluster goes on without this chat. "}Come back with: ${asTyped("parley chat")}${named}`;
 }

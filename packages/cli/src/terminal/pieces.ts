@@ -50,7 +50,7 @@ export function applyPiece(shown: ChatState, turnId: string, piece: ShownPiece):
       return append(state, { kind: "note", tone: "warning", text });
     }
     case "question": {
-      const { approvalId, tool, summary, reason, expiresAt, input } = piece;
+      const { approvalId, tool, summary, reason, expiresAt, input, mayAlways } = piece;
       const isKnown = state.entries.some((each) => each.kind === "approval" && each.approvalId === approvalId);
       if (isKnown) return state;
       return append(state, {
@@ -61,6 +61,7 @@ export function applyPiece(shown: ChatState, turnId: string, piece: ShownPiece):
         summary: stripControl(summary),
         reason: stripControl(reason),
         input,
+        mayAlways,
         expiresAt,
         decision: null,
       });

@@ -29,6 +29,8 @@ export interface ApprovalEntry {
   readonly reason: string;
   /** JSON text of the complete arguments; empty: unknown. */
   readonly input: string;
+  /** False: an approval covers this call only. */
+  readonly mayAlways: boolean;
   /** ISO 8601. */
   readonly expiresAt: string;
   /** Null: open. */

@@ -11,6 +11,8 @@ interface Approvable {
   tool: string;
   summary: string;
   reason: string;
+  /** False: an approval covers this call only. */
+  mayAlways: boolean;
   decision: { allowed: boolean; by: string } | null;
 }
 
@@ -21,7 +23,7 @@ interface Props {
 }
 
 export function ApprovalCard({ approval, decided }: Props): JSX.Element {
-  const { approvalId, summary, reason, decision } = approval;
+  const { approvalId, summary, reason, mayAlways, decision } = approval;
   const denying = useSignal(false);
   const why = useSignal("");
   const busy = useSignal(false);
@@ -79,15 +81,17 @@ export function ApprovalCard({ approval, decided }: Props): JSX.Element {
           >
             Approve
           </button>
-          <button
-            type="button"
-            class="button"
-            disabled={busy}
-            title="Also allow similar calls in this session"
-            onClick={() => void decide({ decision: "allow", always: true })}
-          >
-            Always
-          </button>
+          {mayAlways && (
+            <button
+              type="button"
+              class="button"
+              disabled={busy}
+              title="Also allow similar calls in this session"
+              onClick={() => void decide({ decision: "allow", always: true })}
+            >
+              Always
+            </button>
+          )}
           <button type="button" class="button danger" disabled={busy} onClick={() => (denying.value = true)}>
             Deny…
           </button>

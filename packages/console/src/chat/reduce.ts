@@ -53,13 +53,14 @@ function durable(state: ChatState, event: DurableEvent): ChatState {
     case "rewound":
       return state;
     case "approval.requested": {
-      const { approvalId, callId, tool, summary, reason, expiresAt } = event;
+      const { approvalId, callId, tool, summary, reason, expiresAt, mayAlways = true } = event;
       const approvals = new Map(state.approvals).set(callId, {
         approvalId,
         callId,
         tool,
         summary,
         reason,
+        mayAlways,
         expiresAt,
         decision: null,
       });

@@ -48,6 +48,8 @@ interface ApprovalView {
   tool: string;
   summary: string;
   reason: string;
+  /** False: an approval covers this call only. */
+  mayAlways: boolean;
   expiresAt: string;
   /** Null: pending. */
   decision: { allowed: boolean; by: string } | null;

@@ -88,12 +88,12 @@ function Head({ name, state, of: { sessionId, sessionTitle, turnId }, at }: Head
 }
 
 function ApprovalRow({ approval, changed }: { approval: Approval; changed: () => void }): JSX.Element {
-  const { id, tool, summary, reason, state, decidedBy, requestedAt } = approval;
+  const { id, tool, summary, reason, mayAlways = true, state, decidedBy, requestedAt } = approval;
   const decision = state === "pending" ? null : { allowed: state === "allowed", by: decidedBy ?? "nobody: it expired" };
   return (
     <li class="card" data-row tabIndex={-1}>
       <Head name={tool} state={{ text: state, isGood: state === "allowed" }} of={approval} at={requestedAt} />
-      <ApprovalCard approval={{ approvalId: id, tool, summary, reason, decision }} decided={changed} />
+      <ApprovalCard approval={{ approvalId: id, tool, summary, reason, mayAlways, decision }} decided={changed} />
     </li>
   );
 }

@@ -138,6 +138,8 @@ describe("console", { skip }, () => {
     await page.getByRole("button", { name: "Deny", exact: true }).click();
     await page.locator(".tool-denied", { hasText: "not today" }).waitFor({ state: "attached" });
     await say('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written');
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Always" }).count(), 0, "a rule requires approval each time");
     await page.getByRole("button", { name: "Approve" }).click();
     await page.locator(".tool-done", { hasText: "secret.txt" }).waitFor();
   });

@@ -18,6 +18,8 @@ const ApprovalSchema = z.object({
   /** Why approval is required. */
   reason: z.string(),
   state: z.enum(approvalStates),
+  /** False: an approval covers this call only, also with "always". Left out by older versions. */
+  mayAlways: z.boolean().optional(),
   /** The approval also added a rule to the session. */
   always: z.boolean(),
   /** ISO 8601, UTC. */

@@ -13,6 +13,7 @@ import {
   type StoredAuthorization,
   type ToolStep,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { callHash } from "../policy/call-hash.ts";
 import { describeCall, questionText } from "../policy/describe.ts";
 import type { TurnDeps } from "./dependencies.ts";
@@ -134,9 +135,17 @@ export async function requestApproval(
       const { sessionId, turnId } = turn;
       deps.log.info({ sessionId, turnId, tool: call.tool.name, approvalId: approval.id }, "approval requested");
       if (seq !== null) {
-        const { id: approvalId, tool, expiresAt } = approval;
+        const { id: approvalId, tool, expiresAt, mayAlways } = approval;
         const about = { approvalId, callId: step.callId, tool, summary: approval.summary, reason: approval.reason };
-        publish({ type: "approval.requested", seq, turnId, ...about, expiresAt, input });
+        publish({
+          type: "approval.requested",
+          seq,
+          turnId,
+          ...about,
+          expiresAt,
+          input,
+          ...omitUndefined({ mayAlways }),
+        });
       }
       return approval.expiresAt;
     } catch (error) {

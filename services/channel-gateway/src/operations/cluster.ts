@@ -27,6 +27,11 @@ const dayMs = 86_400_000;
 
 type SentRequest = NonNullable<OperationOutput<typeof operations.turnsRequest>["request"]>;
 
+/** `Ann (42)`; the id alone for a person without a name of their own. */
+function personName({ id, name }: Speaker["contact"]): string {
+  return name === undefined || name === id ? id : `${name} (${id})`;
+}
+
 function helpText(speaker: Speaker, about: string | undefined): string {
   if (about === undefined) {
     const lines = slashCommands
@@ -74,7 +79,7 @@ export const clusterOperations = [
 
   implement(operations.contactsSelf, (_input, { speaker, deps }) =>
     [
-      `You are ${speaker.contact.name ?? speaker.contact.id} (${speaker.contact.id}), role ${speaker.role}.`,
+      `You are ${personName(speaker.contact)}, with the role ${speaker.role}.`,
       `Channel ${speaker.channel}, account ${speaker.account}, conversation ${speaker.conversation}.`,
       `Session key: ${speaker.route} (policy ${deps.settings.session.policy}), unless you switched to another session.`,
     ].join("\n"),

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
   efforts,
+  modelTitle,
   operations,
   permissionModes,
   store,
@@ -40,9 +41,7 @@ async function status({ deps, speaker }: OperationCall): Promise<string> {
   const own = session?.overrides.model;
   const lines = [
     `Parley ${version}`,
-    model === null
-      ? "Model: unknown, no agent-core is responding"
-      : `Model: ${own ?? `${model.model} (${model.provider})`}`,
+    model === null ? "Model: unknown, no agent-core is responding" : `Model: ${own ?? modelTitle(model)}`,
   ];
   if (session === null) return [...lines, "Conversation: no messages yet"].join("\n");
   const state = session.runningTurnId === null ? "idle" : session.parked ? "waiting for a person" : "working";
@@ -209,7 +208,7 @@ export const conversationOperations = [
       const others = modelsText(call.deps.settings);
       if (own !== undefined) return `This session's model is ${own}; /model default resets it.\n${others}`;
       if (model === null) return "No agent-core is responding; try again in a moment.";
-      return `The model is ${model.model} (${model.provider}).${model.note === null ? "" : ` ${model.note}`}\n${others}`;
+      return `The model is ${modelTitle(model)}${model.note === null ? "" : `: ${model.note}`}.\n${others}`;
     }
     const model = value.toLowerCase() === "default" ? null : value;
     await acts.override((await call.ensureSession(id)).sessionId, { model });

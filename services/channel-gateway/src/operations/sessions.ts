@@ -30,7 +30,7 @@ function sessionText(session: SessionSummary): string {
   );
   return [
     `Session ${session.sessionId}`,
-    `Title: ${session.title ?? "(none yet)"}`,
+    `Title: ${session.title ?? "none; the first message gives it one"}`,
     `Key: ${session.key}`,
     `${pluralize(session.messageCount, "message")}, ${pluralize(session.queued, "queued", "queued")}, created ${session.createdAt}`,
     tokensText(session.usage),

@@ -50,6 +50,8 @@ export class StreamClient {
   #bufferedFrames: StreamServerFrame[] | undefined;
   /** Position of the first durable event that was received. */
   #firstSeq: number | undefined;
+  /** This client has sent `/stop`: the answer to the command reports the end of the turn. */
+  #isStopping = false;
   /** Counts the followed sessions; a subscription that finishes opening after a newer one started is discarded. */
   #followCount = 0;
 
@@ -138,7 +140,9 @@ export class StreamClient {
       send: ({ event, seq }) => {
         if (seq === undefined && this.#peer.isSlow) return;
         this.#firstSeq ??= seq;
-        for (const frame of view.event(event)) this.#show(frame);
+        const isReported = event.type === "turn.finished" && event.exitReason === "interrupted" && this.#isStopping;
+        for (const frame of view.event(event)) if (!isReported || frame.type !== "response") this.#show(frame);
+        if (isReported) this.#isStopping = false;
       },
       fail: () => this.#closeForReconnect(undefined),
     });
@@ -183,7 +187,9 @@ export class StreamClient {
     const parsed = parseInput(text);
     if (parsed.kind === "command") {
       events.inbound(input.channel, "command");
+      this.#isStopping = /^\s*\/stop\b/i.test(text);
       const answer = await inbound.runCommand(parsed.command, inbound.speakerOf(input));
+      if (!answer.startsWith("Stopped.")) this.#isStopping = false;
       this.#send({ type: "response", msg_id: id, content: answer });
       return;
     }

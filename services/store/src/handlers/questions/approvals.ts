@@ -27,7 +27,8 @@ const isOpen = `(expires_at > now() AND EXISTS (
 const mayAlways =
   "(authorization_json IS NULL OR coalesce(authorization_json::jsonb -> 'always' <> 'null'::jsonb, false))";
 
-const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason, always,
+const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason,
+  ${mayAlways} AS "mayAlways", always,
   CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
 
@@ -72,6 +73,7 @@ export const approvalHandlers = {
           summary: approval.summary,
           reason: approval.reason,
           expiresAt: approval.expiresAt,
+          mayAlways: approval.mayAlways,
           ...(input.input === undefined ? {} : { input: input.input }),
         });
         for (const outgoing of input.outgoing) await enqueueText(client, turnId, outgoing);
@@ -93,20 +95,19 @@ export const approvalHandlers = {
   async approvalDecide({ database, bus }, input) {
     const { output, event, sessionId } = await runTransaction(database, async (client) => {
       // Lock order: the question, then the turn, as when a turn is parked.
-      const { rows } = await client.query<Approval & { mayAlways: boolean }>(
-        `SELECT ${columns}, ${mayAlways} AS "mayAlways" FROM parley.approvals WHERE id = $1 FOR UPDATE`,
+      const { rows } = await client.query<Approval>(
+        `SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`,
         [input.id.toUpperCase()],
       );
-      const [found] = rows;
-      if (found === undefined) return { output: { outcome: "not_found" as const, approval: null } };
-      const { mayAlways: canRepeat, ...row } = found;
+      const [row] = rows;
+      if (row === undefined) return { output: { outcome: "not_found" as const, approval: null } };
       if (row.state !== "pending") {
         return {
           output: { outcome: row.state === "expired" ? ("expired" as const) : ("already" as const), approval: row },
         };
       }
       const state = input.allow ? "allowed" : "denied";
-      const always = input.allow && input.always && canRepeat;
+      const always = input.allow && input.always && row.mayAlways === true;
       await client.query(
         `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
            updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,

@@ -29,6 +29,7 @@ import { inbox, sessions, turns } from "../../db/schema/index.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import type { Handlers } from "../handler.ts";
+import { titleUntitled } from "./titles.ts";
 
 /** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
 function treeCost() {
@@ -117,8 +118,15 @@ async function getSession(
     input.sessionId === undefined
       ? or(eq(sessions.id, bound), and(eq(sessions.key, input.key ?? ""), sql`NOT EXISTS ${bound}`))
       : eq(sessions.id, input.sessionId);
-  const rows = await selectSummaries(database).where(condition);
-  return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
+  const read = async (): Promise<SessionSummary | null> => {
+    const [row] = await selectSummaries(database).where(condition);
+    return row === undefined ? null : summaryOf(row);
+  };
+  const session = await read();
+  if (session === null || session.title !== null || session.parentId !== null || session.messageCount === 0)
+    return { session };
+  await titleUntitled(database);
+  return { session: await read() };
 }
 
 /** Sessions by their ids, in that order; missing ones are left out. */

@@ -1,4 +1,4 @@
-// Titles of sessions without one: the beginning of their first message, set when sessions are first listed or searched.
+// Titles of sessions without one: the beginning of their first message, set when a session is first shown, listed or searched.
 import { textOf, type Part } from "@parley/contracts";
 import { withClient, type Database } from "../../db/database.ts";
 import { isTainted, senderOf } from "../../db/mappers.ts";
