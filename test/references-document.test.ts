@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import { slashCommands } from "@parley/contracts";
+import { errorMessage, slashCommands } from "@parley/contracts";
 import { z } from "zod";
 import { cliDocument, commandNames } from "../infra/docs/cli-document.ts";
 import {
@@ -14,6 +14,84 @@ import {
   sessionEvents,
 } from "../infra/docs/events-document.ts";
 import { settingEntries, settingsDocument } from "../infra/docs/settings-document.ts";
+
+/** What settings demand next to a key, where their error does not name it. */
+const companions: readonly (readonly [key: RegExp, lines: Readonly<Record<string, string>>])[] = [
+  [
+    /^attachments\.transcription\.(?:url|model|key_env|language)$/,
+    { "attachments.transcription.url": '"https://x.example"', "attachments.transcription.model": '"whisper-1"' },
+  ],
+  [/^tools\.web\.search\.key_env$/, { "tools.web.search.provider": '"brave"' }],
+  [/^tools\.web\.search\.url$/, { "tools.web.search.provider": '"searxng"' }],
+  [
+    /\.oauth\.grant$/,
+    { "mcp.servers.x.oauth.client_id": '"c"', "mcp.servers.x.oauth.client_secret_env": '"PARLEY_MCP_S"' },
+  ],
+  [
+    /\.oauth\.(?:private_key_env|signing_algorithm)$/,
+    {
+      "mcp.servers.x.oauth.client_id": '"c"',
+      "mcp.servers.x.oauth.grant": '"client_credentials"',
+      "mcp.servers.x.oauth.private_key_env": '"PARLEY_MCP_K"',
+    },
+  ],
+  [
+    /\.oauth\.identity\./,
+    {
+      "mcp.servers.x.oauth.client_id": '"c"',
+      "mcp.servers.x.oauth.grant": '"cross_app_access"',
+      "mcp.servers.x.oauth.client_secret_env": '"PARLEY_MCP_S"',
+    },
+  ],
+  [/^oidc\./, { "oidc.scopes.talk": '["parley.talk"]' }],
+];
+
+/** The dotted key in TOML: a name of the operator is `x`. */
+const keyOf = (path: readonly string[]) =>
+  path
+    .map((part) => (part === "<name>" ? "x" : part))
+    .join(".")
+    .replaceAll(".[]", "[]");
+
+/** Settings in TOML; a key such as `hooks[].event` belongs to the only entry of its list. */
+function tomlOf(given: ReadonlyMap<string, string>): string {
+  const [plain, listed] = [new Array<string>(), new Map<string, string[]>()];
+  for (const [key, value] of given) {
+    const [list = "", rest] = key.split("[].");
+    if (rest === undefined) plain.push(`${key} = ${value}`);
+    else listed.set(list, [...(listed.get(list) ?? [`[[${list}]]`]), `${rest} = ${value}`]);
+  }
+  return [...plain, ...[...listed.values()].flat()].join("\n");
+}
+
+/** The key that an error of the settings demands; undefined: it demands none. */
+function demanded(message: string, key: string): string | undefined {
+  const text = message.replaceAll(/\.0(?=[.:])/g, "[]");
+  const [, missing] = /^\s*([\w.[\]]+): is missing/m.exec(text) ?? [];
+  const [, event] = /^\s*(hooks\[\]\.event): undefined/m.exec(text) ?? [];
+  const [, table, required] = /^\s*([\w.[\]]+)\.\w+: .* requires (\w+)$/m.exec(text) ?? [];
+  const [, either] = /^\s*([\w.[\]]+): set either `command` or `url`/m.exec(text) ?? [];
+  if (missing !== undefined || event !== undefined) return missing ?? event;
+  if (table !== undefined) return `${table}.${required ?? ""}`;
+  return either === undefined ? undefined : `${either}.${/oauth|headers|token_env|era/.test(key) ? "url" : "command"}`;
+}
+
+/** Throws ConfigError unless the settings accept the example of the key, with those of the keys that they demand next to it. */
+function parseExample(key: string, examples: ReadonlyMap<string, string>): void {
+  const beside = companions.flatMap(([of, lines]) => (of.test(key) ? Object.entries(lines) : []));
+  const given = new Map([...beside, [key, examples.get(key) ?? ""]]);
+  for (;;) {
+    try {
+      parseSettings(tomlOf(given), "example");
+      return;
+    } catch (error) {
+      const next = demanded(errorMessage(error), key);
+      const example = next === undefined ? undefined : examples.get(next);
+      if (next === undefined || example === undefined || given.has(next)) throw error;
+      given.set(next, example);
+    }
+  }
+}
 
 const page = (name: string) => readFileSync(new URL(`../docs/${name}.md`, import.meta.url), "utf8");
 
@@ -30,14 +108,8 @@ test("has a row for every setting, with its type and an example that the setting
     assert.ok(page("reference/settings").includes(`| \`${path.join(".").replaceAll(".[]", "[]")}\` |`), path.join("."));
     assert.notEqual(type, "", path.join("."));
   }
-  const tables = new Set(["session", "queue", "limits", "subagents", "memory", "heartbeat", "compaction", "context"]);
-  for (const { path, example } of entries) {
-    const [table = "", key = "", ...deeper] = path;
-    if (!tables.has(table) || deeper.length > 0 || example === null || key === "<name>") continue;
-    // Settings that depend on another one are named by the error, all others are accepted.
-    const text = `[${table}]\n${key} = ${example}\n`;
-    assert.doesNotThrow(() => parseSettings(text, "example"), text);
-  }
+  const examples = new Map(entries.map(({ path, example }) => [keyOf(path), example]));
+  for (const key of examples.keys()) assert.doesNotThrow(() => parseExample(key, examples), key);
 });
 
 test("has a section for every command of the command line, and an entry for every slash command", () => {

@@ -1,7 +1,7 @@
 // `npm run docs:site`: builds the documentation site from docs/ into packages/console/docs-dist, where the gateway serves it below /docs/.
 // The libraries of the site are installed here, so that `npm start` and `npm test` do not need them.
 import { spawnSync } from "node:child_process";
-import { cpSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 
@@ -27,6 +27,8 @@ function run(command: string, args: readonly string[]): void {
 run("npx", ["--yes", `pnpm@${config.pnpm}`, "install", "--frozen-lockfile"]);
 rmSync(pages, { recursive: true, force: true });
 cpSync(join(root, "docs"), pages, { recursive: true });
+const security = readFileSync(join(root, "SECURITY.md"), "utf8");
+writeFileSync(join(pages, "security.md"), security.replaceAll("](docs/", "]("));
 try {
   run(process.execPath, [join(site, "node_modules/vitepress/bin/vitepress.js"), "build", ".", "--outDir", built]);
 } finally {

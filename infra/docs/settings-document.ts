@@ -2,26 +2,8 @@
 import { ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { code, table } from "./markdown.ts";
+import { exampleFor, type Schema } from "./setting-examples.ts";
 import { fieldComments } from "./source-comments.ts";
-
-interface Schema {
-  type?: string | string[];
-  const?: unknown;
-  enum?: unknown[];
-  default?: unknown;
-  properties?: Record<string, Schema>;
-  additionalProperties?: Schema | boolean;
-  items?: Schema;
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-  allOf?: Schema[];
-  minimum?: number;
-  maximum?: number;
-  exclusiveMinimum?: number;
-  pattern?: string;
-  format?: string;
-  minItems?: number;
-}
 
 /** One key, such as `tools.exec.timeout_seconds`. `<name>` is a name that the operator chooses. */
 export interface SettingEntry {
@@ -29,7 +11,8 @@ export interface SettingEntry {
   readonly type: string;
   /** JSON text; null: none. */
   readonly fallback: string | null;
-  readonly example: string | null;
+  /** TOML. */
+  readonly example: string;
 }
 
 /** Where the comments of a table are, if not in the file of its name. */
@@ -57,7 +40,7 @@ function entriesOf(schema: Schema, path: readonly string[]): SettingEntry[] {
   const { items } = schema;
   if (items !== undefined && isTable(items)) return entriesOf(items, [...path, "[]"]);
   const fallback = schema.default === undefined ? null : JSON.stringify(schema.default);
-  return [{ path, type: typeText(schema), fallback, example: exampleOf(schema, fallback) }];
+  return [{ path, type: typeText(schema), fallback, example: exampleFor(path, schema, fallback) }];
 }
 
 function isTable({ properties, additionalProperties }: Schema): boolean {
@@ -79,26 +62,6 @@ function typeText(schema: Schema): string {
   return bound(low) ? `${type} from ${low}` : type;
 }
 
-/** A value that the schema accepts and that is easy to read; null where only an operator can know one. */
-function exampleOf(schema: Schema, fallback: string | null): string | null {
-  const [first] = schema.anyOf ?? schema.oneOf ?? [];
-  if (first !== undefined) return exampleOf(first, fallback);
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum !== undefined) {
-    return JSON.stringify(schema.enum.find((each) => JSON.stringify(each) !== fallback) ?? schema.enum[0]);
-  }
-  if (fallback !== null && fallback !== "[]")
-    return schema.type === "boolean" ? String(fallback === "false") : fallback;
-  if (schema.type === "boolean") return "true";
-  if (schema.type === "integer" || schema.type === "number") return String(schema.minimum ?? schema.maximum ?? 1);
-  if (schema.items !== undefined) {
-    const item = exampleOf(schema.items, null);
-    return item === null ? null : `[${item}]`;
-  }
-  if (schema.pattern !== undefined || schema.format !== undefined) return null;
-  return '"text"';
-}
-
 /** The whole page. */
 export function settingsDocument(): string {
   const byTable = Map.groupBy(settingEntries(), ({ path: [table = ""], path }) => (path.length === 1 ? "" : table));
@@ -112,7 +75,7 @@ export function settingsDocument(): string {
         code(path.join(".").replaceAll(".[]", "[]")),
         type,
         fallback === null ? "" : code(fallback),
-        example === null ? "" : code(`${own} = ${example}`),
+        code(`${own} = ${example}`),
         comments.get(own) ?? "",
       ];
     });

@@ -1,6 +1,14 @@
 // The documentation site: the pages of docs/, with a menu. Built by `npm run docs:site`; the gateway serves it below /docs/.
 
+import { readdirSync, readFileSync } from "node:fs";
+
 const page = (text, link) => ({ text, link: `/${link}` });
+const docs = new URL("../../../docs/", import.meta.url);
+/** A page for each channel, named by its heading. */
+const channels = readdirSync(new URL("channels/", docs)).map((file) => {
+  const [, title = file] = /^# (.*)$/m.exec(readFileSync(new URL(`channels/${file}`, docs), "utf8")) ?? [];
+  return page(title, `channels/${file.replace(/\.md$/, "")}`);
+});
 
 const config = {
   title: "Parley",
@@ -37,7 +45,7 @@ const config = {
         items: [
           page("Web console", "console"),
           page("Terminal chat", "terminal"),
-          page("Channels", "channels"),
+          { ...page("Channels", "channels"), collapsed: true, items: channels },
           page("Webhooks", "webhooks"),
           page("Permissions and approvals", "permissions"),
           page("Memory", "memory"),
@@ -86,6 +94,7 @@ const config = {
           page("Observability", "observability"),
           page("Performance", "performance"),
           page("Runbooks", "runbooks/README"),
+          page("Security", "security"),
           page("API tokens and audit log", "api-tokens"),
           page("Isolation", "isolation"),
           page("Taint", "taint"),
