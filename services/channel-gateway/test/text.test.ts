@@ -278,6 +278,18 @@ test("renders HTML with headings, lists and tables, and no HTML of the model", (
   assert.match(page, /<h1>T<\/h1>[^]*<li>a<\/li>[^]*<td>1<\/td>[^]*&lt;script&gt;/);
 });
 
+test("renders pictures as links in HTML, so that a mail program loads nothing", () => {
+  const markdown = [
+    '![a ![b](https://c.example/b)](https://c.example/?d=1&e "t")',
+    "[![](http://c.example/i)](http://o.example)",
+    "![r][d] <img src='http://c.example/h'>",
+    "[d]: http://c.example/r",
+  ];
+  const [page = ""] = partsOf(source(4_000, "html"), markdown.join("\n\n"));
+  assert.doesNotMatch(page, /<(?!\/?(?:p|a)[ >])/);
+  assert.match(page, /<a href="https:\/\/c\.example\/\?d=1&amp;e">a b<\/a>[^]*>http:\/\/c\.example\/i<\/a>[^]*>r<\/a>/);
+});
+
 test("leaves a text with more than a thousand opening brackets unchanged instead of parsing it", () => {
   const links = (count: number) => "[a](http://b.c) ".repeat(count).trim();
   assert.equal(richTextOf(links(1_000)).ranges.length, 1_000);

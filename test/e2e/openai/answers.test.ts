@@ -178,3 +178,25 @@ describe("limits of output tokens", () => {
     assert.deepEqual([error.status, error.param], [400, "max_completion_tokens"]);
   });
 });
+
+describe("pictures in answers", () => {
+  const markdown = "Hi: ![a](http://c.example/?d=secret) `![b](c)`";
+  const expected = "Hi: [a](http://c.example/?d=secret) `![b](c)`";
+  const script = `say: ${markdown}`;
+
+  test("are links, complete and streamed", async () => {
+    assert.equal((await ask(script)).text, expected);
+    assert.equal((await streamed(script)).text, expected);
+    const response = await openai.responses.create({ model, input: script });
+    assert.equal(response.output_text, expected);
+    assert.equal((await openai.responses.retrieve(response.id)).output_text, expected);
+    const stream = openai.responses.stream({ model, input: script });
+    assert.equal((await stream.finalResponse()).output_text, expected);
+  });
+
+  test("stay in JSON, which no client shows as Markdown", async () => {
+    const answer = JSON.stringify({ markdown });
+    const { text } = await ask(`say: ${answer}`, { response_format: { type: "json_object" } });
+    assert.equal(text, answer);
+  });
+});

@@ -91,6 +91,42 @@ describe("aborted requests", () => {
   });
 });
 
+describe("stopped turns", () => {
+  const stop = () => openai.chat.completions.create({ model, messages: [user("/stop")], user: "halt" });
+  const isStopped = (error: unknown) => error instanceof APIError && error.code === "turn_stopped";
+
+  test("ends a stream with an error when the turn is stopped, instead of a finish reason", async () => {
+    const messages = [user("wait: 100\nwords: 500")];
+    const finishes: (string | null)[] = [];
+    const read = async () => {
+      const stream = await openai.chat.completions.create({ model, messages, user: "halt", stream: true });
+      for await (const { choices } of stream) {
+        if (choices[0]?.delta.content?.includes("word1") === true) await stop();
+        if (choices[0]?.finish_reason != null) finishes.push(choices[0].finish_reason);
+      }
+    };
+    await assert.rejects(read(), isStopped);
+    assert.deepEqual(finishes, []);
+  });
+
+  test("refuses a complete answer of a stopped turn, and the client does not repeat it", async () => {
+    const text = "wait: 100\nwords: 501";
+    const completion = openai.chat.completions.create(
+      { model, messages: [user(text)], user: "halt" },
+      { maxRetries: 3 },
+    );
+    const [{ error }] = await Promise.all([
+      completion.then(
+        () => ({ error: null }),
+        (failure: unknown) => ({ error: failure }),
+      ),
+      pollUntil(async () => (await sentTimes(text)) === 1, "the message in the session").then(stop),
+    ]);
+    assert.ok(isStopped(error) && error instanceof OpenAI.ConflictError);
+    assert.equal(await sentTimes(text), 1);
+  });
+});
+
 describe("automatic retries", () => {
   for (const [name, ask] of [
     [

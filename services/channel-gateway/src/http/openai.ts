@@ -9,6 +9,7 @@ import type { TurnEnd } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
 import { callInput } from "./owner-input.ts";
+import { StreamedPictures, withoutPictures } from "./answer-pictures.ts";
 import { accessOf } from "./api-access.ts";
 import { ClientRetries } from "./client-retries.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -78,8 +79,10 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const pending = await deps.inbound.storeAndFollow(input, signal);
       const end = await pending.end;
       refuseFailed(end);
+      refuseStopped(end);
       const id = `chatcmpl-${pending.kept.inboxId}`;
-      return completion({ ...head, id }, end.text, finishReason(end.exitReason), end.usage);
+      const text = chat.answer?.jsonSchema === undefined ? await withoutPictures(end.text) : end.text;
+      return completion({ ...head, id }, text, finishReason(end.exitReason), end.usage);
     },
   );
 
@@ -125,6 +128,7 @@ async function stream(
   reply: FastifyReply,
 ): Promise<undefined> {
   const text = new AnswerText();
+  const pictures = new StreamedPictures();
   const { jsonSchema, stop = [] } = chat.answer ?? {};
   const cut = new StopCut(stop);
   const { promise: opened, resolve: open } = Promise.withResolvers<{ writer: SseWriter; frames: ChunkFrames }>();
@@ -145,7 +149,7 @@ async function stream(
       // An answer that must be JSON is shown when it has been checked.
       if (event.type !== "text.delta" || jsonSchema !== undefined) return;
       const { step, attempt } = event;
-      const piece = text.delta(step, attempt, cut.delta(step, attempt, event.text));
+      const piece = pictures.add(text.delta(step, attempt, cut.delta(step, attempt, event.text)));
       if (piece !== "") show(piece);
     },
   });
@@ -153,7 +157,9 @@ async function stream(
   try {
     const end = await pending.end;
     refuseFailed(end);
-    const rest = text.finish(end.text);
+    refuseStopped(end);
+    const last = text.finish(end.text);
+    const rest = jsonSchema === undefined ? pictures.add(last) + (await pictures.end()) : last;
     if (rest !== "") show(rest);
     writer.write(frames.finish(finishReason(end.exitReason)));
     if (chat.includeUsage) writer.write(frames.usage(end.usage));
@@ -184,4 +190,11 @@ export function refuseFailed(end: TurnEnd): void {
   if (end.exitReason !== "error") return;
   // Otherwise OpenAI clients would retry automatically and start another turn.
   throw new HttpError(502, "turn_failed", end.text, { headers: { "x-should-retry": "false" } });
+}
+
+/** Throws an error for a turn that somebody stopped, and for a message that was withdrawn: what there is, is not the answer. */
+function refuseStopped(end: TurnEnd): void {
+  if (end.state !== "cancelled") return;
+  // The client does not repeat it: somebody decided that it ends.
+  throw new HttpError(409, "turn_stopped", end.text, { headers: { "x-should-retry": "false" } });
 }

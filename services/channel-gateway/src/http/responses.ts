@@ -7,6 +7,7 @@ import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { followTurn } from "../live/follow-turn.ts";
 import { parseInput } from "../operations/parse-input.ts";
 import { agentInput, bodyLimitFor } from "./openai-input.ts";
+import { StreamedPictures, withoutPictures } from "./answer-pictures.ts";
 import { accessOf } from "./api-access.ts";
 import { ClientRetries } from "./client-retries.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -72,7 +73,8 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const pending = await deps.inbound.storeAndFollow(input, signal);
       const end = await pending.end;
       refuseFailed(end);
-      return responseObject({ inboxId: pending.kept.inboxId, createdAt, head: chat.head }, end);
+      const text = chat.answer?.jsonSchema === undefined ? await withoutPictures(end.text) : end.text;
+      return responseObject({ inboxId: pending.kept.inboxId, createdAt, head: chat.head }, { ...end, text });
     },
   );
 
@@ -124,9 +126,9 @@ async function read({ bus }: HttpDeps, inboxId: string): Promise<object> {
     return responseObject(identity, state === "cancelled" ? withdrawn : "queued");
   }
   if (turn.state === "running") return responseObject(identity, null);
-  const text = turn.text ?? "";
-  if (turn.exitReason === "error") return responseObject(identity, { failure: text });
   const { state: ended, exitReason, usage } = turn;
+  if (exitReason === "error") return responseObject(identity, { failure: turn.text ?? "" });
+  const text = await withoutPictures(turn.text ?? "");
   return responseObject(identity, { state: ended, text, exitReason: exitReason ?? "error", usage });
 }
 
@@ -200,6 +202,8 @@ async function stream(
   reply: FastifyReply,
 ): Promise<undefined> {
   const text = new AnswerText();
+  const pictures = new StreamedPictures();
+  const isJson = chat.answer?.jsonSchema !== undefined;
   const { promise: opened, resolve: open } = Promise.withResolvers<{ writer: SseWriter; events: ResponseEvents }>();
   let show = (_piece: string): void => undefined;
   const pending = await deps.inbound.storeAndFollow(input, signal, {
@@ -214,8 +218,8 @@ async function stream(
     event: (event) => {
       if (event.type === "turn.started") text.restart();
       // An answer that must be JSON is shown when it has been checked.
-      if (event.type !== "text.delta" || chat.answer?.jsonSchema !== undefined) return;
-      const piece = text.delta(event.step, event.attempt, event.text);
+      if (event.type !== "text.delta" || isJson) return;
+      const piece = pictures.add(text.delta(event.step, event.attempt, event.text));
       if (piece !== "") show(piece);
     },
   });
@@ -223,7 +227,8 @@ async function stream(
   try {
     const end = await pending.end;
     refuseFailed(end);
-    const rest = text.finish(end.text);
+    const last = text.finish(end.text);
+    const rest = isJson ? last : pictures.add(last) + (await pictures.end());
     if (rest !== "") show(rest);
     writer.end(events.finish(end));
   } catch (error) {

@@ -157,6 +157,14 @@ function rendered(markdown: string, { format }: SourceLimits): RenderedText {
   const text =
     parseMarkdown(markdown) === null
       ? `<p>${render({ text: markdown, ranges: [] }, "inline_html").text}</p>`
-      : micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] });
+      : picturesAsLinks(micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] }));
   return { text, plain: rich.text, ranges: rich.ranges };
+}
+
+/** A mail program loads pictures, and an address could carry private text. The only HTML tags in the page are those of the parser. */
+function picturesAsLinks(page: string): string {
+  return page.replace(
+    /<img src="([^"]*)" alt="([^"]*)"(?: title="[^"]*")? \/>/g,
+    (_, address: string, label: string) => `<a href="${address}">${label === "" ? address : label}</a>`,
+  );
 }
