@@ -57,6 +57,7 @@ test("calls exactly the hooks that the page says are called", () => {
   }
 });
 
+// design: 003.41b
 test("lists every message of the SDK, and those that only Parley sends", () => {
   const [, union = ""] = /export declare type SDKMessage = ([^;]+);/.exec(types) ?? [];
   const members = union.split("|").map((name) => name.trim());

@@ -94,6 +94,7 @@ test("openai-client: the script prints the streamed answer", async () => {
   assert.deepEqual([code, output], [0, "streamed\n"]);
 });
 
+// design: 001.42
 test("custom-tool-mcp: the agent calls the tool without approval", async () => {
   const answer = await client.ask('tool: mcp__units__convert {"miles": 26.2}\nthen\nresults');
   assert.match(answer, /42\.2 km/);

@@ -162,7 +162,7 @@ describe("refused settings", () => {
       set("permissions.mode=defualt"),
       /permissions\.mode: "defualt" is not one of .*did you mean "default"/,
     );
-    refused(undefined, set("preset=x"), /preset: "x" is not one of singleton, delegate, repl, goat, nanobot$/);
+    refused(undefined, set("preset=x"), /preset: "x" is not one of singleton, steered, delegate, repl, goat, nanobot$/);
   });
 
   test("text that is not a setting", () => {
@@ -174,7 +174,7 @@ describe("refused settings", () => {
   });
 });
 
-// design: preset.1, preset.3, preset.4, preset.5, preset.6
+// design: preset.1, preset.2, preset.3, preset.4, preset.5, preset.6
 test("accepts every preset, by variable and in a file that only names it", () => {
   for (const name of presetNames) {
     assert.deepEqual(parseSettings(`preset = "${name}"`, "test"), loadSettings(undefined, { PARLEY_PRESET: name }));

@@ -138,6 +138,7 @@ test("fits the help on 80 columns and 24 rows, with every command", () => {
   for (const { name } of allCommands) if (name !== "/quit") assert.ok(helpText().includes(name), name);
 });
 
+// design: 002.30b, 002.41
 test("begins with the facts of the agent, and says at the end whether the cluster goes on", () => {
   const facts = {
     version: "1",

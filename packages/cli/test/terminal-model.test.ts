@@ -145,6 +145,7 @@ test("replaces the text of an attempt that restarts", () => {
   assert.equal(drawn(entries), "eins zwei");
 });
 
+// design: 002.39
 test("reports thinking since Enter, a running tool since its start, and then thinking again", () => {
   assert.deepEqual(activityOf(after(sent("m", "x"))), { label: "thinking", sinceMs: 0 });
   const begun = [sent("m", "x"), { type: "taken" as const, id: "m", turnId }, started];
@@ -205,6 +206,7 @@ test("shows an edit as a difference, also while it waits for approval", () => {
   );
 });
 
+// design: 002.30b
 test("keeps an approval open until it is decided, and adds no second one for a repeated event", () => {
   assert.equal(openQuestions(after(started, approval, approval)).length, 1);
   const decided: SessionEvent = {
@@ -250,6 +252,7 @@ test("shows one line of input that no person sent", () => {
   assert.equal(drawn(state.entries), "· process: Background process ended: build (p1).");
 });
 
+// design: 002.40
 test("shows a line for each retry, sub-agent, compaction, model switch and notice", () => {
   const { entries } = after(
     started,

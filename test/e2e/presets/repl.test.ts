@@ -207,6 +207,36 @@ describe("checkpoints", () => {
   });
 });
 
+// design: 002.17b
+test("keeps numbered messages, calls, checkpoints and events of a session", async () => {
+  const script = 'tool: write {"path":"kept.md","content":"x"}\nthen\ntool: read {"path":"kept.md"}\nthen\nsay: kept';
+  const turn = await fixture.turn(script, "records");
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+  const numbers = (await fixture.log(turn.sessionId)).map(({ seq }) => seq);
+  assert.equal(numbers.length, 6);
+  assert.deepEqual(
+    numbers,
+    [...new Set(numbers)].toSorted((one, other) => one - other),
+  );
+  const { steps } = await fixture.bus.request(store.turnGet, { turnId: turn.turnId });
+  assert.deepEqual(
+    steps.map(({ tool, state }) => [tool, state]),
+    [
+      ["write", "done"],
+      ["read", "done"],
+    ],
+  );
+  const { checkpoints } = await fixture.bus.request(store.checkpointList, { sessionId: turn.sessionId, limit: 20 });
+  assert.deepEqual(
+    checkpoints.map(({ checkpointId, kind, files }) => [checkpointId, kind, files]),
+    [[turn.turnId, "turn", 1]],
+  );
+  const durable = fixture.events.flatMap((event) =>
+    event.type === "message" && event.message.turnId === turn.turnId ? [event.seq] : [],
+  );
+  assert.deepEqual(durable, numbers);
+});
+
 describe("local commands", () => {
   // design: 002.2
   test("are answered while a turn runs; other input waits until it is stopped", async () => {

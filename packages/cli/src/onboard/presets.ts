@@ -42,4 +42,9 @@ export const presetChoices: readonly PresetChoice[] = [
     title: "One thread for everybody",
     hint: "you, groups, other people and webhooks share one conversation; calls do not ask",
   },
+  {
+    preset: "steered",
+    title: "One thread that input joins",
+    hint: "one conversation for everybody; messages join the running turn; only the tool message sends text",
+  },
 ];

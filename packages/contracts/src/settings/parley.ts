@@ -22,7 +22,7 @@ import { ToolSettings } from "./tools.ts";
 import { VoiceSettings } from "./voice.ts";
 import { WorkspaceSettings } from "./workspace.ts";
 
-export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
+export const presetNames = ["singleton", "steered", "delegate", "repl", "goat", "nanobot"] as const;
 
 const Settings = z.strictObject({
   /** A named set of defaults; settings in this file override it. */

@@ -93,7 +93,7 @@ export const eventList = storeRequest({
 export const sessionUpdate = storeRequest({
   subject: "store.session.update",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call. CONFLICT for another `workspace` when the session has messages. A new message for an archived session makes it active again.",
+  doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call; those that are made while tools run, from the call after it. CONFLICT for another `workspace` when the session has messages. A new message for an archived session makes it active again.",
   input: z.object({
     sessionId: z.string(),
     title: z.string().min(1).max(200).optional(),

@@ -26,6 +26,7 @@ describe("the policy of a session", () => {
     assert.equal(policy.hasTool("exec"), true);
   });
 
+  // design: 000.32
   test("prefers overrides of the session to the profile, and the profile to the agent", () => {
     const given = settings({ agent: { effort: "low" }, profiles: { worker: { effort: "high", model: "rehearsal" } } });
     assert.equal(resolvePolicy(given, session({ profile: "worker" })).effort, "high");
