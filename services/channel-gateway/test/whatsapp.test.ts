@@ -248,7 +248,7 @@ test("logs a message that failed after it was accepted", async () => {
   });
 });
 
-test("names the account in its check, and wrong credentials in words, without secrets", async () => {
+test("names the account in its check, and explains wrong credentials without secrets", async () => {
   const { peer, adapter, host } = served;
   const check = () => adapter.check?.(AbortSignal.timeout(60_000));
   assert.deepEqual(await check(), { as: "15550783881 (Stand-in)" });
