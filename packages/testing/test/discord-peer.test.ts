@@ -88,14 +88,14 @@ describe("the stand-in for Discord, used by discord.js", { concurrency: true }, 
   });
 
   test("sends a message with the same nonce once, and again after the nonce was forgotten", async () => {
-    await using peer = await startDiscordPeer({ nonceMs: 300 });
+    await using peer = await startDiscordPeer();
     const rest = restFor(peer);
     const send = () =>
       rest.post(Routes.channelMessages(peer.channelId), { body: { content: "a", nonce: "n-1", enforce_nonce: true } });
     const [first, second] = [(await send()) as { id: string }, (await send()) as { id: string }];
     assert.equal(first.id, second.id);
     assert.equal(peer.repeatedSends, 1);
-    await new Promise((resolve) => setTimeout(resolve, 310));
+    peer.forgetNonces();
     await send();
     assert.equal(peer.sent.length, 2);
   });
@@ -112,6 +112,9 @@ describe("the stand-in for Discord, used by discord.js", { concurrency: true }, 
     assert.equal((await failure(send({ content: "a", message_reference: { message_id: "1" } }))).code, 50_035);
     assert.equal((await failure(send({ content: "a" }, "123"))).code, 10_003);
     assert.equal((await failure(send({ content: "a" }, "nonsense"))).code, 50_035);
+    peer.withoutFiles.add(peer.channelId);
+    const files = [{ name: "a.txt", data: Buffer.from("a") }];
+    assert.equal((await failure(rest.post(Routes.channelMessages(peer.channelId), { body: {}, files }))).code, 50_013);
     assert.equal((await failure(rest.setToken("wrong").get(Routes.user()))).status, 401);
     assert.equal(peer.sent.length, 0);
   });

@@ -89,7 +89,7 @@ describe("sending to Discord", { concurrency: true }, () => {
     assert.ok(paused?.state === "retry" && paused.scope === "account");
   });
 
-  test("drops what can never be delivered and waits when the token is refused", async () => {
+  test("drops what can never be delivered, and waits while the token is refused or a permission is missing", async () => {
     await using peer = await startDiscordPeer();
     const adapter = discordAdapter(peer);
     const to = (conversation: string) => partOf(peer, "a", { address: { ...partOf(peer, "").address, conversation } });
@@ -97,8 +97,9 @@ describe("sending to Discord", { concurrency: true }, () => {
     assert.deepEqual(await adapter.send(to("123"), soon()), { state: "dropped", reason: "Unknown Channel (10003)" });
     peer.refuse(peer.channelId, 403, 50_013, "Missing Permissions");
     assert.deepEqual(await adapter.send(partOf(peer, "a"), soon()), {
-      state: "dropped",
-      reason: "Missing Permissions (50013)",
+      state: "retry",
+      afterMs: 60_000,
+      reason: "the bot lacks a permission in the channel: Missing Permissions (50013)",
     });
     const refused = await discordAdapter(peer, {}, "wrong.token.x").send(partOf(peer, "a"), soon());
     assert.ok(refused.state === "retry" && refused.afterMs === 60_000);
@@ -110,7 +111,8 @@ describe("sending to Discord", { concurrency: true }, () => {
   });
 
   test("sends a text with its files in one message, and drops a file that is too large", async () => {
-    await using peer = await startDiscordPeer();
+    const many = { limit: 1_000, windowMs: 1_000 };
+    await using peer = await startDiscordPeer({ limits: { channel: many, global: many } });
     const adapter = discordAdapter(peer);
     const file = { name: "a b.txt", mediaType: "text/plain", content: Buffer.from("content") };
     await adapter.send(partOf(peer, "two files", { files: [file, { ...file, name: "ä.txt" }] }), soon());
@@ -128,6 +130,11 @@ describe("sending to Discord", { concurrency: true }, () => {
     assert.ok(dropped.state === "dropped" && /larger than Discord accepts/.test(dropped.reason));
     await adapter.send(partOf(peer, "the text", { files: [large], idempotencyKey: "third" }), soon());
     assert.equal(peer.sent[2]?.content, "the text\n[not sent, larger than Discord accepts: a b.txt]");
+    peer.withoutFiles.add(peer.channelId);
+    await adapter.send(partOf(peer, "a text", { files: [file], idempotencyKey: "fourth" }), soon());
+    assert.equal(peer.sent[3]?.content, "a text\n[not sent, the bot may not attach files here: a b.txt]");
+    const waiting = await adapter.send({ ...partOf(peer, ""), text: null, file, idempotencyKey: "fifth" }, soon());
+    assert.ok(waiting.state === "retry" && /lacks a permission/.test(waiting.reason));
   });
 
   test("edits, deletes and reacts, repeatedly, and shows that it types", async () => {

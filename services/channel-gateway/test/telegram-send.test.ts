@@ -212,6 +212,14 @@ test("reports dropped when a message can never arrive", async () => {
   assert.equal((await adapter.send(answer("a", { conversation: "nonsense" }), soon())).state, "dropped");
 });
 
+test("keeps a message while the bot lacks a right in the group", async () => {
+  await using peer = await startTelegramPeer();
+  const description = "Bad Request: not enough rights to send text messages to the chat";
+  peer.fail("sendMessage", { kind: "refuse", status: 400, description });
+  const outcome = await adapterFor(peer).send(answer("a"), soon());
+  assert.deepEqual(outcome, { state: "retry", afterMs: 60_000, reason: description });
+});
+
 // design: 001.20b
 test("shows the typing indicator and ignores its failure", async () => {
   await using peer = await startTelegramPeer();

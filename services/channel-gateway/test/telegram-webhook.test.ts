@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fastify, { type FastifyInstance } from "fastify";
-import type { TelegramAccount } from "@parley/contracts";
+import { telegramChannel, type TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer } from "@parley/testing";
 import type { ChannelAdapter } from "../src/channels/channel.ts";
+import { allowedUpdates } from "../src/channels/telegram/parse.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 
@@ -97,6 +99,13 @@ test("refuses updates until the bot's identity is known", async () => {
   } finally {
     await app.close();
   }
+});
+
+test("is documented with a registration for every kind of update that it reads", () => {
+  const page = readFileSync(new URL("../../../docs/channels/telegram.md", import.meta.url), "utf8");
+  const kinds = JSON.stringify(allowedUpdates);
+  assert.ok(page.includes(`allowed_updates=${kinds}`));
+  assert.ok(telegramChannel.setUp.some((step) => step.includes("setWebhook") && step.includes(kinds)));
 });
 
 test("neither polls nor owns a connection in webhook mode", () => {

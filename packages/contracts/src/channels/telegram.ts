@@ -47,7 +47,7 @@ export const telegramChannel = channelEntry({
   setUp: [
     "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token: the secret for `token_env`.",
     "Only for groups: write `/setprivacy` to @BotFather and choose *Disable* if the agent should see messages that do not mention it. Add the bot to the group and list the group's id in `groups`. It is a negative number; `npx parley channels logs telegram:main` shows it after the bot was added.",
-    'For `mode = "webhook"`: choose a random text: the secret for `webhook_secret_env`. When the account is added, register `https://<host>/channels/telegram/<account>/webhook` with the method `setWebhook` and that text as `secret_token`.',
+    'For `mode = "webhook"`: choose a random text: the secret for `webhook_secret_env`. When the account is added, register it with the method `setWebhook`: `https://<host>/channels/telegram/<account>/webhook` as `url`, that text as `secret_token`, and `["message","edited_message","callback_query","my_chat_member","message_reaction"]` as `allowed_updates`, without which Telegram sends no reactions.',
   ],
   permissions: [
     "In a group: to be a member and to send messages.",

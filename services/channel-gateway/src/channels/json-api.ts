@@ -34,7 +34,8 @@ export interface ApiRequest {
 }
 
 export interface ApiOptions {
-  fetch: () => typeof fetch;
+  /** Default: that of Node. */
+  fetch?: () => typeof fetch;
   headers?: Readonly<Record<string, string>>;
   /** Removed from reasons. */
   token: string;
@@ -50,7 +51,12 @@ export type CallApi = <Result>(
 
 const maxResponseBytes = 64 * 1024 * 1024;
 
-export function createCallApi({ fetch, headers: common, token, problemOf }: ApiOptions): CallApi {
+export function createCallApi({
+  fetch = () => globalThis.fetch,
+  headers: common,
+  token,
+  problemOf,
+}: ApiOptions): CallApi {
   return async (request, result, signal) => {
     if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
     let response: Response;

@@ -8,19 +8,21 @@ export interface OutcomeRules {
   attempts?: number;
   /** What a limit of the platform pauses. Default: nothing but this message. */
   pauses?: "conversation" | "account";
+  /** The owner can correct what was refused, for example by giving a permission: the message waits. Default false. */
+  isCorrectable?: boolean;
   /** How often a call is repeated that may have been executed: the platform recognises repetitions. Default 0. */
   repetitions?: number;
 }
 
 /** Pauses between attempts of a message. */
 const retries = { firstMs: 1_000, maxMs: 60_000 };
-/** Pause while the platform refuses the credentials: the message can be sent once they are corrected. */
-const refusedCredentialsMs = 60_000;
+/** Pause while the platform refuses the credentials or a permission is missing: the message can be sent once that is corrected. */
+const correctionPauseMs = 60_000;
 
 /** The outcome of a message whose call failed. */
 export function outcomeOf(
   failure: Failure,
-  { attempts = 0, pauses, repetitions = 0 }: OutcomeRules = {},
+  { attempts = 0, pauses, isCorrectable = false, repetitions = 0 }: OutcomeRules = {},
 ): Exclude<SendOutcome, { state: "sent" }> {
   const { kind, reason } = failure;
   const pauseMs = backoffMs(attempts + 1, retries);
@@ -33,7 +35,7 @@ export function outcomeOf(
     return attempts < repetitions ? { state: "retry", afterMs, reason } : { state: "unknown", reason };
   }
   if (status >= 500) return { state: "retry", afterMs, reason };
-  if (status === 401) return { state: "retry", afterMs: refusedCredentialsMs, reason };
+  if (status === 401 || isCorrectable) return { state: "retry", afterMs: correctionPauseMs, reason };
   return { state: "dropped", reason };
 }
 

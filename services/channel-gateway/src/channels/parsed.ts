@@ -47,6 +47,13 @@ export function changeOf(
   return { kind: "change", change: { ...place, ...change } };
 }
 
+/** Whether both are parts of an album. Albums of one person that arrive together count as one, because they are answered together. */
+export function isSameAlbum(one: { kind: string; draft?: InboundDraft }, other: typeof one): boolean {
+  const [mine, theirs] = [one.draft, other.draft];
+  if (mine?.album !== true || theirs?.album !== true) return false;
+  return mine.conversation === theirs.conversation && mine.contact.id === theirs.contact.id;
+}
+
 export function idOf(parsed: ParsedInput): string {
   return parsed.kind === "message" ? parsed.draft.externalId : parsed.change.externalId;
 }

@@ -17,8 +17,6 @@ export interface DiscordPeerOptions extends Partial<GatewayOptions> {
   token?: string;
   username?: string;
   limits?: Partial<RateLimits>;
-  /** How long the nonce of a message is remembered. Default 5 minutes: "a few" in the documentation. */
-  nonceMs?: number;
   identifiesLeft?: number;
   /** How far the ids of messages are behind the clock of this machine. Default 0. */
   clockBehindMs?: number;
@@ -57,6 +55,8 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     gatewayUrl,
   );
   const refusals = new Map<string, ApiResult>();
+  const withoutFiles = new Set<string>();
+  let noncesFrom = 0;
   const dispatch = (type: string, data: Record<string, unknown>): void => {
     gateway.dispatch(type, data);
     state.changed();
@@ -69,8 +69,9 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     shards: options.shards ?? 1,
     messageContent: options.messageContent ?? true,
     identifiesLeft: () => (options.identifiesLeft ?? 1_000) - gateway.identified,
-    nonceMs: options.nonceMs ?? 5 * 60_000,
+    noncesFrom,
     refusals,
+    withoutFiles,
   });
   const server = createRestServer(state, token, { ...usualLimits, ...options.limits }, context);
   gateway.attach(server);
@@ -181,6 +182,10 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     /** Every call for the channel returns this error. */
     refuse: (channelId: string, status: number, code: number, message: string) =>
       void refusals.set(channelId, { status, body: { message, code } }),
+    /** Forgets the nonces of all messages, as the service does after a few minutes. */
+    forgetNonces: () => void (noncesFrom = state.sent.length),
+    /** Channels in which the bot lacks the permission Attach Files; a test adds and deletes them. */
+    withoutFiles,
     untilSent: (count: number) =>
       state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
     untilCalls: (route: string, count: number) =>

@@ -16,10 +16,12 @@ export interface RouteContext {
   messageContent: boolean;
   /** The identifies that are left today. */
   identifiesLeft: () => number;
-  /** How long a nonce is remembered. */
-  nonceMs: number;
+  /** How many of the bot's messages came before those whose nonces are remembered. */
+  noncesFrom: number;
   /** Channels in which the bot may not write, by id: the error of every call. */
   refusals: ReadonlyMap<string, ApiResult>;
+  /** Channels in which the bot lacks the permission Attach Files. */
+  withoutFiles: ReadonlySet<string>;
 }
 
 export interface RouteCall {
@@ -169,11 +171,12 @@ function createMessage(context: RouteContext, channel: Channel, given: Record<st
   const body = messageBodyOf(state, channel.id, given, false);
   if ("status" in body) return body;
   const { nonce } = body;
+  if (body.files.length > 0 && context.withoutFiles.has(channel.id))
+    return apiError(403, 50_013, "Missing Permissions");
   if (nonce !== null && body.enforceNonce) {
-    const since = Date.now() - context.nonceMs;
-    const first = state.sent.find(
-      (sent) => sent.channelId === channel.id && sent.nonce === nonce && sent.atMs >= since,
-    );
+    const first = state.sent
+      .slice(context.noncesFrom)
+      .find((sent) => sent.channelId === channel.id && sent.nonce === nonce);
     if (first !== undefined) {
       state.repeatedSends += 1;
       return ok(messageObject(state, first, filesRoot));

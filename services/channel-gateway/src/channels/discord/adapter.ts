@@ -37,8 +37,7 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
   const groups = settings.groups.filter((id) => id !== "*");
   const wrong = [...settings.owners, ...settings.allow_from, ...groups].find((id) => !/^\d{1,20}$/.test(id));
   if (wrong !== undefined) refuse(`"${wrong}" is not an id of Discord (only digits).`);
-  let hostFetch: typeof fetch = globalThis.fetch;
-  const api = { apiRoot: settings.api_root, token, fetch: () => hostFetch };
+  const api = { apiRoot: settings.api_root, token };
   const call = createCall(api);
   const threads = new Threads(call, settings.groups);
   let known: User | null = null;
@@ -64,7 +63,6 @@ export function createDiscord(account: string, settings: DiscordAccount, secrets
     slots: settings.shards,
     sendsWithoutConnection: true,
     async connect(host, lease) {
-      hostFetch = host.fetch;
       if (!registered) {
         registered = true;
         void register(host);

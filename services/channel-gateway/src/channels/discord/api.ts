@@ -24,7 +24,6 @@ export type Call = <Result>(
 export interface ApiOptions {
   apiRoot: string;
   token: string;
-  fetch: () => typeof fetch;
 }
 
 /** How long a connection waits for the result of a call that it needs. */
@@ -33,7 +32,7 @@ export const callWithinMs = 10_000;
 /** Discord blocks clients without a user agent of this form. */
 const userAgent = "DiscordBot (Parley, 1.0)";
 
-export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
+export function createCall({ apiRoot, token }: ApiOptions): Call {
   const root = rootOf(apiRoot);
   const limits = new Limits();
   const problemOf = (json: unknown, response: Response, { method, url }: ApiRequest): Problem | null => {
@@ -46,7 +45,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
     return problem;
   };
   const headers = { authorization: `Bot ${token}`, "user-agent": userAgent };
-  const callApi = createCallApi({ fetch, headers, token, problemOf });
+  const callApi = createCallApi({ headers, token, problemOf });
   return async ({ method, path, body, files = [] }, result, signal) => {
     // Calls that Discord would refuse count towards a ban of the address (10,000 in 10 minutes).
     const limit = limits.of(routeOf(method, path));

@@ -8,7 +8,7 @@ import { Message, Snowflake } from "./schema.ts";
 const Handle = z.object({ channel: Snowflake, message: Snowflake, attachment: Snowflake });
 
 export async function fetchFile(
-  { call, apiRoot, fetch }: ApiOptions & { call: Call },
+  { call, apiRoot }: ApiOptions & { call: Call },
   handle: string,
   maxBytes: number,
   signal: AbortSignal,
@@ -22,5 +22,5 @@ export async function fetchFile(
   if (url === undefined || !isHostedBy(url, apiRoot, /(?:^|\.)discordapp\.(?:com|net)$/)) {
     throw new DownloadFailedError("the message has no such file");
   }
-  return (size ?? 0) > maxBytes ? "too_large" : download(fetch(), { url, maxBytes, signal });
+  return (size ?? 0) > maxBytes ? "too_large" : download(fetch, { url, maxBytes, signal });
 }

@@ -4,7 +4,8 @@ import { z } from "zod";
 import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import { sha256 } from "../digest.ts";
 import type { Answer } from "../json-api.ts";
-import { outcomeOf, outcomeOfChange, type OutcomeRules } from "../outcome.ts";
+import { messageOperationsOf } from "../message-operations.ts";
+import { outcomeOf, type OutcomeRules } from "../outcome.ts";
 import { within } from "../transport.ts";
 import type { Call } from "./api.ts";
 import { discordMarkdown } from "./markdown.ts";
@@ -13,6 +14,8 @@ import { Snowflake } from "./schema.ts";
 const Sent = z.object({ id: Snowflake });
 const maxContent = 2_000;
 const maxNonceChars = 25;
+/** https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
+const missingPermissions = "50013";
 const suppressEmbeds = 1 << 2;
 const buttonsInRow = 5;
 /** Attempts with an unknown outcome end before Discord may have forgotten the nonce: these take less than two minutes. */
@@ -31,15 +34,25 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   const send = (text: string, attached: readonly OutboundFile[]) =>
     call({ method: "POST", path, body: bodyOf(part, text, attached), files: attached }, Sent, limit);
   let answer = await send(content, files);
-  if (answer.kind === "refused" && answer.status === 413 && content !== "") {
-    // The text arrives without its files: how large they may be depends on the server.
-    const note = `\n[not sent, larger than Discord accepts: ${files.map(({ name }) => name).join(", ")}]`;
+  const problem = fileProblemOf(answer);
+  if (problem !== null && files.length > 0 && content !== "") {
+    // The text arrives without its files: how large they may be, and whether the bot may attach any, depends on the server.
+    const note = `\n[not sent, ${problem}: ${files.map(({ name }) => name).join(", ")}]`;
     answer = await send(content.length + note.length > maxContent ? content : content + note, []);
   }
   if (answer.kind === "ok") return { state: "sent", providerMessageId: answer.result.id };
-  const outcome = outcomeOf(answer, { attempts: part.attempts, ...rulesOf(answer) });
+  const isCorrectable = answer.kind === "refused" && answer.code === missingPermissions;
+  const outcome = outcomeOf(answer, { attempts: part.attempts, isCorrectable, ...rulesOf(answer) });
+  if (isCorrectable) return { ...outcome, reason: `the bot lacks a permission in the channel: ${outcome.reason}` };
   const isTooLarge = answer.kind === "refused" && answer.status === 413;
   return isTooLarge ? { ...outcome, reason: `larger than Discord accepts: ${outcome.reason}` } : outcome;
+}
+
+/** Why Discord may have refused the files of a message; null: not because of them. */
+function fileProblemOf(answer: Answer<unknown>): string | null {
+  if (answer.kind !== "refused") return null;
+  if (answer.status === 413) return "larger than Discord accepts";
+  return answer.code === missingPermissions ? "the bot may not attach files here" : null;
 }
 
 function rulesOf(answer: Answer<unknown>): OutcomeRules {
@@ -63,32 +76,23 @@ function bodyOf(part: OutboundPart, content: string, files: readonly OutboundFil
 
 /** `acknowledgement`: the reaction that this channel uses. */
 export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
-  const change = async (
-    request: { method: "PATCH" | "PUT" | "DELETE"; body?: unknown },
-    conversation: string,
-    messageId: string,
-    more: string,
-    signal: AbortSignal,
-  ): Promise<SendOutcome> => {
-    if (!Snowflake.safeParse(conversation).success || !Snowflake.safeParse(messageId).success)
-      return { state: "dropped", reason: "not a Discord message" };
-    const path = `/channels/${conversation}/messages/${messageId}${more}`;
-    const answer = await call({ ...request, path }, z.unknown(), signal);
-    const isGone = ({ status }: { status: number }) => status === 404 && request.method === "DELETE";
-    return outcomeOfChange(answer, messageId, isGone, rulesOf(answer));
-  };
-  return {
-    edit: ({ conversation }, messageId, text, signal) => {
+  return messageOperationsOf<string>("Discord", {
+    messageOf: (conversation, messageId) => {
+      const areIds = Snowflake.safeParse(conversation).success && Snowflake.safeParse(messageId).success;
+      return areIds ? `/channels/${conversation}/messages/${messageId}` : null;
+    },
+    edit: (path, text, signal) => {
       const body = { ...contentOf(discordMarkdown(text.text)), components: [] };
-      return change({ method: "PATCH", body }, conversation, messageId, "", signal);
+      return call({ method: "PATCH", path, body }, z.unknown(), signal);
     },
-    remove: ({ conversation }, messageId, signal) => change({ method: "DELETE" }, conversation, messageId, "", signal),
-    react: ({ conversation }, messageId, reaction, signal) => {
-      const method = reaction === null ? "DELETE" : "PUT";
-      const path = `/reactions/${encodeURIComponent(reaction ?? acknowledgement)}/@me`;
-      return change({ method }, conversation, messageId, path, signal);
+    remove: (path, signal) => call({ method: "DELETE", path }, z.unknown(), signal),
+    react: (message, reaction, signal) => {
+      const path = `${message}/reactions/${encodeURIComponent(reaction ?? acknowledgement)}/@me`;
+      return call({ method: reaction === null ? "DELETE" : "PUT", path }, z.unknown(), signal);
     },
-  };
+    isDone: ({ status }, operation) => status === 404 && operation !== "edit",
+    rulesOf,
+  });
 }
 
 /** People can be mentioned; roles and everyone cannot, because the text may repeat untrusted content. */

@@ -36,11 +36,10 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
     refuse('mode = "socket" requires app_token_env (begins with xapp-).');
   }
   if (mode === "events" && secrets.signingSecret === "") refuse('mode = "events" requires signing_secret_env.');
-  let hostFetch: typeof fetch = globalThis.fetch;
-  const api = { apiRoot, token: secrets.token, fetch: () => hostFetch };
+  const api = { apiRoot, token: secrets.token };
   const call = createCall(api);
   const appCall = createCall({ ...api, token: secrets.appToken });
-  const upload = createUpload(call, api.fetch);
+  const upload = createUpload(call);
 
   let known: Me | null = null;
   const identify = async (signal: AbortSignal): Promise<Answer<Me>> => {
@@ -91,7 +90,6 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
   /** One for all connections of this replica: it keeps the order of a conversation. */
   let intake: Intake | undefined;
   const takeOf = (host: ChannelHost) => {
-    hostFetch = host.fetch;
     const shared = (intake ??= new Intake(slackApp, host));
     return (type: string, payload: unknown) => shared.take(type, payload);
   };

@@ -13,7 +13,6 @@ export type Call = <Result>(
 export interface ApiOptions {
   apiRoot: string;
   token: string;
-  fetch: () => typeof fetch;
 }
 
 const word = z.string().regex(/^[\w.:,-]{1,100}$/);
@@ -21,9 +20,9 @@ const word = z.string().regex(/^[\w.:,-]{1,100}$/);
 const ErrorResponse = z.object({ ok: z.literal(false), error: word, needed: word.optional().catch(undefined) });
 const OkResponse = z.object({ ok: z.literal(true) });
 
-export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
+export function createCall({ apiRoot, token }: ApiOptions): Call {
   const headers = { authorization: `Bearer ${token}` };
-  const callApi = createCallApi({ fetch, headers, token, problemOf });
+  const callApi = createCallApi({ headers, token, problemOf });
   return (method, parameters, result, signal) => {
     const request = { method: "POST", url: `${rootOf(apiRoot)}/api/${method}`, body: formOf(parameters) };
     return callApi(request, z.intersection(OkResponse, result), signal);

@@ -13,7 +13,7 @@ export type UploadFile = (target: Target, file: OutboundFile, signal: AbortSigna
 
 /** Downloads a file of a message by its private address. */
 export async function fetchFile(
-  { apiRoot, token, fetch }: ApiOptions,
+  { apiRoot, token }: ApiOptions,
   url: string,
   maxBytes: number,
   signal: AbortSignal,
@@ -22,7 +22,7 @@ export async function fetchFile(
     throw new DownloadFailedError("the file is not stored by Slack");
   }
   try {
-    return await download(fetch(), { url, headers: { authorization: `Bearer ${token}` }, maxBytes, signal });
+    return await download(fetch, { url, headers: { authorization: `Bearer ${token}` }, maxBytes, signal });
   } catch (error) {
     const status = error instanceof DownloadFailedError ? (error.status ?? 0) : 0;
     if (status < 300 || status >= 400) throw error;
@@ -32,14 +32,14 @@ export async function fetchFile(
 }
 
 /** Uploads a file and shares it. Only the last of the three steps makes it visible. */
-export function createUpload(call: Call, fetch: () => typeof globalThis.fetch): UploadFile {
+export function createUpload(call: Call): UploadFile {
   return async ({ channel, threadTs }, { name, content }, signal) => {
     const about = { filename: name, length: content.length };
     const place = await call("files.getUploadURLExternal", about, UploadUrl, signal);
     if (place.kind !== "ok") return invisible(place);
     const { upload_url: url, file_id: id } = place.result;
     try {
-      const response = await fetch()(url, {
+      const response = await fetch(url, {
         method: "POST",
         headers: { "content-type": "application/octet-stream" },
         body: Uint8Array.from(content),

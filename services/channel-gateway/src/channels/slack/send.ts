@@ -1,10 +1,10 @@
 // Sends, edits and deletes messages, at most once. Slack does not deduplicate, so a message is sent again only if it certainly did not
 // arrive.
 import { z } from "zod";
-import type { ReplyAddress } from "@parley/contracts";
 import type { MessageOperations, OutboundPart, SendOutcome } from "../channel.ts";
 import type { Answer } from "../json-api.ts";
-import { outcomeOf, outcomeOfChange } from "../outcome.ts";
+import { messageOperationsOf } from "../message-operations.ts";
+import { outcomeOf } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
 import { buttonBlocks } from "./actions.ts";
 import type { Call } from "./api.ts";
@@ -48,36 +48,27 @@ export async function sendPart(
   return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, rules);
 }
 
+/** Errors that say that nothing is left to do. */
+const alreadyDone: Partial<Record<keyof MessageOperations, readonly string[]>> = {
+  remove: ["message_not_found"],
+  react: ["already_reacted", "no_reaction"],
+};
+
 /** `acknowledgement`: the reaction that this channel uses. */
 export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
-  /** `alreadyDone`: the error that says that nothing is left to do. */
-  const change = async (
-    method: string,
-    { conversation }: ReplyAddress,
-    parameters: object,
-    alreadyDone: string,
-    signal: AbortSignal,
-  ): Promise<SendOutcome> => {
-    const channel = targetOf(conversation)?.channel;
-    if (channel === undefined) return notAConversation;
-    const answer = await call(method, { channel, ...parameters }, z.unknown(), signal);
-    return outcomeOfChange(answer, null, ({ code }) => code === alreadyDone);
-  };
-  return {
-    async edit({ conversation }, ts, text, signal) {
+  return messageOperationsOf("Slack", {
+    messageOf: (conversation, ts) => {
       const channel = targetOf(conversation)?.channel;
-      if (channel === undefined) return notAConversation;
-      return outcomeOfChange(await withText(call, "chat.update", { channel, ts }, text, [], signal), ts);
+      return channel === undefined ? null : { channel, ts };
     },
-    remove: (address, ts, signal) => change("chat.delete", address, { ts }, "message_not_found", signal),
-    react: (address, timestamp, reaction, signal) => {
-      const [method, alreadyDone] =
-        reaction === null
-          ? (["reactions.remove", "no_reaction"] as const)
-          : (["reactions.add", "already_reacted"] as const);
-      return change(method, address, { timestamp, name: reaction ?? acknowledgement }, alreadyDone, signal);
+    edit: (message, text, signal) => withText(call, "chat.update", message, text, [], signal),
+    remove: (message, signal) => call("chat.delete", message, z.unknown(), signal),
+    react: ({ channel, ts: timestamp }, reaction, signal) => {
+      const method = reaction === null ? "reactions.remove" : "reactions.add";
+      return call(method, { channel, timestamp, name: reaction ?? acknowledgement }, z.unknown(), signal);
     },
-  };
+    isDone: ({ code }, operation) => alreadyDone[operation]?.includes(code) === true,
+  });
 }
 
 /** Slack renders the Markdown block; `text` is what notifications show. A text that Slack refuses as a block is sent as it is. */

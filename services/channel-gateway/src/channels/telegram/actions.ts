@@ -32,11 +32,12 @@ export async function handleAction(
     call(method, parameters, z.unknown(), AbortSignal.timeout(answerWithinMs));
   // Best effort: the decision is stored.
   await shown({ callback_query_id: queryId, text: text.slice(0, maxAnswer) }, "answerCallbackQuery");
-  if (!done || message === null) return;
-  const target = { chat_id: message.chatId, message_id: message.messageId };
-  const decided = `${message.text}\n\n${action.contact.name ?? action.contact.id}: ${text}`;
-  if (message.text === "" || decided.length > maxMessage) await shown(target, "editMessageReplyMarkup");
-  else await shown({ ...target, text: decided, entities: message.entities }, "editMessageText");
+  if (!done) return;
+  const { chat, message_id, text: question = "", entities = [] } = message;
+  const target = { chat_id: chat.id, message_id };
+  const decided = `${question}\n\n${action.contact.name ?? action.contact.id}: ${text}`;
+  if (question === "" || decided.length > maxMessage) await shown(target, "editMessageReplyMarkup");
+  else await shown({ ...target, text: decided, entities }, "editMessageText");
 }
 
 /** Shows the commands in the menu of Telegram's clients. Best effort. */

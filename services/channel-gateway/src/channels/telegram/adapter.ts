@@ -26,8 +26,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     const problem = `the token in ${settings.token_env} is not a bot token (digits, a colon, letters).`;
     throw new AccountSettingsError("telegram", account, problem);
   }
-  let hostFetch: typeof fetch = globalThis.fetch;
-  const api = { apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch };
+  const api = { apiRoot: settings.api_root, token: secrets.token };
   const call = createCall(api);
 
   let known: User | null = null;
@@ -37,6 +36,8 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     if (answer.kind === "ok") known = answer.result;
     return answer;
   };
+
+  const bot = { account, call, identify };
 
   const adapter: ChannelAdapter = {
     channel: telegramChannel.name,
@@ -60,9 +61,8 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
 
   if (settings.mode === "poll") {
     adapter.connect = async (host, lease) => {
-      hostFetch = host.fetch;
       known = null;
-      await poll({ call, account, identify }, host, lease);
+      await poll(bot, host, lease);
     };
     return adapter;
   }
@@ -72,8 +72,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     throw new AccountSettingsError("telegram", account, 'mode = "webhook" requires webhook_secret_env.');
   }
   adapter.routes = (app, host) => {
-    hostFetch = host.fetch;
-    webhookRoutes({ account, call, secret: webhookSecret, identify }, app, host);
+    webhookRoutes(bot, webhookSecret, app, host);
   };
   return adapter;
 }

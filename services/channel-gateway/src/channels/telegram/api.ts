@@ -11,30 +11,23 @@ export type Call = <Result>(
   files?: Parameters<typeof formOf>[1],
 ) => Promise<Answer<Result>>;
 
-const ErrorResponse = z.object({
-  description: z.string().default(""),
-  parameters: z
-    .object({ retry_after: z.number().nonnegative().optional(), migrate_to_chat_id: z.number().optional() })
-    .default({}),
-});
+const Hints = z.object({ retry_after: z.number().nonnegative().optional(), migrate_to_chat_id: z.number().optional() });
+const ErrorResponse = z
+  .object({ description: z.string().default(""), parameters: Hints.default({}) })
+  .catch({ description: "", parameters: {} });
 
 export interface ApiOptions {
   apiRoot: string;
   token: string;
-  fetch: () => typeof fetch;
 }
 
 /** The code of a refusal is the new id of a group that became a supergroup. */
-export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
+export function createCall({ apiRoot, token }: ApiOptions): Call {
   const callApi = createCallApi({
-    fetch,
     token,
     problemOf: (json, { status }) => {
       if (status === 200) return null;
-      const { description: reason, parameters } = ErrorResponse.safeParse(json).data ?? {
-        description: "",
-        parameters: {},
-      };
+      const { description: reason, parameters } = ErrorResponse.parse(json);
       const { retry_after: seconds, migrate_to_chat_id: movedTo } = parameters;
       return {
         reason,

@@ -7,7 +7,7 @@ import type { ApiOptions, Call } from "./api.ts";
 const File = z.object({ file_path: z.string().optional(), file_size: z.number().int().nonnegative().optional() });
 
 export async function fetchFile(
-  { call, apiRoot, token, fetch }: ApiOptions & { call: Call },
+  { call, apiRoot, token }: ApiOptions & { call: Call },
   fileId: string,
   maxBytes: number,
   signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function fetchFile(
   const { file_path: path = "", file_size: size = 0 } = answer.result;
   if (!isRelative(path)) throw new DownloadFailedError("the platform returned no valid file path");
   if (size > maxBytes) return "too_large";
-  return download(fetch(), { url: `${rootOf(apiRoot)}/file/bot${token}/${path}`, maxBytes, signal });
+  return download(fetch, { url: `${rootOf(apiRoot)}/file/bot${token}/${path}`, maxBytes, signal });
 }
 
 /** Whether a path stays below the bot's own path. */

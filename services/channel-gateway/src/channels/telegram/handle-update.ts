@@ -1,10 +1,18 @@
 // Passes one update to the gateway, for polling and for webhooks, and decides when an update may be confirmed.
 import type { ChannelHost, Position } from "../channel.ts";
-import { skipUnstorable, store } from "../parsed.ts";
+import type { Answer } from "../json-api.ts";
+import { isSameAlbum, skipUnstorable, store } from "../parsed.ts";
 import { handleAction } from "./actions.ts";
 import type { Call } from "./api.ts";
-import { parse, type Parsed } from "./parse.ts";
+import { parse } from "./parse.ts";
 import type { Update, User } from "./update-schema.ts";
+
+export interface Bot {
+  account: string;
+  call: Call;
+  /** The bot itself, looked up once. */
+  identify: (signal: AbortSignal) => Promise<Answer<User>>;
+}
 
 /**
  * Resolves when the update may be confirmed: it was stored or is ignored for good. Rejects when Telegram must send it again. `behind`:
@@ -12,7 +20,7 @@ import type { Update, User } from "./update-schema.ts";
  */
 export async function handleUpdate(
   host: ChannelHost,
-  { account, call }: { account: string; call: Call },
+  { account, call }: Bot,
   me: User,
   update: Update,
   position?: Position,
@@ -20,20 +28,10 @@ export async function handleUpdate(
 ): Promise<void> {
   const parsed = parse(update, me, account);
   const about = { eventId: update.update_id };
-  if (parsed.kind === "skipped") host.log.info({ ...about, reason: parsed.reason }, "update skipped");
-  else if (parsed.kind === "action") await handleAction(host, call, parsed, position);
-  else {
-    if (parsed.kind === "message" && behind.some((other) => sameAlbum(parsed, parse(other, me, account)))) {
-      parsed.draft.moreOfAlbum = true;
-    }
-    await skipUnstorable(host.log, about, async () => store(host, parsed, position));
+  if (parsed.kind === "skipped") return host.log.info({ ...about, reason: parsed.reason }, "update skipped");
+  if (parsed.kind === "action") return handleAction(host, call, parsed, position);
+  if (behind.some((other) => isSameAlbum(parsed, parse(other, me, account))) && parsed.kind === "message") {
+    parsed.draft.moreOfAlbum = true;
   }
-}
-
-/** Albums of one person that arrive together count as one, because they are answered together. */
-function sameAlbum(one: Parsed, other: Parsed): boolean {
-  if (one.kind !== "message" || other.kind !== "message") return false;
-  const [{ draft: mine }, { draft: theirs }] = [one, other];
-  if (mine.album !== true || theirs.album !== true) return false;
-  return mine.conversation === theirs.conversation && mine.contact.id === theirs.contact.id;
+  await skipUnstorable(host.log, about, async () => store(host, parsed, position));
 }

@@ -11,12 +11,12 @@ import {
   type Skipped,
 } from "../parsed.ts";
 import {
+  Attachment,
   attachmentKinds,
   CallbackQuery,
   MembershipUpdate,
   Message,
   ReactionUpdate,
-  type Attachment,
   type Entity,
   type Update,
   type User,
@@ -27,7 +27,7 @@ export interface ParsedAction {
   kind: "action";
   action: InboundAction;
   queryId: string;
-  message: { chatId: number; messageId: number; text: string; entities: readonly unknown[] } | null;
+  message: Message;
 }
 
 export type Parsed = ParsedInput | ParsedAction | Skipped;
@@ -57,11 +57,11 @@ export function parse(update: Update, me: User, account: string): Parsed {
   if (sender.bot) return skipped("sent by a bot");
   const direct = message.chat.type === "private";
   const written = message.text ?? message.caption;
-  const text = written === undefined ? attachmentText(message) : readable(written, message, me);
+  const attachment = attachmentOf(message);
+  const text = written === undefined ? (attachment?.text ?? null) : readable(written, message, me);
   if (text === null) return skipped("no text");
-
   const { replyTo, ...place } = placeOf(message, sender.contact, account);
-  const files = filesOf(message);
+  const { files = [] } = attachment ?? {};
   return {
     kind: "message",
     draft: {
@@ -94,13 +94,7 @@ function parseMembership(update: Update, account: string): Parsed {
   if (!parsed.success) return skipped("invalid change of membership");
   const { chat, from, new_chat_member: member } = parsed.data;
   if (chat.type === "private") return skipped("a person blocked or unblocked the bot");
-  const conversation = String(chat.id);
-  const place = {
-    conversation,
-    contact: contactOf(String(from.id), nameOf(from)),
-    direct: false,
-    replyTo: { channel: "telegram", account, conversation },
-  };
+  const place = placeOf({ chat }, personOf(from), account);
   const joined = member.status !== "left" && member.status !== "kicked";
   const id = String(update.update_id);
   return changeOf(place, { externalId: id, messageId: id, change: { kind: "membership", joined } });
@@ -114,20 +108,16 @@ function parseReaction(update: Update, account: string): Parsed {
   if (user === undefined || user.is_bot) return skipped("a reaction without a person");
   const added = now.find(({ emoji }) => !before.some((each) => each.emoji === emoji));
   if (added === undefined) return skipped("a reaction was taken back");
-  const conversation = String(chat.id);
-  const place = {
-    conversation,
-    contact: contactOf(String(user.id), nameOf(user)),
-    direct: chat.type === "private",
-    replyTo: { channel: "telegram", account, conversation },
-  };
+  const place = placeOf({ chat }, personOf(user), account);
   const change = { kind: "reaction", reaction: added.emoji ?? "an emoji of its own", ofAgent: "unknown" } as const;
   return changeOf(place, { externalId: String(update.update_id), messageId: String(messageId), change });
 }
 
+type Where = Pick<Message, "chat"> & Partial<Pick<Message, "is_topic_message" | "message_thread_id">>;
+
 /** A topic is a conversation of its own; its group is the chat. */
 function placeOf(
-  { chat, is_topic_message: inTopic, message_thread_id: topic }: Message,
+  { chat, is_topic_message: inTopic, message_thread_id: topic }: Where,
   contact: InboundDraft["contact"],
   account: string,
 ) {
@@ -149,21 +139,12 @@ function parseAction(update: Update, account: string): Parsed {
   if (!parsed.success) return skipped("invalid callback query");
   const { id, from, message, data } = parsed.data;
   if (data === undefined || message === undefined) return skipped("a button without input or message");
-  return {
-    kind: "action",
-    queryId: id,
-    message: {
-      chatId: message.chat.id,
-      messageId: message.message_id,
-      text: message.text ?? "",
-      entities: message.entities ?? [],
-    },
-    action: {
-      externalId: `action:${id}`,
-      ...placeOf(message, contactOf(String(from.id), nameOf(from)), account),
-      input: data,
-    },
-  };
+  const action = { externalId: `action:${id}`, ...placeOf(message, personOf(from), account), input: data };
+  return { kind: "action", queryId: id, message, action };
+}
+
+function personOf(user: User): InboundDraft["contact"] {
+  return contactOf(String(user.id), nameOf(user));
 }
 
 function nameOf({ first_name, last_name, username }: User): string | undefined {
@@ -176,7 +157,7 @@ function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: bo
   if (chat !== undefined) {
     return { contact: contactOf(String(chat.id), chat.title ?? chat.username), bot: false };
   }
-  return from === undefined ? null : { contact: contactOf(String(from.id), nameOf(from)), bot: from.is_bot };
+  return from === undefined ? null : { contact: personOf(from), bot: from.is_bot };
 }
 
 /** Whether the message was forwarded, and the original author if Telegram reports one. */
@@ -243,26 +224,16 @@ function readable(written: string, message: Message, me: User): string | null {
   return written.trim() === "" ? null : written;
 }
 
-/** The text for a message that consists only of a file. */
-function attachmentText(message: Message): string | null {
-  const kind = attachmentKinds.find((name) => message[name] !== undefined);
-  if (kind === undefined) return null;
-  const { file_name: name, emoji } = attachmentOf(message, kind);
-  const detail = name ?? emoji;
-  return detail === undefined ? `[${kind.replace("_", " ")}]` : `[${kind.replace("_", " ")}: ${detail}]`;
-}
-
-/** At most one file: a Telegram message has one, and an album is several messages. Its handle is the `file_id`. */
-function filesOf(message: Message): IncomingFile[] {
-  for (const kind of attachmentKinds) {
-    const { file_id: handle, file_name: name, file_size: size } = attachmentOf(message, kind);
-    if (handle !== undefined) return [{ handle, kind: kind.replace("_", " "), name, bytes: size ?? null }];
-  }
-  return [];
-}
-
-/** Telegram lists a photo in several sizes, the largest last. */
-function attachmentOf(message: Message, kind: (typeof attachmentKinds)[number]): Attachment {
-  const found = message[kind];
-  return (Array.isArray(found) ? found.at(-1) : found) ?? {};
+/** The attachment of a message: at most one, because an album is several messages. Its handle is the `file_id`. */
+function attachmentOf(message: Message): { text: string; files: IncomingFile[] } | null {
+  const name = attachmentKinds.find((each) => message[each] !== undefined);
+  if (name === undefined) return null;
+  const kind = name.replace("_", " ");
+  const details = Attachment.safeParse(message[name]).data ?? {};
+  const { file_id: handle, file_name: fileName, file_size: size, emoji } = details;
+  const detail = fileName ?? emoji;
+  return {
+    text: detail === undefined ? `[${kind}]` : `[${kind}: ${detail}]`,
+    files: handle === undefined ? [] : [{ handle, kind, name: fileName, bytes: size ?? null }],
+  };
 }

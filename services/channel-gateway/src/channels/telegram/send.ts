@@ -4,7 +4,8 @@ import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from 
 import type { RenderedText } from "../text/render.ts";
 import { keyboardOf } from "./actions.ts";
 import type { Answer } from "../json-api.ts";
-import { outcomeOf, outcomeOfChange } from "../outcome.ts";
+import { messageOperationsOf } from "../message-operations.ts";
+import { outcomeOf } from "../outcome.ts";
 import type { Call } from "./api.ts";
 
 const Sent = z.object({ message_id: z.number().int() });
@@ -24,7 +25,8 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
     answer = await send({ ...parameters, chat_id: Number(answer.code) });
   }
   if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
-  return outcomeOf(answer, { attempts: part.attempts, pauses: "conversation" });
+  const isCorrectable = answer.kind === "refused" && /not enough rights|have no rights/i.test(answer.reason);
+  return outcomeOf(answer, { attempts: part.attempts, pauses: "conversation", isCorrectable });
 }
 
 /** `<chat>[:<topic>]` */
@@ -91,33 +93,18 @@ async function callWithText<Result>(
 }
 
 export function messageOperations(call: Call): MessageOperations {
-  const notAMessage: SendOutcome = { state: "dropped", reason: "not a Telegram message" };
-  return {
-    async edit({ conversation }, messageId, text, signal) {
-      const target = messageOf(conversation, messageId);
-      if (target === null) return notAMessage;
-      const answer = await callWithText(call, "editMessageText", target, text, z.unknown(), signal);
-      // One that has the text already counts as edited.
-      return outcomeOfChange(answer, messageId, ({ reason }) => /message is not modified/i.test(reason));
+  return messageOperationsOf("Telegram", {
+    messageOf: (conversation, messageId) => {
+      const chat = targetOf(conversation)?.chat_id;
+      return chat === undefined || !/^\d+$/.test(messageId) ? null : { chat_id: chat, message_id: Number(messageId) };
     },
-    async remove({ conversation }, messageId, signal) {
-      const target = messageOf(conversation, messageId);
-      if (target === null) return notAMessage;
-      const answer = await call("deleteMessage", target, z.unknown(), signal);
-      return outcomeOfChange(answer, messageId, ({ reason }) => /message to delete not found/i.test(reason));
-    },
-    async react({ conversation }, messageId, emoji, signal) {
-      const target = messageOf(conversation, messageId);
-      if (target === null) return notAMessage;
+    edit: (message, text, signal) => callWithText(call, "editMessageText", message, text, z.unknown(), signal),
+    remove: (message, signal) => call("deleteMessage", message, z.unknown(), signal),
+    react: (message, emoji, signal) => {
       const reaction = emoji === null ? [] : [{ type: "emoji", emoji }];
-      return outcomeOfChange(await call("setMessageReaction", { ...target, reaction }, z.unknown(), signal), messageId);
+      return call("setMessageReaction", { ...message, reaction }, z.unknown(), signal);
     },
-  };
-}
-
-function messageOf(conversation: string, messageId: string): { chat_id: number | string; message_id: number } | null {
-  const target = targetOf(conversation);
-  return target === null || !/^\d+$/.test(messageId)
-    ? null
-    : { chat_id: target.chat_id, message_id: Number(messageId) };
+    // One that has the text already counts as edited.
+    isDone: ({ reason }) => /message is not modified|message to delete not found/i.test(reason),
+  });
 }

@@ -25,31 +25,25 @@ const Entity = z.object({
 });
 export type Entity = z.infer<typeof Entity>;
 
-const Attachment = z.object({
+/** The more specific kind first: an animation is also a document. */
+export const attachmentKinds = [
+  ...["photo", "voice", "video", "video_note", "audio", "animation", "document", "sticker"],
+  ...["location", "contact", "poll"],
+];
+const Details = z.object({
   file_id: z.string().optional(),
   file_name: z.string().optional(),
   file_size: z.number().nonnegative().optional(),
   emoji: z.string().optional(),
 });
-export type Attachment = z.infer<typeof Attachment>;
-
-/** The more specific kind first: an animation is also a document. */
-const Attachments = z
-  .object({
-    photo: z.array(Attachment),
-    voice: Attachment,
-    video: Attachment,
-    video_note: Attachment,
-    audio: Attachment,
-    animation: Attachment,
-    document: Attachment,
-    sticker: Attachment,
-    location: Attachment,
-    contact: Attachment,
-    poll: Attachment,
-  })
-  .partial();
-export const attachmentKinds = Attachments.keyof().options;
+/** Of a kind. Telegram lists a photo in several sizes, the largest last. */
+export const Attachment = z.union([
+  Details,
+  z
+    .array(Details)
+    .nonempty()
+    .transform((sizes) => sizes.at(-1) ?? {}),
+]);
 
 /** The author of a forwarded message: a person, a person with a hidden account, a group or a channel. */
 const ForwardOrigin = z.looseObject({
@@ -62,7 +56,8 @@ const ForwardOrigin = z.looseObject({
 /** The latest date that JavaScript represents, in seconds. */
 const maxDate = 8_640_000_000_000;
 
-export const Message = z.object({
+/** Its attachment has the name of its kind. */
+export const Message = z.looseObject({
   message_id: z.number().int(),
   /** Seconds since 1970. */
   date: z.number().int().nonnegative().max(maxDate).optional().catch(undefined),
@@ -91,7 +86,6 @@ export const Message = z.object({
     })
     .optional(),
   quote: z.object({ text: z.string() }).optional().catch(undefined),
-  ...Attachments.shape,
 });
 export type Message = z.infer<typeof Message>;
 

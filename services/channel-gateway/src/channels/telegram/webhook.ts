@@ -3,35 +3,26 @@ import { parseJson } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../channel.ts";
 import { sameDigest, sha256 } from "../digest.ts";
-import type { Answer } from "../json-api.ts";
 import { resultOf } from "../outcome.ts";
 import { webhookRoute } from "../webhook-route.ts";
 import { showCommands } from "./actions.ts";
-import type { Call } from "./api.ts";
-import { handleUpdate } from "./handle-update.ts";
-import { Update, type User } from "./update-schema.ts";
+import { handleUpdate, type Bot } from "./handle-update.ts";
+import { Update } from "./update-schema.ts";
 
 /** Telegram gives up on a response after about 10 s and retries. */
 const identifyWithinMs = 5_000;
 
-interface Hook {
-  account: string;
-  call: Call;
-  secret: string;
-  identify: (signal: AbortSignal) => Promise<Answer<User>>;
-}
-
-export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHost): void {
-  void showCommands(hook.call, host.commands);
+export function webhookRoutes(bot: Bot, secret: string, app: FastifyInstance, host: ChannelHost): void {
+  void showCommands(bot.call, host.commands);
   webhookRoute(app, host, {
-    url: `/channels/telegram/${hook.account}/webhook`,
+    url: `/channels/telegram/${bot.account}/webhook`,
     platform: "Telegram",
     isAuthentic: (_body, { "x-telegram-bot-api-secret-token": given }) =>
-      typeof given === "string" && sameDigest(sha256(given), sha256(hook.secret)),
+      typeof given === "string" && sameDigest(sha256(given), sha256(secret)),
     parse: (body) => Update.safeParse(parseJson(body)).data ?? null,
     receive: async (update) => {
-      const me = resultOf(await hook.identify(AbortSignal.timeout(identifyWithinMs)), "Telegram");
-      await handleUpdate(host, hook, me, update);
+      const me = resultOf(await bot.identify(AbortSignal.timeout(identifyWithinMs)), "Telegram");
+      await handleUpdate(host, bot, me, update);
       return {};
     },
   });

@@ -25,9 +25,8 @@ export interface WhatsAppSecrets {
 const Number = z.object({ display_phone_number: z.string(), verified_name: z.string().optional() });
 
 export function createWhatsApp(account: string, settings: WhatsAppAccount, secrets: WhatsAppSecrets): ChannelAdapter {
-  let hostFetch: typeof fetch = globalThis.fetch;
   const { api_root: apiRoot, api_version: version, phone_number_id: phoneNumberId } = settings;
-  const graph = new Graph({ apiRoot, version, phoneNumberId, token: secrets.token, fetch: () => hostFetch });
+  const graph = new Graph({ apiRoot, version, phoneNumberId, token: secrets.token });
   const template = templateOf(settings);
   const seen = new LRUCache<string, SeenMessage>({ max: mostSeen });
 
@@ -49,7 +48,6 @@ export function createWhatsApp(account: string, settings: WhatsAppAccount, secre
       return { as: name === undefined ? number : `${number} (${name})` };
     },
     routes(app, host) {
-      hostFetch = host.fetch;
       const { appSecret, verifyToken } = secrets;
       webhookRoutes({ account, phoneNumberId, appSecret, verifyToken, graph, template, seen }, app, host);
     },

@@ -18,7 +18,6 @@ export interface GraphOptions {
   version: string;
   phoneNumberId: string;
   token: string;
-  fetch: () => typeof fetch;
 }
 
 /** Hosts that media addresses may have, in addition to that of the API; the token is sent there. */
@@ -32,11 +31,11 @@ export class Graph {
   readonly #call: CallApi;
 
   constructor(options: GraphOptions) {
-    const { apiRoot, version, token, fetch } = options;
+    const { apiRoot, version, token } = options;
     this.#options = options;
     this.#root = `${rootOf(apiRoot)}/${version}`;
     this.#headers = { authorization: `Bearer ${token}` };
-    this.#call = createCallApi({ fetch, headers: this.#headers, token, problemOf });
+    this.#call = createCallApi({ headers: this.#headers, token, problemOf });
   }
 
   /** Posts to an edge of the phone number. */
@@ -71,7 +70,7 @@ export class Graph {
       }
       if (size > maxBytes) return "too_large";
       try {
-        return await download(this.#options.fetch(), { url, headers: this.#headers, maxBytes, signal });
+        return await download(fetch, { url, headers: this.#headers, maxBytes, signal });
       } catch (error) {
         const hasEnded = error instanceof DownloadFailedError && error.status !== null;
         if (!hasEnded || attempt > 1) throw error;
