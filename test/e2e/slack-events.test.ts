@@ -114,9 +114,9 @@ test("keeps an answer while a scope is missing, and tells the owner which", asyn
     peer.calls.some(({ method, result }) => method === "chat.postMessage" && result === "missing_scope") ? true : null,
   );
   // The other gateway was killed before.
-  const { fetch: call } = apiClient(cluster.httpUrls.slice(1), cluster.token);
+  const client = apiClient(cluster.httpUrls.slice(1), cluster.token);
   const { reason, waiting } = await pollUntil(async () => {
-    const response = await call("/api/channels");
+    const response = await client.fetch("/api/channels");
     const { accounts } = (await response.json()) as { accounts: { reason: string | null; waiting: number }[] };
     return accounts.find((each) => each.reason !== null);
   }, "the reason");

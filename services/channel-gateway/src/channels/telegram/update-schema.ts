@@ -27,8 +27,17 @@ export type Entity = z.infer<typeof Entity>;
 
 /** The more specific kind first: an animation is also a document. */
 export const attachmentKinds = [
-  ...["photo", "voice", "video", "video_note", "audio", "animation", "document", "sticker"],
-  ...["location", "contact", "poll"],
+  "photo",
+  "voice",
+  "video",
+  "video_note",
+  "audio",
+  "animation",
+  "document",
+  "sticker",
+  "location",
+  "contact",
+  "poll",
 ];
 const Details = z.object({
   file_id: z.string().optional(),
