@@ -5,22 +5,34 @@ import { existsSync, globSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { errorMessage } from "@parley/contracts";
+
+import { knownSystemError } from "./errors.ts";
 import { withLock } from "./lock.ts";
 import { run, type LogSink } from "./servers/process.ts";
 
-const root = fileURLToPath(new URL("../../../", import.meta.url));
-const folder = join(root, "packages/console");
-const built = join(folder, "dist");
+const repository = fileURLToPath(new URL("../../../", import.meta.url));
 /** In the built folder: the hash of the sources that it was built from. */
 const markerName = ".sources";
 const sources = ["src/**/*.{ts,tsx,css,svg}", "index.html", "vite.config.ts", "package.json"];
 
-/** Builds if necessary. A failed build is reported by `say`: the cluster works without the console. */
-export async function ensureConsole(say: LogSink): Promise<void> {
-  const wanted = sourceHash();
-  if (isBuilt(wanted)) return;
+/** Builds if necessary. A failed build is reported by `say`: the cluster works without the console. Never rejects. */
+export async function ensureConsole(say: LogSink, root = repository): Promise<void> {
+  try {
+    await build(say, root);
+  } catch (error) {
+    const reason = knownSystemError(error, root)?.message ?? errorMessage(error);
+    say(`console: cannot be built; the API works without it. ${reason}`);
+  }
+}
+
+async function build(say: LogSink, root: string): Promise<void> {
+  const folder = join(root, "packages/console");
+  const built = join(folder, "dist");
+  const wanted = sourceHash(root, folder);
+  if (isBuilt(built, wanted)) return;
   await withLock(join(root, ".parley", "console-build.lock"), async () => {
-    if (isBuilt(wanted)) return;
+    if (isBuilt(built, wanted)) return;
     say("console: building");
     const fresh = join(folder, `dist.${process.pid}`);
     const vite = join(folder, "node_modules/vite/bin/vite.js");
@@ -37,12 +49,12 @@ export async function ensureConsole(say: LogSink): Promise<void> {
   });
 }
 
-function isBuilt(wanted: string): boolean {
+function isBuilt(built: string, wanted: string): boolean {
   const marker = join(built, markerName);
   return existsSync(marker) && readFileSync(marker, "utf8") === wanted;
 }
 
-function sourceHash(): string {
+function sourceHash(root: string, folder: string): string {
   const hash = createHash("sha256").update(readFileSync(join(root, "pnpm-lock.yaml")));
   for (const path of globSync(sources, { cwd: folder }).toSorted()) {
     hash.update(`\0${path}\0`).update(readFileSync(join(folder, path)));

@@ -35,7 +35,8 @@ async function startInBackground(options: StartOptions, requests: StopRequests):
   const withQuestions = await askFirst(options, requests);
   await startDetached(options.home, process.argv.slice(2), requests);
   if (withQuestions) await connectChannel(options.home, requests.first);
-  say("Parley runs in the background. The chat: npx parley chat. Stop it: npx parley down");
+  say("Parley runs in the background. Talk to it: npx parley chat");
+  say("Stop it: npx parley down");
   return 0;
 }
 

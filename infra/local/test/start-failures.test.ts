@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { ensureConsole } from "../src/console-build.ts";
 import { knownSystemError } from "../src/errors.ts";
 import { missingText } from "../src/servers/locate.ts";
 import { portError } from "../src/servers/ports.ts";
@@ -13,9 +14,13 @@ import { folder } from "./support/folder.ts";
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
 /** What `npm start` writes before it ends; it fails before anything is started. */
-function failedStart(env: Record<string, string>, ...args: string[]) {
+function failedStart(env: Record<string, string>, args: readonly string[] = [], uid?: number) {
   const { PATH = "", HOME = "" } = process.env;
-  const options = { env: { PATH, HOME, PARLEY_MODEL: "rehearsal", ...env }, encoding: "utf8" as const };
+  const options = {
+    env: { PATH, HOME, PARLEY_MODEL: "rehearsal", ...env },
+    encoding: "utf8" as const,
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  };
   return spawnSync(process.execPath, ["--conditions=@parley/source", main, "--no-chat", ...args], options);
 }
 
@@ -37,6 +42,30 @@ test("names the setting and the remedy when settings are wrong, and starts nothi
   assert.equal(status, 1);
   assert.match(stderr, /unknown key "modell"; did you mean "model"\?/);
   assert.doesNotMatch(stderr, /\n {4}at |downloading/);
+});
+
+test("says in one sentence that the console cannot be built, and goes on", async () => {
+  using clone = folder();
+  mkdirSync(join(clone.path, "packages/console"), { recursive: true });
+  writeFileSync(join(clone.path, "pnpm-lock.yaml"), "");
+  writeFileSync(join(clone.path, ".parley"), ""); // no folder: a lock in it cannot be written, not even by root
+  const lines: string[] = [];
+  await ensureConsole((line) => lines.push(line), clone.path);
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /^console: cannot be built; the API works without it\. .*\.parley is a file/);
+});
+
+const ordinary = 65_534;
+const lowest = Number(readFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
+const noOtherUser =
+  (process.getuid?.() !== 0 || lowest <= 80) && "needs root to become an ordinary user, and low ports";
+
+test("ends with two sentences when an ordinary user starts on port 80", { skip: noOtherUser }, () => {
+  using home = folder();
+  chownSync(home.path, ordinary, ordinary);
+  const { status, stderr } = failedStart({ PARLEY_HOME: home.path }, ["--port", "80"], ordinary);
+  assert.equal(status, 1, stderr);
+  assert.match(stderr, /^Port 80 may only be used by root \(EACCES\)\.\nChoose a port from 1024 up .*\n$/);
 });
 
 test("explains system errors of the data folder: rights, owner, full disk", () => {
