@@ -92,6 +92,28 @@ describe("polling", { concurrency: true }, () => {
     assert.equal(host.attempts, 2, "the first message was not even offered again");
   });
 
+  test("marks each part of an album that is not the last one of its batch", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    const part = (text: string, from = 42) => peer.say(text, { from, chat: -1, fields: { media_group_id: "album" } });
+    part("one");
+    part("of another person", 43);
+    part("two");
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    const drafts = await host.untilAccepted(3);
+    lose();
+    await connection;
+    assert.deepEqual(
+      drafts.map(({ text, moreOfAlbum }) => [text, moreOfAlbum]),
+      [
+        ["one", true],
+        ["of another person", undefined],
+        ["two", undefined],
+      ],
+    );
+  });
+
   test("skips an update that can never be stored", async () => {
     await using peer = await startTelegramPeer();
     const host = new TestHost();

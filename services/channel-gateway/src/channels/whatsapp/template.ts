@@ -35,7 +35,6 @@ export function templateMessage(
   return { message: { type: "template", template: { name, language: { code: language }, components } }, isWhole };
 }
 
-const templatePrefix = "template:";
 /** The longest callback data, which the platform repeats in statuses of the message. */
 const maxCallbackData = 512;
 
@@ -49,12 +48,12 @@ export function callbackData(key: string, text: string | null): string {
 
 /** The callback data of a template. It has no text, so that a failed template is not followed by another one. */
 export function templateData(key: string): string {
-  return callbackData(`${templatePrefix}${key}`, null);
+  return callbackData(`template:${key}`, null);
 }
 
 /** The text that a failed message had; null: nothing is sent instead of it. `isCut`: only its beginning is known. */
 export function textOfCallback(data: string | undefined): { key: string; text: string; isCut: boolean } | null {
   const [, key, text] = /^([^\n]*)\n([^]+)$/.exec(data ?? "") ?? [];
-  if (key === undefined || text === undefined || key.startsWith(templatePrefix)) return null;
+  if (key === undefined || text === undefined) return null;
   return { key, text, isCut: data?.length === maxCallbackData };
 }
