@@ -1,15 +1,16 @@
 // The examples, as their READMEs describe them, against one cluster with the settings of all of them.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdir, readFile, symlink } from "node:fs/promises";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTelegramPeer, startTestCluster, temporaryFolder } from "@parley/testing";
 import type { ApiClient, TelegramPeer, TestCluster } from "@parley/testing";
-import { parse } from "yaml";
+import { parseAllDocuments } from "yaml";
 import { z } from "zod";
+import { kubernetesTools } from "../deploy/support/kubernetes-tools.ts";
 
 const root = join(import.meta.dirname, "../..");
 const examples = join(root, "examples");
@@ -105,16 +106,27 @@ test("orchestrator: a specialist works on a task and reports", async () => {
   assert.match(answer, /the report/);
 });
 
-test("kubernetes: the overlay changes deployments that exist", () => {
-  const read = (path: string): unknown => parse(readFileSync(join(root, path), "utf8"));
-  const Overlay = z.object({
-    resources: z.array(z.string()),
-    replicas: z.array(z.object({ name: z.string(), count: z.number().int().min(2) })),
-  });
-  const { resources, replicas } = Overlay.parse(read("examples/kubernetes/kustomization.yaml"));
-  for (const resource of resources) assert.ok(existsSync(join(examples, "kubernetes", resource, "kustomization.yaml")));
-  for (const { name } of replicas) assert.ok(existsSync(join(root, `k8s/base/${name}.yaml`)), name);
-});
+const programs = await kubernetesTools();
+
+test(
+  "kubernetes: the overlay renders two replicas of the gateway and of agent-core",
+  { skip: programs === undefined },
+  () => {
+    const kubectl = programs?.kubectl ?? assert.fail("skipped");
+    const rendered = execFileSync(kubectl, ["kustomize", join(examples, "kubernetes")], { encoding: "utf8" });
+    const Deployment = z.looseObject({
+      kind: z.literal("Deployment"),
+      metadata: z.looseObject({ name: z.string() }),
+      spec: z.looseObject({ replicas: z.number().int() }),
+    });
+    const counts = parseAllDocuments(rendered).flatMap((document) => {
+      const { data } = Deployment.safeParse(document.toJS());
+      return data === undefined ? [] : [[data.metadata.name, data.spec.replicas] as const];
+    });
+    const { "channel-gateway": gateways, "agent-core": cores } = Object.fromEntries(counts);
+    assert.deepEqual({ gateways, cores }, { gateways: 2, cores: 2 });
+  },
+);
 
 test("every example has a README with steps", () => {
   const folders = globSync("*/", { cwd: examples });
